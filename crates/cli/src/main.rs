@@ -1,0 +1,2 @@
+//! The binary `sapwood`.
+fn main() {}

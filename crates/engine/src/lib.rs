@@ -1,0 +1,3 @@
+//! What sapwood exists for: planning and executing changes of a worktree.
+
+pub mod checkout;

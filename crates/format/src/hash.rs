@@ -1,0 +1,208 @@
+//! Object names and the hashes behind them.
+//!
+//! Two SHA-1s are at hand and they are not interchangeable: object names use the one that detects
+//! collision attacks ([`Hasher::object`]), trailers of files Git wrote itself use the faster plain
+//! one ([`Hasher::checksum`]).
+
+use std::fmt;
+
+use sha1::Digest as _;
+
+/// Which hash a repository names its objects with (`extensions.objectFormat`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HashKind {
+    /// 20 bytes; the default.
+    Sha1,
+    /// 32 bytes.
+    Sha256,
+}
+
+impl HashKind {
+    /// Length of a raw name in bytes.
+    pub const fn len(self) -> usize {
+        match self {
+            HashKind::Sha1 => 20,
+            HashKind::Sha256 => 32,
+        }
+    }
+
+    /// Length of a name in hexadecimal digits.
+    pub const fn hex_len(self) -> usize {
+        self.len() * 2
+    }
+
+    /// The value of `extensions.objectFormat`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HashKind::Sha1 => "sha1",
+            HashKind::Sha256 => "sha256",
+        }
+    }
+}
+
+/// The name of an object: a raw hash and its kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    // Bytes past the kind's length are always zero, so that derived comparisons hold.
+    bytes: [u8; 32],
+    kind: HashKind,
+}
+
+impl ObjectId {
+    /// The all-zero name, which Git uses for "no object".
+    pub const fn null(kind: HashKind) -> Self {
+        ObjectId { bytes: [0; 32], kind }
+    }
+
+    /// A name from its raw bytes; `None` if there are not exactly as many as `kind` has.
+    pub fn from_bytes(kind: HashKind, raw: &[u8]) -> Option<Self> {
+        if raw.len() != kind.len() {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        bytes[..raw.len()].copy_from_slice(raw);
+        Some(ObjectId { bytes, kind })
+    }
+
+    /// A name from exactly [`HashKind::hex_len`] hexadecimal digits of either case.
+    pub fn from_hex(kind: HashKind, hex: &[u8]) -> Option<Self> {
+        if hex.len() != kind.hex_len() {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            let high = (pair[0] as char).to_digit(16)?;
+            let low = (pair[1] as char).to_digit(16)?;
+            *byte = (high * 16 + low) as u8;
+        }
+        Some(ObjectId { bytes, kind })
+    }
+
+    /// The raw name, 20 or 32 bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.kind.len()]
+    }
+
+    /// Which hash it is of.
+    pub const fn kind(&self) -> HashKind {
+        self.kind
+    }
+
+    /// Whether this is the all-zero name.
+    pub fn is_null(&self) -> bool {
+        self.bytes == [0; 32]
+    }
+
+    /// The name of the empty tree.
+    pub fn empty_tree(kind: HashKind) -> Self {
+        Hasher::object(kind, "tree", 0).finish().expect("the empty tree is no collision attack")
+    }
+
+    /// The name of the empty blob.
+    pub fn empty_blob(kind: HashKind) -> Self {
+        Hasher::object(kind, "blob", 0).finish().expect("the empty blob is no collision attack")
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The content hashed is one of the two halves of a SHA-1 collision attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("SHA-1 collision attack detected")]
+pub struct CollisionDetected;
+
+/// A running hash.
+pub struct Hasher(Inner);
+
+enum Inner {
+    Detecting(Box<sha1dc::Hasher>),
+    Sha1(sha1::Sha1),
+    Sha256(sha2::Sha256),
+}
+
+impl Hasher {
+    /// Starts the name of an object: `<type> SP <size> NUL` has been hashed, `size` bytes of
+    /// content are to follow. SHA-1 collision attacks are detected.
+    pub fn object(kind: HashKind, object_type: &str, size: u64) -> Self {
+        let mut hasher = Hasher(match kind {
+            HashKind::Sha1 => Inner::Detecting(Box::new(sha1dc::Hasher::new())),
+            HashKind::Sha256 => Inner::Sha256(sha2::Sha256::new()),
+        });
+        hasher.update(object_type.as_bytes());
+        hasher.update(format!(" {size}\0").as_bytes());
+        hasher
+    }
+
+    /// Starts a file's trailing checksum.
+    pub fn checksum(kind: HashKind) -> Self {
+        Hasher(match kind {
+            HashKind::Sha1 => Inner::Sha1(sha1::Sha1::new()),
+            HashKind::Sha256 => Inner::Sha256(sha2::Sha256::new()),
+        })
+    }
+
+    /// Adds bytes.
+    pub fn update(&mut self, data: &[u8]) {
+        match &mut self.0 {
+            Inner::Detecting(hasher) => hasher.update(data),
+            Inner::Sha1(hasher) => hasher.update(data),
+            Inner::Sha256(hasher) => hasher.update(data),
+        }
+    }
+
+    /// The hash of all bytes so far. Only [`Hasher::object`] of SHA-1 can fail.
+    pub fn finish(self) -> Result<ObjectId, CollisionDetected> {
+        let mut bytes = [0; 32];
+        let kind = match self.0 {
+            Inner::Detecting(hasher) => {
+                let digest = hasher.finalize().map_err(|_| CollisionDetected)?;
+                bytes[..20].copy_from_slice(digest.as_ref());
+                HashKind::Sha1
+            }
+            Inner::Sha1(hasher) => {
+                bytes[..20].copy_from_slice(&hasher.finalize());
+                HashKind::Sha1
+            }
+            Inner::Sha256(hasher) => {
+                bytes.copy_from_slice(&hasher.finalize());
+                HashKind::Sha256
+            }
+        };
+        Ok(ObjectId { bytes, kind })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn well_known_names() {
+        let hex = |id: ObjectId| id.to_string();
+        assert_eq!(hex(ObjectId::empty_tree(HashKind::Sha1)), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+        assert_eq!(hex(ObjectId::empty_blob(HashKind::Sha1)), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+        assert_eq!(
+            hex(ObjectId::empty_tree(HashKind::Sha256)),
+            "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+        );
+    }
+
+    #[test]
+    fn hexadecimal_round_trip_and_refusals() {
+        let id = ObjectId::empty_blob(HashKind::Sha1);
+        assert_eq!(ObjectId::from_hex(HashKind::Sha1, id.to_string().as_bytes()), Some(id));
+        assert_eq!(ObjectId::from_hex(HashKind::Sha1, b"e69d"), None);
+        assert_eq!(ObjectId::from_hex(HashKind::Sha1, &[b'g'; 40]), None);
+        assert_eq!(ObjectId::from_bytes(HashKind::Sha256, &[0; 20]), None);
+    }
+}

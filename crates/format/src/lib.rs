@@ -1,0 +1,13 @@
+//! Git's formats as types: bytes in, values out, and back. No input or output happens here.
+//!
+//! Each module names the document that defines its format. Parsers treat their input as hostile:
+//! whatever the bytes, the answer is a value or an error, never a panic or an unbounded allocation.
+
+pub mod hash;
+pub mod index;
+pub mod mode;
+pub mod path;
+pub mod tree;
+
+pub use hash::{HashKind, ObjectId};
+pub use mode::Mode;

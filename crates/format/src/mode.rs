@@ -1,0 +1,72 @@
+//! File modes as trees and the index record them.
+
+/// A canonical Git mode: type bits and, for regular files, the executable bit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mode(u32);
+
+impl Mode {
+    /// A regular file.
+    pub const FILE: Mode = Mode(0o100644);
+    /// A regular file with the executable bit.
+    pub const EXECUTABLE: Mode = Mode(0o100755);
+    /// A symbolic link.
+    pub const SYMLINK: Mode = Mode(0o120000);
+    /// A commit of another repository (submodule).
+    pub const GITLINK: Mode = Mode(0o160000);
+    /// A directory: in trees, and in a sparse index.
+    pub const TREE: Mode = Mode(0o040000);
+
+    /// The canonical mode for any mode a tree or an index may hold: permissions of regular files
+    /// are reduced to the executable bit, other types to their type bits, and what is none of the
+    /// known types counts as a gitlink, as Git's `canon_mode` has it.
+    pub const fn canonical(raw: u32) -> Mode {
+        match raw & 0o170000 {
+            0o100000 if raw & 0o100 != 0 => Mode::EXECUTABLE,
+            0o100000 => Mode::FILE,
+            0o120000 => Mode::SYMLINK,
+            0o040000 => Mode::TREE,
+            _ => Mode::GITLINK,
+        }
+    }
+
+    /// A mode exactly as read, for round trips of files that hold odd ones.
+    pub const fn from_raw(raw: u32) -> Mode {
+        Mode(raw)
+    }
+
+    /// The bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// A regular file, executable or not.
+    pub const fn is_file(self) -> bool {
+        self.0 & 0o170000 == 0o100000
+    }
+
+    /// A regular file with the executable bit.
+    pub const fn is_executable(self) -> bool {
+        self.is_file() && self.0 & 0o100 != 0
+    }
+
+    /// A symbolic link.
+    pub const fn is_symlink(self) -> bool {
+        self.0 & 0o170000 == 0o120000
+    }
+
+    /// A submodule.
+    pub const fn is_gitlink(self) -> bool {
+        self.0 & 0o170000 == 0o160000
+    }
+
+    /// A directory.
+    pub const fn is_tree(self) -> bool {
+        self.0 & 0o170000 == 0o040000
+    }
+}
+
+impl std::fmt::Debug for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:06o}", self.0)
+    }
+}

@@ -1,0 +1,1 @@
+//! For tests only: repository builder and Git as oracle.
