@@ -1,0 +1,121 @@
+//! Files by any path, symbolic links followed as the kernel does: for the Git directory and for what
+//! the user named. Never for what a tree names; that is [`Dir`](crate::Dir)'s business.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::{
+        ffi::OsStringExt,
+        fs::{DirBuilderExt, OpenOptionsExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, CWD};
+
+use crate::{Dir, FileType, Stat, stat::stat_at};
+
+/// Opens for reading.
+pub fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Creates for writing, `O_EXCL`, with these permission bits less the umask.
+pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Opens for appending; creates with these permission bits less the umask if `create`.
+pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
+    OpenOptions::new().append(true).create(create).mode(mode).open(path)
+}
+
+/// The whole content; `None` if there is no such file (`ENOENT`, `ENOTDIR`).
+pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    absent_is_none(fs::read(path))
+}
+
+/// `lstat`; `None` if there is nothing.
+pub fn stat(path: &Path) -> io::Result<Option<Stat>> {
+    stat_at(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// `stat`, links followed; `None` if there is nothing or the link leads nowhere.
+pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
+    stat_at(CWD, path, AtFlags::empty())
+}
+
+/// `unlink`.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+/// `rename`.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// `link`: a second name for `from`, which is not followed if it is a symbolic link.
+pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)
+}
+
+/// `symlink`.
+pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+/// `readlink`; `None` if there is nothing or it is no link.
+pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
+    match fs::read_link(path) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        answer => absent_is_none(answer),
+    }
+}
+
+/// `mkdir` with mode 0777 and umask.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o777).create(path)
+}
+
+/// `mkdir` of the path and of whatever is missing above it.
+pub fn create_dir_all(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// `rmdir`.
+pub fn remove_dir(path: &Path) -> io::Result<()> {
+    fs::remove_dir(path)
+}
+
+/// Removes a directory with all it holds. Links are removed, not followed.
+pub fn remove_dir_all(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path)
+}
+
+/// Names and types of a directory's entries; see [`Dir::list`].
+pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
+    let names = Dir::open_with(path, crate::Capabilities::NONE)?.list()?;
+    Ok(names.into_iter().map(|(name, file_type)| (OsString::from_vec(name), file_type)).collect())
+}
+
+/// The path without links, `.` and `..`, absolute. It must exist.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// `fsync` of a directory: the names in it survive a crash from here on.
+pub fn sync_dir(path: &Path) -> io::Result<()> {
+    crate::sync_file(File::open(path)?)
+}
+
+fn absent_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,215 @@
+//! Directory handles with containment enforced by the kernel.
+//!
+//! Promise: no operation of a [`Dir`] touches anything outside the directory it was opened on, even
+//! while somebody else replaces directories by symbolic links. Paths are relative, separated by
+//! single slashes; `.`, `..` and empty components are refused with `EINVAL`.
+//!
+//! How: a path of one component names an entry of the directory itself; nothing is resolved, so the
+//! plain `*at` call with "do not follow" cannot escape and is the only call made. A longer path goes
+//! through openat2 with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS`, directly or,
+//! for calls without such a form, by first opening the last component's parent that way. Where openat2 is
+//! missing, the parent is opened one component at a time, each with `O_NOFOLLOW | O_DIRECTORY`.
+//!
+//! On failure nothing is left behind: an operation here makes or removes one thing or nothing.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, ResolveFlags},
+    io::{Errno, retry_on_intr},
+};
+
+use crate::{
+    Capabilities, Stat,
+    stat::{stat_at, stat_of},
+};
+
+const RESOLVE: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+// O_PATH: a handle for further calls costs the file system no open of its own, and a directory
+// that may be searched but not read still serves.
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// An open directory. All paths are relative, `/`-separated and resolved beneath it, no symbolic
+/// link followed anywhere. A leading directory that is a link or no directory gives `ENOTDIR` or `ELOOP`.
+#[derive(Debug)]
+pub struct Dir {
+    fd: OwnedFd,
+    capabilities: Capabilities,
+}
+
+impl Dir {
+    /// Opens a directory by any path, following links (the worktree's root, say).
+    pub fn open(path: &Path) -> io::Result<Dir> {
+        let fd = open_root(path)?;
+        let capabilities = Capabilities::probe(&fd);
+        Ok(Dir { fd, capabilities })
+    }
+
+    /// As [`Dir::open`], with capabilities given, not probed.
+    pub fn open_with(path: &Path, capabilities: Capabilities) -> io::Result<Dir> {
+        Ok(Dir { fd: open_root(path)?, capabilities })
+    }
+
+    /// Opens a directory beneath this one.
+    pub fn open_dir(&self, path: &[u8]) -> io::Result<Dir> {
+        Ok(Dir { fd: self.open_at(path, HANDLE, Mode::empty())?, capabilities: self.capabilities })
+    }
+
+    /// A second handle on the same directory.
+    pub fn try_clone(&self) -> io::Result<Dir> {
+        Ok(Dir { fd: self.fd.try_clone()?, capabilities: self.capabilities })
+    }
+
+    /// `O_CREAT | O_EXCL | O_WRONLY`, mode 0666 or 0777 by `executable`, umask applied.
+    /// `path` is one or more components.
+    pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
+        Ok(self.open_at(path, flags, mode)?.into())
+    }
+
+    /// Opens for reading; the last component must not be a link either (`ELOOP`). Opening a fifo does not block.
+    pub fn open_file(&self, path: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        Ok(self.open_at(path, flags, Mode::empty())?.into())
+    }
+
+    /// `lstat`; `None` if there is nothing (`ENOENT`, or a leading component is no directory).
+    pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
+        match self.parent_of(path) {
+            Ok((parent, name)) => stat_at(parent.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// `fstat` of the directory itself.
+    pub fn stat_self(&self) -> io::Result<Stat> {
+        stat_of(&self.fd)
+    }
+
+    /// `mkdir` with mode 0777 and umask.
+    pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
+        self.at(path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))
+    }
+
+    /// `unlink` (never a directory: `EISDIR`).
+    pub fn remove_file(&self, path: &[u8]) -> io::Result<()> {
+        self.at(path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
+    }
+
+    /// `rmdir`.
+    pub fn remove_dir(&self, path: &[u8]) -> io::Result<()> {
+        self.at(path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+    }
+
+    /// Creates a symbolic link.
+    pub fn symlink(&self, target: &[u8], path: &[u8]) -> io::Result<()> {
+        self.at(path, |dir, name| rustix::fs::symlinkat(target, dir, name))
+    }
+
+    /// Reads a symbolic link.
+    pub fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
+        self.at(path, |dir, name| rustix::fs::readlinkat(dir, name, Vec::new()))
+            .map(|target| target.into_bytes())
+    }
+
+    /// Rename beneath this directory. An existing file at `to` is replaced.
+    pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+        let (from_dir, from) = self.parent_of(from)?;
+        let (to_dir, to) = self.parent_of(to)?;
+        Ok(retry_on_intr(|| rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
+    }
+
+    /// `fsync` of the directory: the names in it survive a crash from here on.
+    pub fn sync(&self) -> io::Result<()> {
+        let fd = self.reopen()?;
+        Ok(retry_on_intr(|| rustix::fs::fsync(&fd))?)
+    }
+
+    /// The same directory opened for reading, at its beginning.
+    pub(crate) fn reopen(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        retry_on_intr(|| rustix::fs::openat(&self.fd, c".", flags, Mode::empty()))
+    }
+
+    fn at<T>(
+        &self,
+        path: &[u8],
+        mut call: impl FnMut(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
+    ) -> io::Result<T> {
+        let (parent, name) = self.parent_of(path)?;
+        Ok(retry_on_intr(|| call(parent.as_fd(), name))?)
+    }
+
+    fn open_at(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        if self.capabilities.openat2 && path.contains(&b'/') {
+            check(path)?;
+            return retry_on_intr(|| rustix::fs::openat2(&self.fd, path, flags, mode, RESOLVE));
+        }
+        let (parent, name) = self.parent_of(path)?;
+        retry_on_intr(|| rustix::fs::openat(parent.as_fd(), name, flags, mode))
+    }
+
+    /// The directory holding the last component, and that component.
+    fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
+        check(path)?;
+        let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
+            return Ok((Parent::Held(self.fd.as_fd()), path));
+        };
+        let (leading, name) = (&path[..slash], &path[slash + 1..]);
+        if self.capabilities.openat2 {
+            let fd =
+                retry_on_intr(|| rustix::fs::openat2(&self.fd, leading, HANDLE, Mode::empty(), RESOLVE))?;
+            return Ok((Parent::Opened(fd), name));
+        }
+        let mut parent = Parent::Held(self.fd.as_fd());
+        for component in leading.split(|&byte| byte == b'/') {
+            let fd = retry_on_intr(|| rustix::fs::openat(parent.as_fd(), component, HANDLE, Mode::empty()))?;
+            parent = Parent::Opened(fd);
+        }
+        Ok((parent, name))
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+enum Parent<'a> {
+    Held(BorrowedFd<'a>),
+    Opened(OwnedFd),
+}
+
+impl Parent<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Parent::Held(fd) => *fd,
+            Parent::Opened(fd) => fd.as_fd(),
+        }
+    }
+}
+
+fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?)
+}
+
+/// Refuses paths that are not made of plain names.
+fn check(path: &[u8]) -> Result<(), Errno> {
+    let plain = |component: &[u8]| !matches!(component, b"" | b"." | b"..");
+    if path.split(|&byte| byte == b'/').all(plain) { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+#[cfg(test)]
+#[path = "dir_tests.rs"]
+mod tests;

@@ -1,0 +1,98 @@
+//! Reading directories with getdents64.
+
+use std::{io, mem::MaybeUninit, os::fd::AsFd};
+
+use rustix::{
+    fs::{AtFlags, RawDir},
+    io::Errno,
+};
+
+use crate::{Dir, FileType, stat::stat_at};
+
+/// Most directories fit in one call with this much.
+const BUFFER: usize = 32 * 1024;
+
+/// A buffer for reading directories, to be kept from one to the next.
+pub struct Listing {
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+/// One entry of a directory, `.` and `..` left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// One path component.
+    pub name: &'a [u8],
+    /// Its type; asked for with a stat where the file system does not tell.
+    pub file_type: FileType,
+    /// Its inode number.
+    pub ino: u64,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Listing { buffer: vec![MaybeUninit::uninit(); BUFFER] }
+    }
+}
+
+impl Listing {
+    /// Calls `visit` for each entry of `dir`, in the directory's order, until it answers with an error.
+    /// An entry that disappears while its type is asked for is left out.
+    pub fn read<E: From<io::Error>>(
+        &mut self,
+        dir: &Dir,
+        mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let fd = dir.reopen().map_err(io::Error::from)?;
+        let mut entries = RawDir::new(&fd, &mut self.buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(io::Error::from(errno).into()),
+            };
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
+            }
+            let file_type = match entry.file_type() {
+                rustix::fs::FileType::Unknown => {
+                    match stat_at(fd.as_fd(), entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)? {
+                        Some(stat) => stat.file_type,
+                        None => continue,
+                    }
+                }
+                known => FileType::of(known),
+            };
+            visit(Entry { name, file_type, ino: entry.ino() })?;
+        }
+        Ok(())
+    }
+}
+
+impl Dir {
+    /// Names and types of the entries, `.` and `..` left out, in the directory's order. For many
+    /// directories in a row, [`Listing::read`] reuses one buffer and copies no names.
+    pub fn list(&self) -> io::Result<Vec<(Vec<u8>, FileType)>> {
+        let mut names = Vec::new();
+        Listing::default().read(self, |entry| {
+            names.push((entry.name.to_vec(), entry.file_type));
+            Ok::<_, io::Error>(())
+        })?;
+        Ok(names)
+    }
+
+    /// Whether the directory holds nothing.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        let mut buffer = [MaybeUninit::uninit(); 512];
+        let fd = self.reopen()?;
+        let mut entries = RawDir::new(&fd, &mut buffer);
+        while let Some(entry) = entries.next() {
+            match entry {
+                Ok(entry) if !matches!(entry.file_name().to_bytes(), b"." | b"..") => return Ok(false),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(true)
+    }
+}

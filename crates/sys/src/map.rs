@@ -1,0 +1,105 @@
+//! Files mapped for reading.
+
+use std::{fs::File, io, ops::Range};
+
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+
+/// A file mapped for reading. The mapping is private; a file shrunk under it by somebody else can
+/// still raise SIGBUS, so only files Git never changes in place (packs, indices) are mapped.
+///
+/// Its pages belong to the page cache: they count in the resident size while mapped, but are not
+/// anonymous memory, and [`Map::release`] gives them back early.
+#[derive(Debug)]
+pub struct Map(Mmap);
+
+/// How a map will be read (`madvise(2)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// The kernel's default read-ahead.
+    Normal,
+    /// No read-ahead.
+    Random,
+    /// Much read-ahead.
+    Sequential,
+    /// Start reading now.
+    WillNeed,
+}
+
+impl Map {
+    /// Maps a whole open file. An empty file gives an empty map.
+    pub fn of(file: &File) -> io::Result<Map> {
+        Map::with(MmapOptions::new(), file)
+    }
+
+    /// As [`Map::of`], with all pages present before it returns: one call in place of a fault each
+    /// few pages, for files that will be read whole.
+    pub fn populated(file: &File) -> io::Result<Map> {
+        let mut options = MmapOptions::new();
+        options.populate();
+        Map::with(options, file)
+    }
+
+    fn with(options: MmapOptions, file: &File) -> io::Result<Map> {
+        // SAFETY: the map is private and read-only, so nothing in this process changes the bytes.
+        // The contract left to callers, stated on `Map`, is to map only files that are replaced by
+        // rename and never rewritten or truncated in place.
+        unsafe { options.map_copy_read_only(file) }.map(Map)
+    }
+
+    /// Tells the kernel how the whole map will be read. Only ever a hint.
+    pub fn advise(&self, advice: Advice) -> io::Result<()> {
+        self.0.advise(advice.into())
+    }
+
+    /// As [`Map::advise`] for a part; the range is widened to pages and must lie within the map.
+    pub fn advise_range(&self, advice: Advice, range: Range<usize>) -> io::Result<()> {
+        self.0.advise_range(advice.into(), range.start, range.len())
+    }
+
+    /// Takes the range's pages out of this process. Reading them again brings them back from the file.
+    pub fn release(&self, range: Range<usize>) -> io::Result<()> {
+        // SAFETY: MADV_DONTNEED loses only what was written to private pages, and nothing can be
+        // written through this read-only map; the next access reads the same bytes from the file.
+        unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) }
+    }
+}
+
+impl From<Advice> for memmap2::Advice {
+    fn from(advice: Advice) -> Self {
+        match advice {
+            Advice::Normal => memmap2::Advice::Normal,
+            Advice::Random => memmap2::Advice::Random,
+            Advice::Sequential => memmap2::Advice::Sequential,
+            Advice::WillNeed => memmap2::Advice::WillNeed,
+        }
+    }
+}
+
+impl std::ops::Deref for Map {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_empty_and_released() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![7; 100_000]).expect("written");
+        let file = File::open(&path).expect("it was just written");
+        for map in [Map::of(&file).expect("maps"), Map::populated(&file).expect("maps")] {
+            map.advise(Advice::Sequential).expect("a hint");
+            map.advise_range(Advice::WillNeed, 5..9_000).expect("a hint");
+            assert_eq!(map[99_999], 7);
+            map.release(0..100_000).expect("released");
+            assert!(map.iter().all(|&byte| byte == 7));
+        }
+        std::fs::write(&path, b"").expect("written");
+        assert!(Map::of(&File::open(&path).expect("opens")).expect("maps").is_empty());
+    }
+}

@@ -1,0 +1,51 @@
+//! Bringing what was written to the disk.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use rustix::io::retry_on_intr;
+
+/// `fsync`: content and attributes are on stable storage, the disk's own cache flushed.
+pub fn sync_file(file: impl AsFd) -> io::Result<()> {
+    Ok(retry_on_intr(|| rustix::fs::fsync(&file))?)
+}
+
+/// `fdatasync`: as [`sync_file`], less attributes that reading does not need.
+pub fn sync_data(file: &File) -> io::Result<()> {
+    Ok(retry_on_intr(|| rustix::fs::fdatasync(file))?)
+}
+
+/// `sync_file_range`, waiting: the content's pages have been handed to the disk, but the disk's cache
+/// is not flushed and nothing is said about the file's name or size. `core.fsyncMethod=writeout-only`.
+pub fn request_writeback(file: &File) -> io::Result<()> {
+    let flags =
+        libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    loop {
+        // SAFETY: takes no pointers; the descriptor is open while `file` is borrowed.
+        if unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn every_way_succeeds_on_a_plain_file() {
+        let mut file = tempfile::tempfile().expect("a file for tests");
+        file.write_all(b"content").expect("written");
+        request_writeback(&file).expect("written back");
+        sync_data(&file).expect("synced");
+        sync_file(&file).expect("synced");
+    }
+}

@@ -1,0 +1,36 @@
+//! The file mode creation mask.
+
+use std::io;
+
+use rustix::fs::Mode;
+
+/// The process's umask: the permission bits that new files do not get.
+///
+/// Read from `/proc/self/status`. Without `/proc` it is set and set back, which another thread
+/// creating a file just then would notice: ask before starting threads.
+pub fn umask() -> u32 {
+    from_proc().unwrap_or_else(|_| {
+        let mask = rustix::process::umask(Mode::from_raw_mode(0o077));
+        rustix::process::umask(mask);
+        mask.as_raw_mode()
+    })
+}
+
+fn from_proc() -> io::Result<u32> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    digits
+        .and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok())
+        .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn is_what_new_files_show() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let file = std::fs::File::create(dir.path().join("file")).expect("creates");
+        let mode = crate::stat_of(&file).expect("stats").mode & 0o777;
+        assert_eq!(mode, 0o666 & !super::umask());
+    }
+}
