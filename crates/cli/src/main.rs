@@ -1,2 +1,60 @@
-//! The binary `sapwood`.
-fn main() {}
+//! The binary `sapwood`: arguments -> options -> engine -> text.
+//!
+//! Order: signal handlers, global options, the command. Whatever happens, the exit code is decided
+//! here and nowhere else.
+
+mod args;
+mod cmd;
+mod console;
+mod failure;
+mod global;
+mod interrupt;
+mod text;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let code = match run() {
+        Ok(code) => code,
+        Err(failure) => conclude(failure),
+    };
+    ExitCode::from(code)
+}
+
+fn run() -> Result<u8, Failure> {
+    let interrupt = interrupt::Interrupt::install()
+        .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
+    let env = std::env::vars_os().collect();
+    let invocation = global::Invocation::parse(std::env::args_os().skip(1), env, interrupt)?;
+    cmd::dispatch(&invocation)
+}
+
+/// Says what is left to say and gives the exit code.
+fn conclude(failure: Failure) -> u8 {
+    match failure {
+        Failure::Fatal(message) => {
+            console::report("fatal", message);
+            128
+        }
+        Failure::Error(message, code) => {
+            console::error(message);
+            code
+        }
+        Failure::Said(code) => code,
+        Failure::Usage(args::Stop::Help(usage)) => {
+            console::out(usage.trim_end_matches('\n'));
+            console::out("");
+            129
+        }
+        Failure::Usage(args::Stop::Mistake { message, usage }) => {
+            console::error(message);
+            if let Some(usage) = usage {
+                console::raw(usage.as_bytes());
+            }
+            129
+        }
+        Failure::Signal(signal) => interrupt::die_by(signal),
+    }
+}

@@ -1,1 +1,14 @@
-//! For tests only: repository builder and Git as oracle.
+//! For tests only: a hermetic place to run Git in, and Git as oracle.
+//!
+//! - [`Sandbox`]: a temporary directory with an environment of its own (home, configuration, clock,
+//!   identity), in which Git and the program under test are run.
+//! - [`Oracle`]: the same repository made twice; one command is run in one copy by Git, in the other
+//!   by the program under test, and everything one can see afterwards must be the same.
+
+#![allow(clippy::disallowed_methods)]
+
+mod oracle;
+mod sandbox;
+
+pub use oracle::{Oracle, Snapshot};
+pub use sandbox::{Repo, Run, Sandbox};

@@ -1,0 +1,459 @@
+//! Arguments the way Git reads them, from one table per command.
+//!
+//! A table is data: the same entries parse the command line and print `-h`. The rules are those of
+//! Git's parse-options: long options may be shortened while they stay unique, `--no-` turns an
+//! option back, short ones cluster (`-fq`) and take their value stuck or apart (`-bname`,
+//! `-b name`), options and arguments mix until `--`, and the last one wins. A command folds the
+//! [`Event`]s in order, which is what makes the last one win.
+//!
+//! Nothing is printed here: a wrong line ends in a [`Stop`] that holds what to print and where.
+
+use bstr::{BStr, BString, ByteSlice, ByteVec};
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Nothing.
+    Nothing,
+    /// A value, named so in the help.
+    Value(&'static str),
+    /// A value that can only be stuck to it; the help's text for it, brackets and all.
+    Optional(&'static str),
+}
+
+/// One option of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opt<K: 'static> {
+    key: K,
+    short: Option<u8>,
+    long: Option<&'static str>,
+    takes: Takes,
+    negatable: bool,
+    hidden: bool,
+    help: &'static str,
+}
+
+impl<K: Copy> Opt<K> {
+    /// A switch: `-s`, `--long`, `--no-long`. An empty `long` or a zero `short` is absent.
+    pub(crate) const fn flag(key: K, short: u8, long: &'static str, help: &'static str) -> Self {
+        Opt::value(key, short, long, Takes::Nothing, help)
+    }
+
+    /// An option with a value.
+    pub(crate) const fn value(
+        key: K,
+        short: u8,
+        long: &'static str,
+        takes: Takes,
+        help: &'static str,
+    ) -> Self {
+        Opt {
+            key,
+            short: if short == 0 { None } else { Some(short) },
+            long: if long.is_empty() { None } else { Some(long) },
+            takes,
+            negatable: true,
+            hidden: false,
+            help,
+        }
+    }
+
+    /// Without a `--no-` form.
+    pub(crate) const fn only(mut self) -> Self {
+        self.negatable = false;
+        self
+    }
+
+    /// Not in the help.
+    pub(crate) const fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+}
+
+/// A command's usage lines (without `usage: `) and options, in the help's order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table<K: 'static> {
+    /// One line for each form.
+    pub(crate) usage: &'static [&'static str],
+    /// The options.
+    pub(crate) options: &'static [Opt<K>],
+}
+
+/// One option met on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event<K> {
+    /// Which.
+    pub(crate) key: K,
+    /// `false` for the `--no-` form.
+    pub(crate) on: bool,
+    /// Its value, if it takes one and it was given.
+    pub(crate) value: Option<BString>,
+}
+
+/// The command line, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parsed<K> {
+    /// The options in order.
+    pub(crate) events: Vec<Event<K>>,
+    /// All else, in order; with the first `--` if it was to be kept.
+    pub(crate) rest: Vec<BString>,
+}
+
+/// What becomes of a `--`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DashDash {
+    /// It ends the options and is dropped.
+    Drop,
+    /// It ends the options and stays among the arguments.
+    Keep,
+}
+
+/// Parsing ended early. The exit code is 129 either way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// `-h`: the usage, for standard output.
+    Help(String),
+    /// A mistake: the message without `error: `, and the usage if it is to follow.
+    Mistake {
+        /// What is wrong.
+        message: BString,
+        /// Printed after it on standard error.
+        usage: Option<String>,
+    },
+}
+
+impl<K: Copy + PartialEq> Table<K> {
+    /// Parses the arguments after the command's name.
+    pub(crate) fn parse(&self, args: &[BString], dash_dash: DashDash) -> Result<Parsed<K>, Stop> {
+        let mut parsed = Parsed { events: Vec::new(), rest: Vec::new() };
+        let mut queue = args.iter();
+        while let Some(arg) = queue.next() {
+            if arg.first() != Some(&b'-') || arg.len() == 1 {
+                parsed.rest.push(arg.clone());
+            } else if arg == "--" {
+                if dash_dash == DashDash::Keep {
+                    parsed.rest.push(arg.clone());
+                }
+                parsed.rest.extend(queue.cloned());
+                break;
+            } else if arg == "--end-of-options" {
+                parsed.rest.extend(queue.cloned());
+                break;
+            } else if args.len() == 1 && arg == "-h" {
+                return Err(Stop::Help(self.help()));
+            } else if let Some(long) = arg.strip_prefix(b"--") {
+                parsed.events.push(self.long(long.as_bstr(), &mut queue)?);
+            } else {
+                self.cluster(&arg[1..], &mut queue, &mut parsed.events)?;
+            }
+        }
+        Ok(parsed)
+    }
+
+    fn cluster<'a>(
+        &self,
+        cluster: &[u8],
+        queue: &mut impl Iterator<Item = &'a BString>,
+        events: &mut Vec<Event<K>>,
+    ) -> Result<(), Stop> {
+        let mut left = cluster;
+        while let Some((&letter, stuck)) = left.split_first() {
+            let Some(option) = self.options.iter().find(|option| option.short == Some(letter)) else {
+                if left.len() == cluster.len() {
+                    self.two_dashes_meant(cluster)?;
+                }
+                if letter == b'h' {
+                    return Err(Stop::Help(self.help()));
+                }
+                let message = if letter.is_ascii() {
+                    format!("unknown switch `{}'", letter as char).into()
+                } else {
+                    [b"unknown non-ascii option in string: `-", cluster, b"'"].concat().into()
+                };
+                return Err(Stop::Mistake { message, usage: Some(self.help()) });
+            };
+            let name = || format!("switch `{}'", letter as char);
+            left = stuck;
+            let value = match option.takes {
+                Takes::Nothing => None,
+                Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => {
+                    left = &[];
+                    Some(stuck.into())
+                }
+                Takes::Optional(_) => None,
+                Takes::Value(_) => Some(next_value(queue, name)?),
+            };
+            events.push(Event { key: option.key, on: true, value });
+            // A misspelt long option shows after its first letter was taken for a switch.
+            if left.len() + 1 == cluster.len() && !left.is_empty() {
+                self.two_dashes_meant(cluster)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn two_dashes_meant(&self, word: &[u8]) -> Result<(), Stop> {
+        let meant = word.starts_with(b"no-")
+            || self
+                .options
+                .iter()
+                .any(|option| option.long.is_some_and(|long| long.as_bytes().starts_with(word)));
+        if word.len() < 3 || !meant {
+            return Ok(());
+        }
+        let message = [b"did you mean `--", word, b"` (with two dashes)?"].concat().into();
+        Err(Stop::Mistake { message, usage: None })
+    }
+
+    fn long<'a>(&self, arg: &BStr, queue: &mut impl Iterator<Item = &'a BString>) -> Result<Event<K>, Stop> {
+        let (name, stuck) = match arg.split_once_str("=") {
+            Some((name, value)) => (name.as_bstr(), Some(value.as_bstr())),
+            None => (arg, None),
+        };
+        let (option, on) = self.find_long(name, arg)?;
+        let spelt = || match option.long {
+            Some(long) if on => format!("option `{long}'"),
+            Some(long) => format!("option `no-{}'", long.trim_start_matches("no-")),
+            None => String::from("option"),
+        };
+        // `--refresh` for an option called `no-refresh` is its negation.
+        let negates = on == option.long.is_some_and(|long| long.starts_with("no-"));
+        let value = match (option.takes, stuck) {
+            (Takes::Nothing, None) => None,
+            (Takes::Nothing, Some(_)) => return Err(takes_no_value(spelt())),
+            (Takes::Value(_) | Takes::Optional(_), stuck) if negates => match stuck {
+                Some(_) => return Err(takes_no_value(spelt())),
+                None => None,
+            },
+            (_, Some(value)) => Some(value.into()),
+            (Takes::Optional(_), None) => None,
+            (Takes::Value(_), None) => Some(next_value(queue, spelt)?),
+        };
+        Ok(Event { key: option.key, on: !negates, value })
+    }
+
+    /// The option `name` means, and whether it was written without `no-`.
+    fn find_long(&self, name: &BStr, arg: &BStr) -> Result<(&Opt<K>, bool), Stop> {
+        let (bare, on) = match name.strip_prefix(b"no-") {
+            Some(rest) => (rest.as_bstr(), false),
+            None => (name, true),
+        };
+        let mut candidates: Vec<(&Opt<K>, bool)> = Vec::new();
+        for option in self.options {
+            let Some(long) = option.long else { continue };
+            let (stem, stem_on) = match long.strip_prefix("no-") {
+                Some(stem) => (stem, false),
+                None => (long, true),
+            };
+            if on != stem_on && !option.negatable {
+                continue;
+            }
+            if bare == stem {
+                return Ok((option, on));
+            }
+            let too_short = option.negatable && name.len() <= 3 && b"no-".starts_with(name);
+            if stem.as_bytes().starts_with(bare) || too_short {
+                candidates.push((option, on && !too_short));
+            }
+        }
+        match candidates[..] {
+            [] => {
+                let message = [b"unknown option `", arg.as_bytes(), b"'"].concat().into();
+                Err(Stop::Mistake { message, usage: Some(self.help()) })
+            }
+            [one] => Ok(one),
+            [.., first, second] => {
+                let spell = |(option, on): (&Opt<K>, bool)| {
+                    let long = option.long.unwrap_or_default();
+                    format!("--{}{}", if on { "" } else { "no-" }, long.trim_start_matches("no-"))
+                };
+                let mut message = BString::from("ambiguous option: ");
+                message.push_str(arg);
+                message.push_str(format!(" (could be {} or {})", spell(first), spell(second)));
+                Err(Stop::Mistake { message, usage: None })
+            }
+        }
+    }
+
+    /// The usage, as `-h` prints it.
+    pub(crate) fn help(&self) -> String {
+        const COLUMN: usize = 26;
+        let mut text = String::new();
+        for (number, line) in self.usage.iter().enumerate() {
+            let lead = if number == 0 { "usage:" } else { "   or:" };
+            text += &format!("{lead} {line}\n");
+        }
+        text.push('\n');
+        let mut line = |head: String, help: &str| {
+            if head.len() < COLUMN {
+                text += &format!("{head:COLUMN$}{help}\n");
+            } else {
+                text += &format!("{head}\n{:COLUMN$}{help}\n", "");
+            }
+        };
+        for option in self.options.iter().filter(|option| !option.hidden) {
+            let mut head = String::from("    ");
+            if let Some(short) = option.short {
+                head += &format!("-{}", short as char);
+            }
+            if let Some(long) = option.long {
+                head += if option.short.is_some() { ", " } else { "" };
+                let negation = option.negatable && !long.starts_with("no-");
+                head += &format!("--{}{long}", if negation { "[no-]" } else { "" });
+            }
+            match option.takes {
+                Takes::Nothing => {}
+                Takes::Value(name) => head += &format!(" {name}"),
+                Takes::Optional(form) => head += form,
+            }
+            line(head, option.help);
+            if let (Some(positive), true) =
+                (option.long.and_then(|long| long.strip_prefix("no-")), option.negatable)
+            {
+                line(format!("    --{positive}"), &format!("opposite of --no-{positive}"));
+            }
+        }
+        text.push('\n');
+        text
+    }
+}
+
+fn next_value<'a>(
+    queue: &mut impl Iterator<Item = &'a BString>,
+    name: impl FnOnce() -> String,
+) -> Result<BString, Stop> {
+    queue
+        .next()
+        .cloned()
+        .ok_or_else(|| Stop::Mistake { message: format!("{} requires a value", name()).into(), usage: None })
+}
+
+fn takes_no_value(name: String) -> Stop {
+    Stop::Mistake { message: format!("{name} takes no value").into(), usage: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Key {
+        Branch,
+        Quiet,
+        Progress,
+        NoRefresh,
+        Hard,
+        Track,
+    }
+
+    const TABLE: Table<Key> = Table {
+        usage: &["sapwood try [<options>]", "sapwood try -- <file>..."],
+        options: &[
+            Opt::value(Key::Branch, b'b', "branch", Takes::Value("<branch>"), "a branch"),
+            Opt::flag(Key::Quiet, b'q', "quiet", "say less"),
+            Opt::flag(Key::Progress, 0, "progress", "say more"),
+            Opt::flag(Key::NoRefresh, 0, "no-refresh", "skip it"),
+            Opt::flag(Key::Hard, 0, "hard", "all of it").only(),
+            Opt::value(Key::Track, b't', "track", Takes::Optional("[=(direct|inherit)]"), "follow"),
+        ],
+    };
+
+    fn parse(args: &[&str]) -> Result<Parsed<Key>, Stop> {
+        let args: Vec<BString> = args.iter().map(|&arg| arg.into()).collect();
+        TABLE.parse(&args, DashDash::Keep)
+    }
+
+    fn events(args: &[&str]) -> Vec<(Key, bool, Option<String>)> {
+        let parsed = parse(args).expect("valid");
+        let text = |value: BString| value.to_string();
+        parsed.events.into_iter().map(|event| (event.key, event.on, event.value.map(text))).collect()
+    }
+
+    fn message(args: &[&str]) -> (String, bool) {
+        match parse(args) {
+            Err(Stop::Mistake { message, usage }) => (message.to_string(), usage.is_some()),
+            other => panic!("{args:?} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn clusters_stuck_values_and_abbreviations() {
+        let value = |text: &str| Some(text.to_string());
+        assert_eq!(
+            events(&["-qbname", "x", "--bran=y", "-b", "z", "--no-quiet"]),
+            [
+                (Key::Quiet, true, None),
+                (Key::Branch, true, value("name")),
+                (Key::Branch, true, value("y")),
+                (Key::Branch, true, value("z")),
+                (Key::Quiet, false, None),
+            ]
+        );
+        assert_eq!(
+            events(&["--prog", "--no-prog"]),
+            [(Key::Progress, true, None), (Key::Progress, false, None)]
+        );
+        assert_eq!(events(&["--no-branch"]), [(Key::Branch, false, None)]);
+    }
+
+    #[test]
+    fn optional_values_are_only_stuck() {
+        let value = |text: &str| Some(text.to_string());
+        assert_eq!(
+            events(&["-t", "a", "--track", "b", "--track=direct", "-tinherit"]),
+            [
+                (Key::Track, true, None),
+                (Key::Track, true, None),
+                (Key::Track, true, value("direct")),
+                (Key::Track, true, value("inherit")),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_option_called_no_something_turns_round() {
+        assert_eq!(events(&["--no-refresh"]), [(Key::NoRefresh, true, None)]);
+        assert_eq!(events(&["--refresh"]), [(Key::NoRefresh, false, None)]);
+        assert_eq!(events(&["--ref"]), [(Key::NoRefresh, false, None)]);
+    }
+
+    #[test]
+    fn arguments_mix_with_options_until_two_dashes() {
+        let parsed = parse(&["a", "-q", "-", "--", "-q"]).expect("valid");
+        assert_eq!(parsed.rest, ["a", "-", "--", "-q"]);
+        let args: Vec<BString> = ["a", "--", "b"].map(BString::from).into();
+        assert_eq!(TABLE.parse(&args, DashDash::Drop).expect("valid").rest, ["a", "b"]);
+    }
+
+    #[test]
+    fn mistakes_are_told_as_git_tells_them() {
+        assert_eq!(message(&["--foo=1"]), ("unknown option `foo=1'".into(), true));
+        assert_eq!(message(&["-z"]), ("unknown switch `z'".into(), true));
+        assert_eq!(message(&["-qz"]), ("unknown switch `z'".into(), true));
+        assert_eq!(message(&["-b"]), ("switch `b' requires a value".into(), false));
+        assert_eq!(message(&["--branch"]), ("option `branch' requires a value".into(), false));
+        assert_eq!(message(&["--quiet=1"]), ("option `quiet' takes no value".into(), false));
+        assert_eq!(message(&["--no-hard"]), ("unknown option `no-hard'".into(), true));
+        assert_eq!(message(&["-hard"]), ("did you mean `--hard` (with two dashes)?".into(), false));
+    }
+
+    #[test]
+    fn help_is_laid_out_in_two_columns() {
+        let Err(Stop::Help(help)) = parse(&["-h"]) else { panic!("-h is help") };
+        insta::assert_snapshot!(help, @r"
+        usage: sapwood try [<options>]
+           or: sapwood try -- <file>...
+
+            -b, --[no-]branch <branch>
+                                  a branch
+            -q, --[no-]quiet      say less
+            --[no-]progress       say more
+            --no-refresh          skip it
+            --refresh             opposite of --no-refresh
+            --hard                all of it
+            -t, --[no-]track[=(direct|inherit)]
+                                  follow
+        ");
+    }
+}

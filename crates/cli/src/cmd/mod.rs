@@ -1,0 +1,54 @@
+//! The commands, one file each.
+
+use bstr::ByteSlice as _;
+
+use crate::{console, console::text, failure::Failure, global::Invocation};
+
+mod checkout;
+mod clone;
+mod reset;
+
+/// Runs the command that was named. Returns its exit code.
+pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
+    match run.command.as_bytes() {
+        b"checkout" => checkout::checkout(run),
+        b"switch" => checkout::switch(run),
+        b"restore" => checkout::restore(run),
+        b"reset" => reset::run(run),
+        b"clone" => clone::run(run),
+        b"version" => {
+            console::out(concat!("sapwood version ", env!("CARGO_PKG_VERSION")));
+            Ok(0)
+        }
+        b"help" => {
+            console::out(HELP);
+            Ok(0)
+        }
+        b"" => {
+            console::out(HELP);
+            Ok(1)
+        }
+        name => {
+            console::note(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
+            Ok(1)
+        }
+    }
+}
+
+const HELP: &str = "\
+usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
+           [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
+           [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
+           [--config-env=<name>=<envvar>]
+           <command> [<args>]
+
+Git's commands that fill and change a worktree:
+
+   clone      Clone a repository into a new directory
+   checkout   Switch branches or restore working tree files
+   switch     Switch branches
+   reset      Set `HEAD` or the index to a known state
+   restore    Restore working tree files
+
+'sapwood <command> -h' lists the options of a command; --dry-run with any of
+them prints what would be done and changes nothing.";

@@ -1,0 +1,55 @@
+//! How a command ends when it does not end well: what is said, and the exit code Git would give.
+
+use bstr::BString;
+
+use crate::args::Stop;
+
+/// The end of a command that did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// `fatal: <message>` on standard error, exit code 128.
+    Fatal(BString),
+    /// `error: <message>` on standard error, and the exit code.
+    Error(BString, u8),
+    /// Everything has been said; only the exit code is left.
+    Said(u8),
+    /// The command line was wrong, or asked for help: exit code 129.
+    Usage(Stop),
+    /// A signal stopped us: the process ends by it, as the shell expects.
+    Signal(i32),
+}
+
+impl Failure {
+    /// `fatal: <message>`
+    pub(crate) fn fatal(message: impl Into<BString>) -> Failure {
+        Failure::Fatal(message.into())
+    }
+
+    /// `error: <message>` with exit code 1.
+    pub(crate) fn error(message: impl Into<BString>) -> Failure {
+        Failure::Error(message.into(), 1)
+    }
+
+    /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
+    pub(crate) fn unsupported(what: &str) -> Failure {
+        Failure::Fatal(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)").into())
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Failure {
+        Failure::Usage(stop)
+    }
+}
+
+impl From<repo::Error> for Failure {
+    fn from(error: repo::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<repo::objects::Error> for Failure {
+    fn from(error: repo::objects::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}

@@ -1,0 +1,172 @@
+//! What stands before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::PathBuf,
+};
+
+use bstr::{BString, ByteSlice};
+
+use crate::{console::text, failure::Failure, interrupt::Interrupt};
+
+/// Printed after a wrong global option, and by `--help`.
+pub(crate) const USAGE: &str = "\
+usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
+           [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
+           [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
+           [--config-env=<name>=<envvar>]
+           <command> [<args>]";
+
+/// One run of the program: where, with what environment, and what was asked.
+pub(crate) struct Invocation {
+    /// The command's name.
+    pub(crate) command: BString,
+    /// The arguments after it.
+    pub(crate) args: Vec<BString>,
+    /// The directory to work in; also the process's.
+    pub(crate) cwd: PathBuf,
+    /// The environment, with what global options put into it.
+    pub(crate) env: HashMap<OsString, OsString>,
+    /// `-c key=value`, in order.
+    pub(crate) config: Vec<BString>,
+    /// Set by SIGINT and SIGTERM.
+    pub(crate) interrupt: Interrupt,
+}
+
+impl Invocation {
+    /// Takes the global options off the command line. `-C` changes the process's directory.
+    pub(crate) fn parse(
+        args: impl Iterator<Item = OsString>,
+        env: HashMap<OsString, OsString>,
+        interrupt: Interrupt,
+    ) -> Result<Invocation, Failure> {
+        let mut args = args.map(|arg| BString::from(arg.into_vec()));
+        let mut run = Invocation {
+            command: BString::default(),
+            args: Vec::new(),
+            cwd: PathBuf::new(),
+            env,
+            config: Vec::new(),
+            interrupt,
+        };
+        let mut bare = false;
+        while let Some(arg) = args.next() {
+            let (name, stuck) = match arg.split_once_str("=") {
+                Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
+                _ => (arg.as_bytes(), None),
+            };
+            let mut value =
+                |missing: &str| stuck.clone().or_else(|| args.next()).ok_or_else(|| wrong(missing));
+            match name {
+                b"-v" | b"--version" => run.command = "version".into(),
+                b"-h" | b"--help" => run.command = "help".into(),
+                b"-p" | b"--paginate" | b"-P" | b"--no-pager" => continue,
+                b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
+                b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),
+                b"--no-optional-locks" => run.set("GIT_OPTIONAL_LOCKS", "0"),
+                b"--no-advice" => run.set("GIT_ADVICE", "0"),
+                b"--literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "1"),
+                b"--no-literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "0"),
+                b"--glob-pathspecs" => run.set("GIT_GLOB_PATHSPECS", "1"),
+                b"--noglob-pathspecs" => run.set("GIT_NOGLOB_PATHSPECS", "1"),
+                b"--icase-pathspecs" => run.set("GIT_ICASE_PATHSPECS", "1"),
+                b"--bare" => bare = true,
+                b"--git-dir" => {
+                    let dir = value("no directory given for '--git-dir' option")?;
+                    run.set("GIT_DIR", OsStr::from_bytes(&dir));
+                }
+                b"--work-tree" => {
+                    let dir = value("no directory given for '--work-tree' option")?;
+                    run.set("GIT_WORK_TREE", OsStr::from_bytes(&dir));
+                }
+                b"-c" => {
+                    let setting = value("-c expects a configuration string")?;
+                    run.config.push(setting);
+                }
+                b"--config-env" => {
+                    let spec = value("no config key given for --config-env")?;
+                    let setting = run.config_from_environment(&spec)?;
+                    run.config.push(setting);
+                }
+                b"-C" => {
+                    let dir = value("no directory given for '-C' option")?;
+                    if !dir.is_empty() {
+                        std::env::set_current_dir(OsStr::from_bytes(&dir)).map_err(|error| {
+                            let reason = crate::text::os_error(&error);
+                            Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
+                        })?;
+                    }
+                }
+                _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
+                _ => run.command = arg.clone(),
+            }
+            if !run.command.is_empty() {
+                break;
+            }
+        }
+        run.args = args.collect();
+        run.cwd = std::env::current_dir()
+            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
+        if bare {
+            let cwd = run.cwd.clone().into_os_string();
+            run.env.entry("GIT_DIR".into()).or_insert(cwd);
+            run.set("GIT_IMPLICIT_WORK_TREE", "0");
+            run.config.push("core.bare=true".into());
+        }
+        Ok(run)
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.insert(name.into(), value.into());
+    }
+
+    fn config_from_environment(&self, spec: &BString) -> Result<BString, Failure> {
+        let Some((key, variable)) = spec.rsplit_once_str("=") else {
+            return Err(Failure::Fatal(text!("invalid config format: ", spec)));
+        };
+        if variable.is_empty() {
+            let key = key.as_bstr();
+            return Err(Failure::Fatal(text!(
+                "missing environment variable name for configuration '",
+                key,
+                "'"
+            )));
+        }
+        match self.env.get(OsStr::from_bytes(variable)) {
+            Some(value) => Ok(text!(key, "=", value.as_bytes())),
+            None => Err(Failure::Fatal(text!(
+                "missing environment variable '",
+                variable,
+                "' for configuration '",
+                key,
+                "'"
+            ))),
+        }
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.env.get(OsStr::new(name)).map(|value| value.as_bytes())
+    }
+
+    /// Finds and opens the repository, as Git would from here.
+    pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
+        let options = repo::OpenOptions {
+            cwd: self.cwd.clone(),
+            git_dir: self.env.get(OsStr::new("GIT_DIR")).map(PathBuf::from),
+            work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
+            config: self.config.clone(),
+            env: self.env.clone(),
+        };
+        Ok(repo::Repository::open(&options)?)
+    }
+}
+
+/// A wrong global option: the message without a lead, the usage, exit code 129.
+fn wrong(message: impl Into<BString>) -> Failure {
+    crate::console::note(message.into());
+    crate::console::note(USAGE);
+    Failure::Said(129)
+}

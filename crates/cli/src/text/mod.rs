@@ -1,0 +1,12 @@
+//! Texts made of values: the words are Git's, as scripts and people know them.
+
+use std::io;
+
+/// What the C library says of an error, without Rust's `(os error n)`.
+pub(crate) fn os_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
