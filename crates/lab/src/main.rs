@@ -1,2 +1,75 @@
-//! Peers side by side.
-fn main() {}
+//! Peers side by side: sapwood, Git and gix on the same work, each run on a fresh file system.
+//!
+//! Needs root for loop mounts. Nothing here is a test: figures are reported, and only `--check`
+//! compares them with the targets of the project.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
+
+mod checkout;
+mod corpus;
+mod floor;
+mod measure;
+mod report;
+mod rig;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+/// What went wrong: one sentence that names the command or path.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{what} {}: {source}", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("`{command}` failed: {detail}")]
+    Command { command: String, detail: String },
+    #[error("{0}")]
+    Setup(String),
+}
+
+#[derive(Parser)]
+#[command(about = "Measure sapwood beside its peers")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Clone, full checkout and switches.
+    Checkout(checkout::Args),
+    /// Make the linux repository from Debian's source packages and print where it is.
+    Corpus,
+    /// Run a command and print its resource use as JSON (used by the other commands).
+    #[command(hide = true)]
+    Measure {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Touch and free memory, so that the next run finds pages at hand (used by the others).
+    #[command(hide = true)]
+    Touch { mebibytes: usize },
+    /// Write the files of a commit from memory: the floor (used by the others).
+    #[command(hide = true)]
+    Floor { repo: PathBuf, revision: String, into: PathBuf },
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Checkout(args) => checkout::run(&args),
+        Command::Corpus => corpus::linux().map(|corpus| {
+            println!("{}", corpus.packed.display());
+            ExitCode::SUCCESS
+        }),
+        Command::Measure { command } => measure::child(&command),
+        Command::Touch { mebibytes } => {
+            rig::touch(mebibytes);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Floor { repo, revision, into } => floor::child(&repo, &revision, &into),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("lab: {error}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,380 @@
+//! `lab checkout`: clone, full checkout, v6.1 to v6.12 and back, small switches, packed and loose.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use crate::{
+    Error,
+    corpus::{self, CHANGES, Corpus},
+    floor,
+    measure::{Invocation, must, run as measure},
+    report::{Results, Sample, machine},
+    rig::{FileSystem, Volume, pretouch, warm},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A repository to measure on; without it the linux tree of Debian's source packages.
+    #[arg(long)]
+    repo: Option<PathBuf>,
+    /// The older revision of --repo.
+    #[arg(long, default_value = "HEAD~50")]
+    old: String,
+    /// The revision of --repo that is checked out in full.
+    #[arg(long, default_value = "HEAD")]
+    new: String,
+    /// Fewer file systems, cases and runs.
+    #[arg(long)]
+    quick: bool,
+    /// Compare with the targets; exit 1 if one is missed.
+    #[arg(long)]
+    check: bool,
+    /// How often each tool runs each case.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Only these file systems.
+    #[arg(long = "fs", value_enum)]
+    file_systems: Vec<FileSystem>,
+    /// Only these cases.
+    #[arg(long = "case", value_enum)]
+    cases: Vec<Case>,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The gix binary (gitoxide); left out if it is not there.
+    #[arg(long, default_value = "gix")]
+    gix: PathBuf,
+    /// Where images and mount points are made.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Case {
+    /// Clone of a local path on the same file system.
+    Clone,
+    /// Everything into an empty tree, objects packed.
+    Full,
+    /// Everything into an empty tree, objects loose.
+    Loose,
+    /// Old to new and back.
+    Move,
+    /// 10, 100 and 1,000 files.
+    Small,
+}
+
+const GIT_WORKERS: [usize; 4] = [1, 2, 4, 8];
+
+#[derive(Clone, Debug)]
+enum Tool {
+    Sapwood,
+    Git(usize),
+    Gix,
+}
+
+impl Tool {
+    fn name(&self) -> String {
+        match self {
+            Tool::Sapwood => "sapwood".into(),
+            Tool::Git(workers) => format!("git-{workers}"),
+            Tool::Gix => "gix".into(),
+        }
+    }
+}
+
+struct Lab {
+    corpus: Corpus,
+    sapwood: PathBuf,
+    gix: Option<PathBuf>,
+    scratch: PathBuf,
+    runs: usize,
+    results: Results,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let corpus = match &args.repo {
+        Some(repo) => corpus::of_repository(repo, &args.old, &args.new)?,
+        None => corpus::linux()?,
+    };
+    let here = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+    let sapwood = args.sapwood.clone().unwrap_or_else(|| here.with_file_name("sapwood"));
+    if !sapwood.exists() {
+        return Err(Error::Setup(format!(
+            "{} is missing: run `cargo build --release` first",
+            sapwood.display()
+        )));
+    }
+    let sapwood = fs::canonicalize(&sapwood).map_err(|source| Error::Io {
+        what: "cannot find",
+        path: sapwood,
+        source,
+    })?;
+    let here = Path::new("/");
+    let version = |program: &Path| must(program, &["--version"], here);
+    let gix = version(&args.gix).is_ok().then(|| args.gix.clone());
+    let mut versions = BTreeMap::new();
+    for program in [Some(sapwood.clone()), Some("git".into()), gix.clone()].into_iter().flatten() {
+        let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
+        versions.insert(program.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()), text);
+    }
+    let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
+    fs::create_dir_all(&scratch).map_err(|source| Error::Io {
+        what: "cannot create",
+        path: scratch.clone(),
+        source,
+    })?;
+    let scratch = fs::canonicalize(&scratch).map_err(|source| Error::Io {
+        what: "cannot find",
+        path: scratch,
+        source,
+    })?;
+
+    let quick = |all: &[FileSystem]| {
+        if args.quick { vec![FileSystem::Ext4, FileSystem::Tmpfs] } else { all.to_vec() }
+    };
+    let file_systems = match args.file_systems.as_slice() {
+        [] => quick(&FileSystem::ALL),
+        some => some.to_vec(),
+    };
+    let cases = match args.cases.as_slice() {
+        [] if args.quick => vec![Case::Full, Case::Move, Case::Small],
+        [] => vec![Case::Clone, Case::Full, Case::Loose, Case::Move, Case::Small],
+        some => some.to_vec(),
+    };
+    let runs = args.runs.unwrap_or(if args.quick { 3 } else { 5 });
+    let mut lab = Lab { corpus, sapwood, gix, scratch, runs, results: Results::default() };
+    println!("{}; {versions:?}; {runs} runs, order alternating", machine());
+    for &file_system in &file_systems {
+        for case in &cases {
+            eprintln!("lab: {case:?} on {}", file_system.name());
+            match case {
+                Case::Clone => lab.clones(file_system)?,
+                Case::Full => lab.full(file_system, "full")?,
+                Case::Loose => lab.full(file_system, "loose")?,
+                Case::Move => lab.moves(file_system)?,
+                Case::Small => lab.small(file_system)?,
+            }
+        }
+    }
+    lab.results.print();
+    let json = corpus::directory().join("checkout.json");
+    lab.results.write_json(&json, &versions)?;
+    println!("every sample: {}", json.display());
+    if args.check && !check(&lab.results, &file_systems) {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Lab {
+    fn tools(&self, run: usize, with_gix: bool) -> Vec<Tool> {
+        let mut tools = vec![Tool::Sapwood];
+        tools.extend(GIT_WORKERS.map(Tool::Git));
+        if with_gix && self.gix.is_some() {
+            tools.push(Tool::Gix);
+        }
+        if run % 2 == 1 {
+            tools.reverse();
+        }
+        tools
+    }
+
+    /// `checkout -q -f --detach REVISION` or `checkout -q REVISION`, as this tool takes it.
+    fn invocation(&self, tool: &Tool, args: &[&str], cwd: &Path) -> Invocation {
+        match tool {
+            Tool::Sapwood => Invocation::new(&self.sapwood, args, cwd),
+            Tool::Git(workers) => {
+                let setting = format!("checkout.workers={workers}");
+                let mut all = vec!["-c", setting.as_str()];
+                all.extend_from_slice(args);
+                Invocation::new(Path::new("git"), &all, cwd)
+            }
+            Tool::Gix => Invocation::new(self.gix.as_deref().expect("asked for only if there"), args, cwd),
+        }
+    }
+
+    fn timed(&self, invocation: &Invocation) -> Result<Sample, Error> {
+        pretouch()?;
+        measure(invocation).map(Sample::from)
+    }
+
+    /// A clone that shares the objects, nothing checked out.
+    fn empty_tree(&self, source: &Path, at: &Path) -> Result<(), Error> {
+        let (from, to) = (source.display().to_string(), at.display().to_string());
+        must(Path::new("git"), &["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
+        must(
+            Path::new("git"),
+            &["fetch", "-q", "origin", "refs/lab/*:refs/lab/*", "refs/heads/lab:refs/lab/new"],
+            at,
+        )
+        .map(|_| ())
+    }
+
+    fn clones(&mut self, file_system: FileSystem) -> Result<(), Error> {
+        for run in 0..self.runs {
+            for tool in self.tools(run, true) {
+                let volume = Volume::fresh(file_system, &self.scratch)?;
+                let from = volume.path().join("source.git").display().to_string();
+                let packed = self.corpus.packed.display().to_string();
+                must(Path::new("cp"), &["-r", &packed, &from], Path::new("/"))?;
+                warm(Path::new(&from))?;
+                let args: &[&str] = match tool {
+                    Tool::Gix => &["clone", &from, "tree"],
+                    _ => &["clone", "-q", &from, "tree"],
+                };
+                let sample = self.timed(&self.invocation(&tool, args, volume.path()))?;
+                self.results.add("clone", file_system.name(), &tool.name(), sample);
+                verify(run, &tool, &volume.path().join("tree"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn full(&mut self, file_system: FileSystem, case: &'static str) -> Result<(), Error> {
+        let source = if case == "loose" { self.corpus.loose.clone() } else { self.corpus.packed.clone() };
+        warm(&source)?;
+        let index = self.scratch.join(format!("{case}.index"));
+        let prepared = self.scratch.join(format!("{case}-index"));
+        let _ = fs::remove_dir_all(&prepared);
+        self.empty_tree(&source, &prepared)?;
+        must(Path::new("git"), &["read-tree", "HEAD"], &prepared)?;
+        fs::copy(prepared.join(".git/index"), &index).map_err(|error| Error::Io {
+            what: "cannot copy",
+            path: index.clone(),
+            source: error,
+        })?;
+        for run in 0..self.runs {
+            for tool in self.tools(run, true) {
+                let volume = Volume::fresh(file_system, &self.scratch)?;
+                let tree = volume.path().join("tree");
+                let invocation = if let Tool::Gix = tool {
+                    let (index, git_dir) = (index.display().to_string(), source.display().to_string());
+                    let into = tree.display().to_string();
+                    let args =
+                        ["free", "index", "-i", &index, "checkout-exclusive", "-k", "-r", &git_dir, &into];
+                    self.invocation(&tool, &args, volume.path())
+                } else {
+                    self.empty_tree(&source, &tree)?;
+                    self.invocation(&tool, &["checkout", "-q", "-f", "--detach", "origin/lab"], &tree)
+                };
+                let sample = self.timed(&invocation)?;
+                self.results.add(case, file_system.name(), &tool.name(), sample);
+                verify(run, &tool, &tree)?;
+            }
+            if case == "full" {
+                let volume = Volume::fresh(file_system, &self.scratch)?;
+                pretouch()?;
+                let sample = floor::measure(&source, "HEAD", volume.path())?;
+                self.results.add(case, file_system.name(), "floor", sample);
+            }
+        }
+        Ok(())
+    }
+
+    fn moves(&mut self, file_system: FileSystem) -> Result<(), Error> {
+        warm(&self.corpus.packed)?;
+        for run in 0..self.runs {
+            for tool in self.tools(run, false) {
+                let volume = Volume::fresh(file_system, &self.scratch)?;
+                let tree = volume.path().join("tree");
+                self.empty_tree(&self.corpus.packed, &tree)?;
+                let prepare = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "refs/lab/old"];
+                must(Path::new("git"), &prepare, &tree)?;
+                for (case, revision) in [("old-to-new", "refs/lab/new"), ("new-to-old", "refs/lab/old")] {
+                    let sample = self.timed(&self.invocation(&tool, &["checkout", "-q", revision], &tree))?;
+                    self.results.add(case, file_system.name(), &tool.name(), sample);
+                    verify(run, &tool, &tree)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All tools work on one tree in turn; each goes there and back.
+    fn small(&mut self, file_system: FileSystem) -> Result<(), Error> {
+        let volume = Volume::fresh(file_system, &self.scratch)?;
+        let tree = volume.path().join("tree");
+        self.empty_tree(&self.corpus.packed, &tree)?;
+        let prepare = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "refs/lab/new"];
+        must(Path::new("git"), &prepare, &tree)?;
+        must(Path::new("git"), &["update-index", "-q", "--refresh"], &tree)?;
+        pretouch()?;
+        for count in CHANGES {
+            let change = format!("refs/lab/change-{count}");
+            for run in 0..self.runs * 2 {
+                for tool in self.tools(run, false) {
+                    for revision in [change.as_str(), "refs/lab/new"] {
+                        let args = ["switch", "-q", "--detach", revision];
+                        let sample = measure(&self.invocation(&tool, &args, &tree)).map(Sample::from)?;
+                        let case = format!("switch-{count}");
+                        self.results.add(&case, file_system.name(), &tool.name(), sample);
+                    }
+                    verify(run, &tool, &tree)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tool that is fast because it did not do the work shall not pass for a winner. Looked at once a case.
+fn verify(run: usize, tool: &Tool, tree: &Path) -> Result<(), Error> {
+    if run > 0 || matches!(tool, Tool::Gix) {
+        return Ok(());
+    }
+    let status = must(Path::new("git"), &["status", "--porcelain"], tree)?;
+    if status.is_empty() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&status);
+    let first: Vec<&str> = text.lines().take(3).collect();
+    Err(Error::Setup(format!("{} left the tree dirty: {first:?}", tool.name())))
+}
+
+/// Prints each target with what was measured; whether all are met.
+fn check(results: &Results, file_systems: &[FileSystem]) -> bool {
+    let mut all_met = true;
+    let mut line = |name: String, measured: f64, target: f64| {
+        let met = measured <= target;
+        all_met &= met;
+        println!("{} {name:<58} {measured:>8.3} (at most {target})", if met { "met   " } else { "MISSED" });
+    };
+    for &file_system in file_systems {
+        let fs = file_system.name();
+        let btrfs = file_system == FileSystem::Btrfs;
+        let against_git = [
+            ("full", if btrfs { 0.80 } else { 0.50 }),
+            ("old-to-new", 0.55),
+            ("new-to-old", 0.55),
+            ("switch-10", 0.40),
+            ("switch-100", 1.0),
+            ("switch-1000", 1.0),
+            ("loose", 0.55),
+            ("clone", 0.55),
+        ];
+        for (case, target) in against_git {
+            let ours = |of: fn(&Sample) -> f64| results.median(case, fs, "sapwood", of);
+            let (Some(wall), Some((git, git_wall))) = (ours(|s| s.wall), results.best(case, fs, "git-"))
+            else {
+                continue;
+            };
+            line(format!("{case} on {fs}: wall / {git}"), wall / git_wall, target);
+            if let Some(anonymous) = ours(|s| s.peak_anonymous as f64 / 1024.0) {
+                line(format!("{case} on {fs}: anonymous memory, MB"), anonymous, 150.0);
+            }
+            let git_rss = results.median(case, fs, &git, |s| s.peak_rss as f64);
+            if let (Some(rss), Some(git_rss)) = (ours(|s| s.peak_rss as f64), git_rss) {
+                line(format!("{case} on {fs}: peak RSS / {git}"), rss / git_rss, 1.5);
+            }
+            if let (true, Some(gix)) = (case == "full" && !btrfs, results.median(case, fs, "gix", |s| s.wall))
+            {
+                line(format!("{case} on {fs}: wall / gix"), wall / gix, 1.05);
+            }
+        }
+    }
+    all_met
+}

@@ -1,0 +1,178 @@
+//! The repositories measured: one packed, one loose, with known refs.
+//!
+//! `refs/heads/lab` (HEAD) is the tree checked out in full, `refs/lab/old` an older one, and
+//! `refs/lab/change-N` differ from the first in N files spread over the tree.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{
+    Error,
+    measure::{hermetic, must},
+};
+
+/// A prepared repository.
+pub(crate) struct Corpus {
+    pub(crate) packed: PathBuf,
+    pub(crate) loose: PathBuf,
+}
+
+/// How many files the small switches change.
+pub(crate) const CHANGES: [usize; 3] = [10, 100, 1000];
+
+/// Where everything the lab makes is kept.
+pub(crate) fn directory() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from).join("lab")
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(path).and_then(|()| fs::canonicalize(path)).map_err(|source| Error::Io {
+        what: "cannot create",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and `linux-source-6.12`.
+pub(crate) fn linux() -> Result<Corpus, Error> {
+    let dir = absolute(&directory())?.join("linux");
+    let source = dir.join("source.git");
+    if !dir.join("complete").exists() {
+        let work = dir.join("work");
+        let _ = fs::remove_dir_all(&dir);
+        let work = absolute(&work)?;
+        let git = |args: &[&str]| must(Path::new("git"), args, &work);
+        git(&["init", "-q", "-b", "main"])?;
+        for version in ["6.1", "6.12"] {
+            let archive = PathBuf::from(format!("/usr/src/linux-source-{version}.tar.xz"));
+            if !archive.exists() {
+                return Err(Error::Setup(format!(
+                    "{} is missing: install Debian's linux-source-{version}, or give --repo",
+                    archive.display()
+                )));
+            }
+            eprintln!("lab: committing linux {version}");
+            git(&["rm", "-rq", "--ignore-unmatch", "."])?;
+            must(Path::new("tar"), &["-xJf", &archive.display().to_string(), "--strip-components=1"], &work)?;
+            git(&["-c", "core.fsync=none", "add", "-A", "-f", "."])?;
+            git(&["commit", "-q", "-m", &format!("Linux {version}")])?;
+            git(&["tag", &format!("v{version}")])?;
+        }
+        eprintln!("lab: packing");
+        git(&["repack", "-adfq"])?;
+        git(&["clone", "-q", "--bare", ".", &source.display().to_string()])?;
+        fs::remove_dir_all(&work)
+            .and_then(|()| fs::write(dir.join("complete"), ""))
+            .map_err(|error| Error::Io { what: "cannot finish", path: dir.clone(), source: error })?;
+    }
+    prepare(&source, "v6.1", "v6.12", &dir)
+}
+
+/// Any repository; `old` and `new` are revisions of it.
+pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Corpus, Error> {
+    let source = fs::canonicalize(repo).map_err(|error| Error::Io {
+        what: "cannot open",
+        path: repo.to_owned(),
+        source: error,
+    })?;
+    let name = source.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
+    let dir = absolute(&directory().join(name))?;
+    prepare(&source, old, new, &dir)
+}
+
+fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Error> {
+    let packed = dir.join("packed.git");
+    let loose = dir.join("loose.git");
+    let stamp = dir.join(format!("prepared-{}-{}", old.replace('/', "_"), new.replace('/', "_")));
+    if stamp.exists() {
+        return Ok(Corpus { packed, loose });
+    }
+    eprintln!("lab: preparing {}", dir.display());
+    for path in [&packed, &loose] {
+        let _ = fs::remove_dir_all(path);
+    }
+    let git = |cwd: &Path, args: &[&str]| must(Path::new("git"), args, cwd);
+    let at = packed.display().to_string();
+    git(source, &["clone", "-q", "--bare", "--no-local", ".", &at])?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+    let old = text(git(&packed, &["rev-parse", "--verify", &format!("{old}^{{commit}}")])?);
+    let new = text(git(&packed, &["rev-parse", "--verify", &format!("{new}^{{commit}}")])?);
+    git(&packed, &["update-ref", "refs/lab/old", &old])?;
+    git(&packed, &["update-ref", "refs/heads/lab", &new])?;
+    git(&packed, &["symbolic-ref", "HEAD", "refs/heads/lab"])?;
+    for count in CHANGES {
+        change(&packed, &new, count)?;
+    }
+    git(&packed, &["repack", "-adq"])?;
+
+    git(dir, &["init", "-q", "--bare", "loose.git"])?;
+    let tree = text(git(&packed, &["rev-parse", &format!("{new}^{{tree}}")])?);
+    let commit = text(git(&packed, &["commit-tree", "-m", "loose", &tree])?);
+    let mut pack = hermetic(&mut Command::new("git"))
+        .args(["pack-objects", "--revs", "--stdout", "-q"])
+        .current_dir(&packed)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| Error::Setup(format!("git pack-objects: {error}")))?;
+    let mut stdin = pack.stdin.take().expect("piped above");
+    writeln!(stdin, "{commit}").map_err(|error| Error::Setup(format!("git pack-objects: {error}")))?;
+    drop(stdin);
+    let unpacked = hermetic(&mut Command::new("git"))
+        .args(["unpack-objects", "-q"])
+        .current_dir(&loose)
+        .stdin(pack.stdout.take().expect("piped above"))
+        .status();
+    let packed_well = pack.wait();
+    if !matches!((&unpacked, &packed_well), (Ok(a), Ok(b)) if a.success() && b.success()) {
+        return Err(Error::Setup("git pack-objects | git unpack-objects failed".into()));
+    }
+    git(&loose, &["update-ref", "refs/heads/lab", &commit])?;
+    git(&loose, &["symbolic-ref", "HEAD", "refs/heads/lab"])?;
+    fs::write(&stamp, "").map_err(|source| Error::Io { what: "cannot write", path: stamp, source })?;
+    Ok(Corpus { packed, loose })
+}
+
+/// Commits a change of `count` regular files, spread evenly, as `refs/lab/change-COUNT`.
+fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
+    let listing = must(Path::new("git"), &["ls-tree", "-rz", base], repo)?;
+    let files: Vec<&[u8]> = listing
+        .split(|&byte| byte == 0)
+        .filter(|line| line.starts_with(b"100644 "))
+        .filter_map(|line| line.iter().position(|&byte| byte == b'\t').map(|tab| &line[tab + 1..]))
+        .filter(|path| !path.contains(&b'"') && !path.contains(&b'\n') && !path.ends_with(b".gitattributes"))
+        .collect();
+    let step = (files.len() / count).max(1);
+    let mut stream = format!(
+        "commit refs/lab/change-{count}\ncommitter lab <lab@example.org> 1700000000 +0000\ndata 6\nchange\nfrom {base}\n"
+    )
+    .into_bytes();
+    for path in files.iter().step_by(step).take(count) {
+        let old = must(
+            Path::new("git"),
+            &["cat-file", "blob", &format!("{base}:{}", String::from_utf8_lossy(path))],
+            repo,
+        )?;
+        stream.extend_from_slice(b"M 100644 inline ");
+        stream.extend_from_slice(path);
+        stream.extend_from_slice(format!("\ndata {}\n", old.len() + 7).as_bytes());
+        stream.extend_from_slice(&old);
+        stream.extend_from_slice(b"change\n\n");
+    }
+    let mut import = hermetic(&mut Command::new("git"))
+        .args(["fast-import", "--quiet", "--force"])
+        .current_dir(repo)
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| Error::Setup(format!("git fast-import: {error}")))?;
+    let fed = import.stdin.take().expect("piped above").write_all(&stream);
+    let status = import.wait();
+    match (fed, status) {
+        (Ok(()), Ok(status)) if status.success() => Ok(()),
+        (fed, status) => Err(Error::Setup(format!("git fast-import: {fed:?} {status:?}"))),
+    }
+}

@@ -1,0 +1,180 @@
+//! One run of one command: wall, user and system time, peak RSS, peak anonymous memory.
+//!
+//! The command runs below a small process of our own, whose only child it is, so that
+//! `getrusage(RUSAGE_CHILDREN)` speaks of it (and its children) alone. Anonymous memory is sampled from
+//! /proc every few milliseconds, summed over the command and its children.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Times in seconds, memory in KiB.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Usage {
+    pub(crate) wall: f64,
+    pub(crate) user: f64,
+    pub(crate) sys: f64,
+    pub(crate) peak_rss: i64,
+    pub(crate) peak_anonymous: i64,
+    /// The command's exit code; -1 for a signal.
+    pub(crate) code: i32,
+}
+
+/// A command with its directory and its hermetic environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Invocation {
+    pub(crate) program: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) cwd: std::path::PathBuf,
+}
+
+impl Invocation {
+    pub(crate) fn new(program: &Path, args: &[&str], cwd: &Path) -> Self {
+        Invocation {
+            program: program.display().to_string(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            cwd: cwd.to_owned(),
+        }
+    }
+
+    fn line(&self) -> String {
+        format!("{} {}", self.program, self.args.join(" "))
+    }
+}
+
+/// No user or system configuration, a fixed identity and clock.
+pub(crate) fn hermetic(command: &mut Command) -> &mut Command {
+    command
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
+        .env("GIT_AUTHOR_NAME", "lab")
+        .env("GIT_AUTHOR_EMAIL", "lab@example.org")
+        .env("GIT_AUTHOR_DATE", "1700000000 +0000")
+        .env("GIT_COMMITTER_NAME", "lab")
+        .env("GIT_COMMITTER_EMAIL", "lab@example.org")
+        .env("GIT_COMMITTER_DATE", "1700000000 +0000")
+}
+
+/// Runs a command for its effect; its output is shown only if it fails.
+pub(crate) fn must(program: &Path, args: &[&str], cwd: &Path) -> Result<Vec<u8>, Error> {
+    let invocation = Invocation::new(program, args, cwd);
+    let output = hermetic(&mut Command::new(program))
+        .args(args)
+        .current_dir(cwd)
+        .output()
+        .map_err(|error| Error::Command { command: invocation.line(), detail: error.to_string() })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let detail = format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    Err(Error::Command { command: invocation.line(), detail })
+}
+
+/// Runs and measures; a command that fails is an error.
+pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
+    let failed = |detail: String| Error::Command { command: invocation.line(), detail };
+    let me = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let child = hermetic(&mut Command::new(me))
+        .arg("measure")
+        .arg("--")
+        .arg(&invocation.program)
+        .args(&invocation.args)
+        .current_dir(&invocation.cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let id = child.id();
+    let done = AtomicBool::new(false);
+    let (output, anonymous) = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| {
+            let mut peak = 0;
+            while !done.load(Ordering::Relaxed) {
+                peak = peak.max(anonymous_of_descendants(id));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            peak
+        });
+        let output = child.wait_with_output();
+        done.store(true, Ordering::Relaxed);
+        (output, sampler.join().expect("the sampler does not panic"))
+    });
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut usage: Usage = text
+        .lines()
+        .last()
+        .and_then(|line| serde_json::from_str(line).ok())
+        .ok_or_else(|| failed(String::from_utf8_lossy(&output.stderr).into_owned()))?;
+    if usage.code != 0 {
+        return Err(failed(format!("exit code {}: {}", usage.code, String::from_utf8_lossy(&output.stderr))));
+    }
+    usage.peak_anonymous = anonymous;
+    Ok(usage)
+}
+
+/// `lab measure -- COMMAND…`
+pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
+    let Some((program, args)) = command.split_first() else {
+        return Err(Error::Setup("measure: no command".into()));
+    };
+    let start = Instant::now();
+    let status = Command::new(program)
+        .args(args)
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|error| Error::Command { command: program.clone(), detail: error.to_string() })?;
+    let wall = start.elapsed().as_secs_f64();
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map_err(|error| Error::Command { command: program.clone(), detail: error.to_string() })?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let usage = Usage {
+        wall,
+        user: seconds(usage.user_time()),
+        sys: seconds(usage.system_time()),
+        peak_rss: usage.max_rss(),
+        peak_anonymous: 0,
+        code: status.code().unwrap_or(-1),
+    };
+    println!("{}", serde_json::to_string(&usage).expect("plain numbers serialise"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// KiB of anonymous memory of all processes below `root`, itself left out.
+fn anonymous_of_descendants(root: u32) -> i64 {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    let Ok(proc_entries) = fs::read_dir("/proc") else { return 0 };
+    for entry in proc_entries.flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The command name may hold spaces and parentheses: fields are counted after the last one.
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        if let Some(parent) = parent.and_then(|field| field.parse().ok()) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    let mut pending = children.get(&root).cloned().unwrap_or_default();
+    let mut sum = 0;
+    while let Some(id) = pending.pop() {
+        pending.extend(children.get(&id).into_iter().flatten());
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let field = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        sum += field.and_then(|text| text.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
+    }
+    sum
+}

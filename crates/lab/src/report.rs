@@ -1,0 +1,166 @@
+//! Samples, medians, tables, JSON.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::Serialize;
+
+use crate::{Error, measure::Usage};
+
+/// One timed run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Sample {
+    pub(crate) wall: f64,
+    pub(crate) user: f64,
+    pub(crate) sys: f64,
+    /// KiB
+    pub(crate) peak_rss: i64,
+    /// KiB
+    pub(crate) peak_anonymous: i64,
+}
+
+impl Sample {
+    pub(crate) fn wall_only(wall: f64) -> Self {
+        Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, peak_anonymous: 0 }
+    }
+}
+
+impl From<Usage> for Sample {
+    fn from(usage: Usage) -> Self {
+        let Usage { wall, user, sys, peak_rss, peak_anonymous, .. } = usage;
+        Sample { wall, user, sys, peak_rss, peak_anonymous }
+    }
+}
+
+/// Which figure: a case on a file system by a tool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Key {
+    pub(crate) case: String,
+    pub(crate) file_system: &'static str,
+    pub(crate) tool: String,
+}
+
+/// Everything measured in one go.
+#[derive(Default)]
+pub(crate) struct Results {
+    samples: BTreeMap<Key, Vec<Sample>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    key: &'a Key,
+    median_wall: f64,
+    samples: &'a [Sample],
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    machine: String,
+    versions: &'a BTreeMap<String, String>,
+    rows: Vec<Row<'a>>,
+}
+
+impl Results {
+    pub(crate) fn add(&mut self, case: &str, file_system: &'static str, tool: &str, sample: Sample) {
+        let key = Key { case: case.to_owned(), file_system, tool: tool.to_owned() };
+        self.samples.entry(key).or_default().push(sample);
+    }
+
+    /// Median of one figure of a tool, if it was measured.
+    pub(crate) fn median(
+        &self,
+        case: &str,
+        file_system: &'static str,
+        tool: &str,
+        of: impl Fn(&Sample) -> f64,
+    ) -> Option<f64> {
+        let key = Key { case: case.to_owned(), file_system, tool: tool.to_owned() };
+        self.samples.get(&key).map(|samples| median(samples.iter().map(of).collect()))
+    }
+
+    /// The tool with the least median wall time among those whose name starts with `prefix`.
+    pub(crate) fn best(&self, case: &str, file_system: &'static str, prefix: &str) -> Option<(String, f64)> {
+        let of_case = self.samples.iter().filter(|(key, _)| {
+            key.case == case && key.file_system == file_system && key.tool.starts_with(prefix)
+        });
+        of_case
+            .map(|(key, samples)| (key.tool.clone(), median(samples.iter().map(|s| s.wall).collect())))
+            .min_by(|left, right| left.1.total_cmp(&right.1))
+    }
+
+    /// Prints the table: medians, and the spread of wall times as least to most.
+    pub(crate) fn print(&self) {
+        println!(
+            "{:<16} {:<6} {:<10} {:>3} {:>8} {:>17} {:>8} {:>8} {:>9} {:>9}",
+            "case", "fs", "tool", "n", "wall s", "least .. most", "user s", "sys s", "RSS MB", "anon MB"
+        );
+        for (key, samples) in &self.samples {
+            let of = |f: fn(&Sample) -> f64| median(samples.iter().map(f).collect());
+            let walls = samples.iter().map(|sample| sample.wall);
+            let (least, most) = (walls.clone().fold(f64::MAX, f64::min), walls.fold(0.0, f64::max));
+            println!(
+                "{:<16} {:<6} {:<10} {:>3} {:>8.3} {:>7.3} .. {:>6.3} {:>8.3} {:>8.3} {:>9.1} {:>9.1}",
+                key.case,
+                key.file_system,
+                key.tool,
+                samples.len(),
+                of(|s| s.wall),
+                least,
+                most,
+                of(|s| s.user),
+                of(|s| s.sys),
+                of(|s| s.peak_rss as f64 / 1024.0),
+                of(|s| s.peak_anonymous as f64 / 1024.0),
+            );
+        }
+    }
+
+    /// Writes every sample.
+    pub(crate) fn write_json(&self, path: &Path, versions: &BTreeMap<String, String>) -> Result<(), Error> {
+        let rows = self.samples.iter().map(|(key, samples)| Row {
+            key,
+            median_wall: median(samples.iter().map(|s| s.wall).collect()),
+            samples,
+        });
+        let document = Document { machine: machine(), versions, rows: rows.collect() };
+        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
+        fs::write(path, text).map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })
+    }
+}
+
+/// Cores, processor and kernel.
+pub(crate) fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{cores} cores,{}, kernel {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        len if len % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_the_best_tool() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        let mut results = Results::default();
+        for (tool, wall) in [("git-1", 4.0), ("git-2", 3.0), ("gix", 1.0), ("git-2", 5.0)] {
+            results.add("full", "ext4", tool, Sample::wall_only(wall));
+        }
+        assert_eq!(results.best("full", "ext4", "git-"), Some(("git-1".into(), 4.0)));
+        assert_eq!(results.median("full", "ext4", "gix", |s| s.wall), Some(1.0));
+        assert_eq!(results.median("full", "xfs", "gix", |s| s.wall), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Fresh file systems and warm memory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde::Serialize;
+
+use crate::{Error, measure::must};
+
+/// A kind of file system a run is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FileSystem {
+    Ext4,
+    Xfs,
+    Btrfs,
+    Tmpfs,
+}
+
+impl FileSystem {
+    pub(crate) const ALL: [FileSystem; 4] =
+        [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+            FileSystem::Btrfs => "btrfs",
+            FileSystem::Tmpfs => "tmpfs",
+        }
+    }
+}
+
+/// A mounted, empty file system; unmounted and deleted when dropped.
+pub(crate) struct Volume {
+    mount: PathBuf,
+    image: Option<PathBuf>,
+}
+
+const SIZE: &str = "10G";
+
+impl Volume {
+    /// Makes a new one. Image and mount point are below `scratch`.
+    pub(crate) fn fresh(file_system: FileSystem, scratch: &Path) -> Result<Volume, Error> {
+        let here = Path::new("/");
+        let mount = scratch.join(format!("mount-{}", file_system.name()));
+        fs::create_dir_all(&mount).map_err(|source| Error::Io {
+            what: "cannot create",
+            path: mount.clone(),
+            source,
+        })?;
+        let at = mount.display().to_string();
+        if file_system == FileSystem::Tmpfs {
+            must(Path::new("mount"), &["-t", "tmpfs", "-o", &format!("size={SIZE}"), "tmpfs", &at], here)?;
+            return Ok(Volume { mount, image: None });
+        }
+        let image = scratch.join(format!("{}.img", file_system.name()));
+        let file = image.display().to_string();
+        must(Path::new("truncate"), &["-s", SIZE, &file], here)?;
+        match file_system {
+            FileSystem::Ext4 => must(Path::new("mkfs.ext4"), &["-q", "-F", &file], here)?,
+            FileSystem::Xfs => must(Path::new("mkfs.xfs"), &["-q", "-f", &file], here)?,
+            _ => must(Path::new("mkfs.btrfs"), &["-q", "-f", &file], here)?,
+        };
+        must(Path::new("mount"), &["-o", "loop", &file, &at], here)?;
+        Ok(Volume { mount, image: Some(image) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.mount
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        // A lazy unmount would leave the loop device busy under the next run's image.
+        let unmounted = Command::new("umount").arg(&self.mount).status().is_ok_and(|status| status.success());
+        if let (true, Some(image)) = (unmounted, &self.image)
+            && let Err(error) = fs::remove_file(image)
+        {
+            eprintln!("lab: cannot remove {}: {error}", image.display());
+        }
+    }
+}
+
+/// Touches and frees memory in a process of its own: a balloon that has taken freed pages back makes the
+/// first touch up to five times dearer, which would be charged to whichever tool runs first.
+pub(crate) fn pretouch() -> Result<(), Error> {
+    let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+    must(&me, &["touch", "4096"], Path::new("/"))?;
+    must(Path::new("sync"), &[], Path::new("/")).map(|_| ())
+}
+
+/// `lab touch N`
+pub(crate) fn touch(mebibytes: usize) {
+    let mut block = vec![0u8; mebibytes << 20];
+    block.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    std::hint::black_box(&block);
+}
+
+/// Reads every file below `dir` once, so that all peers find it in the page cache.
+pub(crate) fn warm(dir: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Io { what: "cannot read", path: dir.to_owned(), source };
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            warm(&path)?;
+        } else {
+            let mut file = fs::File::open(&path).map_err(|source| Error::Io {
+                what: "cannot read",
+                path: path.clone(),
+                source,
+            })?;
+            std::io::copy(&mut file, &mut std::io::sink()).map_err(|source| Error::Io {
+                what: "cannot read",
+                path,
+                source,
+            })?;
+        }
+    }
+    Ok(())
+}

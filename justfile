@@ -1,0 +1,28 @@
+# `just check` before a commit; the slow matrices have a command each.
+
+# format, lints, documentation
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
+# all tests, with Git's newest release as the oracle
+test *args:
+    .ci/test {{args}}
+
+# the transition matrix and the walks of the bundles, whole
+conformance:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- matrix walk trees
+
+# killed at 100 random moments of a clone and of a switch
+crash:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed
+
+# every parser, a minute each
+fuzz:
+    for target in $(cargo fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time=60; done
+
+# sapwood, Git and gix side by side (needs root: loop mounts)
+bench *args:
+    cargo build --release
+    cargo run --release -p lab -- checkout {{args}}
