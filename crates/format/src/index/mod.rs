@@ -1,11 +1,19 @@
 //! The index ("dircache") as a value: entries sorted by path and stage, and its extensions.
 //!
-//! Format: Git's `gitformat-index(5)`. Reading and writing bytes is in [`read`] and [`write`]; files
-//! and locks are `store`'s business.
+//! Format: Git's `gitformat-index(5)`. [`read`] and [`write`] turn bytes into an [`Index`] and back;
+//! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
+//! business. Nothing in here touches a disk, and no input, however hostile, panics.
+
+use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::{HashKind, Mode, ObjectId};
+
+mod cache_tree;
+mod edit;
+
+pub use cache_tree::CacheTree;
 
 /// The stat fields an index entry keeps, each reduced to 32 bits as Git does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +44,8 @@ bitflags::bitflags! {
         const INTENT_TO_ADD = 1 << 1;
         /// `update-index --skip-worktree` and sparse checkout; stored, needs version 3.
         const SKIP_WORKTREE = 1 << 2;
-        /// In memory: fsmonitor vouches for the entry (stored in FSMN).
+        /// In memory: the fsmonitor asked last vouched for the entry (stored in FSMN). Worth nothing
+        /// to who has not asked the monitor again since; kept so that Git can.
         const FSMONITOR_VALID = 1 << 3;
         /// In memory: known to match the worktree (Git's `CE_UPTODATE`).
         const UPTODATE = 1 << 4;
@@ -57,6 +66,30 @@ pub enum Stage {
     Theirs = 3,
 }
 
+/// The version of the format an index is stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// Plain entries.
+    V2 = 2,
+    /// As 2, with room for the extended flags. Chosen instead of 2 when an entry needs it, never kept
+    /// when none does.
+    V3 = 3,
+    /// Paths share the prefix of their predecessor, entries are not padded.
+    V4 = 4,
+}
+
+impl Version {
+    /// The version of this number, if there is such a version.
+    pub const fn from_number(number: u32) -> Option<Version> {
+        match number {
+            2 => Some(Version::V2),
+            3 => Some(Version::V3),
+            4 => Some(Version::V4),
+            _ => None,
+        }
+    }
+}
+
 /// One entry. Its path is in the [`Index`] it belongs to: [`Index::path`].
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -73,23 +106,19 @@ pub struct Entry {
     pub(crate) path: PathSpan,
 }
 
+impl Entry {
+    /// The entry without its path, for putting it elsewhere.
+    pub fn content(&self) -> NewEntry {
+        let Entry { stat, oid, mode, flags, stage, path: _ } = *self;
+        NewEntry { stat, oid, mode, flags, stage }
+    }
+}
+
 /// Where a path lies in an index's path storage: offset and length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathSpan {
     pub(crate) start: u32,
     pub(crate) len: u32,
-}
-
-/// The cache-tree (TREE extension): object names of directories whose index entries are known to
-/// equal a tree object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheTree {
-    /// Name of the directory; empty for the root.
-    pub name: BString,
-    /// The tree's name and how many index entries it spans; `None` when invalidated.
-    pub valid: Option<(ObjectId, u32)>,
-    /// Subdirectories, in the order Git stores them (shorter names first, then bytewise).
-    pub children: Vec<CacheTree>,
 }
 
 /// An extension kept as bytes.
@@ -104,15 +133,18 @@ pub struct RawExtension {
 /// A whole index.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// On-disk version: 2, 3 or 4. Two and three are chosen when writing, by need.
-    pub version: u32,
+    /// The version it was stored in; `None` for one that never was, whose version is then chosen by
+    /// `index.version`.
+    pub version: Option<Version>,
     /// The repository's hash.
     pub hash: HashKind,
     /// Modification time of the file this was read from (seconds, nanoseconds), for the racy rule;
     /// zero when there was none.
     pub timestamp: (u32, u32),
-    /// The cache-tree, if present.
+    /// The cache-tree (TREE), if present.
     pub cache_tree: Option<CacheTree>,
+    /// Optional extensions sapwood does not know, kept byte for byte.
+    pub unknown: Vec<RawExtension>,
     entries: Vec<Entry>,
     paths: Vec<u8>,
 }
@@ -121,10 +153,11 @@ impl Index {
     /// An index without entries.
     pub fn empty(hash: HashKind) -> Self {
         Index {
-            version: 2,
+            version: None,
             hash,
             timestamp: (0, 0),
             cache_tree: None,
+            unknown: Vec::new(),
             entries: Vec::new(),
             paths: Vec::new(),
         }
@@ -145,19 +178,15 @@ impl Index {
         self.paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr()
     }
 
-    /// Appends an entry at the end, for building in order. Panics in debug builds if out of order.
-    pub fn push(&mut self, path: &BStr, entry: NewEntry) {
-        let start = self.paths.len() as u32;
-        self.paths.extend_from_slice(path);
-        let NewEntry { stat, oid, mode, flags, stage } = entry;
-        self.entries.push(Entry {
-            stat,
-            oid,
-            mode,
-            flags,
-            stage,
-            path: PathSpan { start, len: path.len() as u32 },
-        });
+    /// The path of the entry at `position`.
+    pub fn path_at(&self, position: usize) -> &BStr {
+        self.path(&self.entries[position])
+    }
+
+    /// Makes room for entries to be pushed, with `path_bytes` of paths in all.
+    pub fn reserve(&mut self, entries: usize, path_bytes: usize) {
+        self.entries.reserve(entries);
+        self.paths.reserve(path_bytes);
     }
 
     /// Where (path, stage) is, or where it would be inserted.
@@ -165,26 +194,52 @@ impl Index {
         self.entries.binary_search_by(|entry| self.path(entry).cmp(path).then(entry.stage.cmp(&stage)))
     }
 
-    /// The range of entries strictly below directory `dir` (no trailing slash; empty for all).
-    pub fn range_below(&self, _dir: &BStr) -> std::ops::Range<usize> {
-        todo!("index")
+    /// The range of entries below directory `dir` (no trailing slash; empty for all). In a sparse
+    /// index the entry of the directory itself, `dir/`, counts as below.
+    pub fn range_below(&self, dir: &BStr) -> Range<usize> {
+        if dir.is_empty() {
+            return 0..self.entries.len();
+        }
+        let start = self.entries.partition_point(|entry| before_children(self.path(entry), dir));
+        let inside = self.entries[start..].partition_point(|entry| is_below(self.path(entry), dir));
+        start..start + inside
     }
 
     /// All entries of `path` whatever their stage.
-    pub fn range_of(&self, _path: &BStr) -> std::ops::Range<usize> {
-        todo!("index")
+    pub fn range_of(&self, path: &BStr) -> Range<usize> {
+        let start = self.entries.partition_point(|entry| self.path(entry) < path);
+        let same = self.entries[start..].iter().take_while(|entry| self.path(entry) == path).count();
+        start..start + same
     }
 
-    /// Applies edits in one pass; `edits` must be sorted by path. Each edit replaces all stages of
-    /// its path by the given entries (none = the path is removed). Invalidates the cache-tree
-    /// along the edited paths, and every extension that speaks of entries is kept true.
-    pub fn apply(&mut self, _edits: Vec<Edit>) {
-        todo!("index")
+    /// Whether any entry is unmerged.
+    pub fn is_unmerged(&self) -> bool {
+        self.entries.iter().any(|entry| entry.stage != Stage::Normal)
+    }
+
+    /// Whether Git calls `entry` racy: its file may have been changed after it was last compared, yet
+    /// within the same tick of the clock as the index was written. Whole seconds count, because
+    /// stock builds of Git compare no more, and they will trust what is written here.
+    pub fn is_racy(&self, entry: &Entry) -> bool {
+        self.timestamp.0 != 0 && !entry.mode.is_gitlink() && self.timestamp.0 <= entry.stat.mtime.0
     }
 }
 
+/// Whether `path` sorts before everything below directory `dir`.
+fn before_children(path: &BStr, dir: &BStr) -> bool {
+    let shared = path.len().min(dir.len());
+    match path[..shared].cmp(&dir[..shared]) {
+        std::cmp::Ordering::Equal => path.get(dir.len()).is_none_or(|&next| next < b'/'),
+        unequal => unequal.is_lt(),
+    }
+}
+
+fn is_below(path: &BStr, dir: &BStr) -> bool {
+    path.len() > dir.len() && path[dir.len()] == b'/' && path.starts_with(dir)
+}
+
 /// What an entry is made of, without its path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry {
     /// See [`Entry::stat`].
     pub stat: Stat,

@@ -1,0 +1,206 @@
+//! Changing an index in place. Whatever changes, the extensions that speak of entries stay true:
+//! cache-tree nodes on the way to a changed path become invalid.
+
+use std::ops::Range;
+
+use bstr::{BStr, ByteSlice};
+
+use super::{Edit, Entry, Index, NewEntry, PathSpan};
+
+impl Index {
+    /// Appends an entry at the end, for building in order. Panics in debug builds if out of order, and
+    /// always when the paths together exceed 4 GiB.
+    ///
+    /// Extensions are not looked at: this is for an index being built from nothing.
+    pub fn push(&mut self, path: &BStr, entry: NewEntry) {
+        debug_assert!(
+            self.entries.last().is_none_or(|last| {
+                self.path(last).cmp(path).then(last.stage.cmp(&entry.stage)).is_lt()
+            }),
+            "'{path}' is pushed out of order"
+        );
+        let span = self.store_path(path);
+        self.entries.push(with_path(entry, span));
+    }
+
+    /// Applies edits in one pass; `edits` must be sorted by path, each path once. Each edit replaces
+    /// all stages of its path by the given entries (none = the path is removed).
+    ///
+    /// Costs about as much as there are edits, plus one copy of the entries if their number changes.
+    pub fn apply(&mut self, edits: Vec<Edit>) {
+        let mut ranges = Vec::with_capacity(edits.len());
+        let mut from = 0;
+        for edit in &edits {
+            let path = edit.path.as_bstr();
+            let start = from + self.gallop(from, path);
+            let same = self.entries[start..].iter().take_while(|entry| self.path(entry) == path).count();
+            ranges.push(start..start + same);
+            from = start + same;
+        }
+        for edit in &edits {
+            self.invalidate(edit.path.as_bstr());
+        }
+        if edits.iter().zip(&ranges).all(|(edit, range)| edit.entries.len() == range.len()) {
+            for (edit, range) in edits.iter().zip(ranges) {
+                for (entry, new) in self.entries[range].iter_mut().zip(&edit.entries) {
+                    *entry = with_path(*new, entry.path);
+                }
+            }
+        } else {
+            self.splice(&edits, &ranges);
+        }
+    }
+
+    /// Tells every extension that `path` is not what it was.
+    pub fn invalidate(&mut self, path: &BStr) {
+        if let Some(tree) = &mut self.cache_tree {
+            tree.invalidate(path);
+        }
+    }
+
+    fn splice(&mut self, edits: &[Edit], ranges: &[Range<usize>]) {
+        let added: usize = edits.iter().map(|edit| edit.entries.len()).sum();
+        let mut entries = Vec::with_capacity(self.entries.len() + added);
+        let mut kept = 0;
+        for (edit, range) in edits.iter().zip(ranges) {
+            entries.extend_from_slice(&self.entries[kept..range.start]);
+            kept = range.end;
+            if edit.entries.is_empty() {
+                continue;
+            }
+            let span = match self.entries.get(range.start) {
+                Some(old) if !range.is_empty() => old.path,
+                _ => self.store_path(edit.path.as_bstr()),
+            };
+            entries.extend(edit.entries.iter().map(|new| with_path(*new, span)));
+        }
+        entries.extend_from_slice(&self.entries[kept..]);
+        self.entries = entries;
+    }
+
+    /// How far beyond `from` the first entry is whose path is not before `path`; near ones cheaply.
+    fn gallop(&self, from: usize, path: &BStr) -> usize {
+        let tail = &self.entries[from..];
+        let mut low = 0;
+        let mut step = 1;
+        while low + step <= tail.len() && self.path(&tail[low + step - 1]) < path {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(tail.len());
+        low + tail[low..high].partition_point(|entry| self.path(entry) < path)
+    }
+
+    fn store_path(&mut self, path: &BStr) -> PathSpan {
+        let start = self.paths.len();
+        self.paths.extend_from_slice(path);
+        let end = u32::try_from(self.paths.len()).expect("the paths of an index fit in 4 GiB");
+        PathSpan { start: start as u32, len: end - start as u32 }
+    }
+}
+
+fn with_path(new: NewEntry, path: PathSpan) -> Entry {
+    let NewEntry { stat, oid, mode, flags, stage } = new;
+    Entry { stat, oid, mode, flags, stage, path }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bstr::BString;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        HashKind, Mode, ObjectId,
+        index::{CacheTree, Flags, Stage, Stat},
+    };
+
+    fn new_entry(seed: u8, stage: Stage) -> NewEntry {
+        let oid = ObjectId::from_bytes(HashKind::Sha1, &[seed.max(1); 20]).expect("twenty bytes");
+        NewEntry { stat: Stat::default(), oid, mode: Mode::FILE, flags: Flags::empty(), stage }
+    }
+
+    fn build(paths: &BTreeMap<String, Vec<NewEntry>>) -> Index {
+        let mut index = Index::empty(HashKind::Sha1);
+        for (path, entries) in paths {
+            entries.iter().for_each(|entry| index.push(path.as_str().into(), *entry));
+        }
+        index
+    }
+
+    fn content(index: &Index) -> Vec<(BString, NewEntry)> {
+        index.entries().iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
+    }
+
+    fn stages() -> impl Strategy<Value = Vec<NewEntry>> {
+        prop_oneof![
+            (0u8..9).prop_map(|seed| vec![new_entry(seed, Stage::Normal)]),
+            (0u8..9).prop_map(|seed| vec![new_entry(seed, Stage::Base), new_entry(seed, Stage::Theirs)]),
+        ]
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        "[ab./]{1,6}"
+    }
+
+    proptest! {
+        #[test]
+        fn edits_do_to_an_index_what_they_do_to_a_map(
+            start in prop::collection::btree_map(path(), stages(), 0..30),
+            edits in prop::collection::btree_map(path(), prop_oneof![Just(vec![]), stages()], 0..15),
+        ) {
+            let mut index = build(&start);
+            let mut expected = start;
+            for (path, entries) in &edits {
+                if entries.is_empty() {
+                    expected.remove(path);
+                } else {
+                    expected.insert(path.clone(), entries.clone());
+                }
+            }
+            index.apply(edits.into_iter().map(|(path, entries)| Edit { path: path.into(), entries }).collect());
+            prop_assert_eq!(content(&index), content(&build(&expected)));
+        }
+
+        #[test]
+        fn ranges_hold_what_a_scan_finds(
+            paths in prop::collection::btree_map(path(), stages(), 0..30),
+            dir in "[ab./]{0,3}",
+        ) {
+            let index = build(&paths);
+            let prefix = format!("{dir}/");
+            let scan = |test: &dyn Fn(&BStr) -> bool| -> Vec<usize> {
+                (0..index.entries().len()).filter(|&at| test(index.path_at(at))).collect()
+            };
+            let below = scan(&|path| dir.is_empty() || path.starts_with(prefix.as_bytes()));
+            prop_assert_eq!(index.range_below(dir.as_str().into()).collect::<Vec<_>>(), below);
+            let same = scan(&|path| path == dir.as_str());
+            prop_assert_eq!(index.range_of(dir.as_str().into()).collect::<Vec<_>>(), same);
+        }
+    }
+
+    #[test]
+    fn the_cache_tree_is_invalid_along_an_edited_path_only() {
+        let mut index = build(&BTreeMap::from([
+            ("a/b/x".into(), vec![new_entry(1, Stage::Normal)]),
+            ("a/c/x".into(), vec![new_entry(1, Stage::Normal)]),
+        ]));
+        let oid = ObjectId::empty_tree(HashKind::Sha1);
+        let mut tree = CacheTree::new();
+        for (dir, count) in [("", 2), ("a", 2), ("a/b", 1), ("a/c", 1)] {
+            tree.set_valid(dir.into(), oid, count);
+        }
+        index.cache_tree = Some(tree);
+        index.apply(vec![Edit { path: "a/b/x".into(), entries: vec![] }]);
+        let tree = index.cache_tree.as_ref().expect("kept");
+        let valid = |dir: &str| tree.find(dir.into()).map(|node| node.valid.is_some());
+        assert_eq!(
+            [valid(""), valid("a"), valid("a/b"), valid("a/c"), valid("d")],
+            [Some(false), Some(false), Some(false), Some(true), None]
+        );
+        index.apply(vec![Edit { path: "a".into(), entries: vec![new_entry(2, Stage::Normal)] }]);
+        assert_eq!(index.cache_tree.as_ref().and_then(|tree| tree.find("a".into())), None);
+    }
+}
