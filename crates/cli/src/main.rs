@@ -9,6 +9,8 @@ mod console;
 mod failure;
 mod global;
 mod interrupt;
+mod progress;
+mod settings;
 mod text;
 
 use std::process::ExitCode;

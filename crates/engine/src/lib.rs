@@ -1,3 +1,4 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
 pub mod checkout;
+pub mod pathspec;

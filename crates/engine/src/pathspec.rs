@@ -1,0 +1,458 @@
+//! Pathspecs: which paths a command is about. Semantics: gitglossary(7), "pathspec".
+//!
+//! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words
+//! but `attr` are known; the long form `:(top,icase)` and the short one `:/` alike.
+
+use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
+
+/// Pathspecs as given on one command line.
+#[derive(Clone, Debug, Default)]
+pub struct Pathspecs {
+    items: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    original: BString,
+    /// From the root of the worktree; empty for everything.
+    pattern: BString,
+    /// How much of `pattern` is literal whatever it holds.
+    literal: usize,
+    exclude: bool,
+    icase: bool,
+    /// `:(glob)`: wildcards stop at slashes.
+    glob: bool,
+}
+
+/// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Defaults {
+    pub literal: bool,
+    pub glob: bool,
+    pub icase: bool,
+}
+
+/// A pathspec that cannot be used. Messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// Git's wording, without `fatal: `; not always UTF-8.
+    pub message: BString,
+}
+
+impl Pathspecs {
+    /// Parses `specs` as given in the directory `prefix` (with a trailing slash, or empty) of the
+    /// worktree at `root`.
+    pub fn parse(specs: &[BString], prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Self, Error> {
+        let mut items = Vec::with_capacity(specs.len());
+        for spec in specs {
+            items.push(Item::parse(spec, prefix, root, defaults)?);
+        }
+        if !items.is_empty() && items.iter().all(|item| item.exclude) {
+            items.push(Item {
+                original: BString::default(),
+                pattern: prefix.to_owned(),
+                literal: prefix.len(),
+                exclude: false,
+                icase: false,
+                glob: false,
+            });
+        }
+        Ok(Pathspecs { items })
+    }
+
+    /// Whether there are none: then nothing matches, and the caller decides what that means.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Whether `path` is meant. Marks in `seen` (one for each pathspec, see [`Pathspecs::unseen`])
+    /// those that matched.
+    pub fn matches(&self, path: &BStr, seen: &mut Seen) -> bool {
+        seen.0.resize(self.items.len(), false);
+        let mut found = false;
+        for (item, seen) in self.items.iter().zip(&mut seen.0) {
+            if !item.exclude && item.matches(path) {
+                *seen = true;
+                found = true;
+            }
+        }
+        found && !self.items.iter().any(|item| item.exclude && item.matches(path))
+    }
+
+    /// Whether something below directory `dir` (no trailing slash, empty for the root) may be meant.
+    pub fn may_match_below(&self, dir: &BStr) -> bool {
+        dir.is_empty()
+            || self.items.iter().any(|item| {
+                if item.exclude {
+                    return false;
+                }
+                let literal = item.pattern[..item.literal].trim_end_with(|letter| letter == '/');
+                let shared = literal.len().min(dir.len());
+                item.icase || literal[..shared] == dir[..shared]
+            })
+    }
+
+    /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match.
+    pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
+        self.items.iter().enumerate().filter_map(move |(number, item)| {
+            let hit = item.exclude || seen.0.get(number).copied().unwrap_or(false);
+            (!hit && !item.original.is_empty()).then_some(item.original.as_bstr())
+        })
+    }
+}
+
+/// Which pathspecs have matched so far.
+#[derive(Clone, Debug, Default)]
+pub struct Seen(Vec<bool>);
+
+impl Item {
+    fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Item, Error> {
+        if spec.is_empty() {
+            let message =
+                "empty string is not a valid pathspec. please use . instead if you meant to match all paths";
+            return Err(Error { message: message.into() });
+        }
+        let mut magic = Magic { icase: defaults.icase, glob: defaults.glob, ..Magic::default() };
+        let rest = if defaults.literal {
+            magic.literal = true;
+            spec.as_bstr()
+        } else {
+            magic.take_from(spec.as_bstr())?
+        };
+        if magic.literal && magic.glob && !defaults.glob {
+            return Err(fail(&[spec, b": 'literal' and 'glob' are incompatible"]));
+        }
+        let prefix = if magic.top { b"".as_bstr() } else { prefix };
+        let pattern = normalize(rest, prefix, root)
+            .ok_or_else(|| fail(&[spec, b": '", rest, b"' is outside repository at '", root, b"'"]))?;
+        // The directory we are in is meant as it is spelt, wildcards in its name or not.
+        let kept = prefix.len().min(pattern.len());
+        let shared = if pattern[..kept] == prefix[..kept] { kept } else { 0 };
+        let literal = if magic.literal {
+            pattern.len()
+        } else {
+            let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
+            pattern[shared..].iter().position(special).map_or(pattern.len(), |at| shared + at)
+        };
+        Ok(Item {
+            original: spec.clone(),
+            pattern,
+            literal,
+            exclude: magic.exclude,
+            icase: magic.icase,
+            glob: magic.glob && !magic.literal,
+        })
+    }
+
+    fn matches(&self, path: &BStr) -> bool {
+        let pattern = self.pattern.as_bstr();
+        if pattern.is_empty() {
+            return true;
+        }
+        let same = |left: &[u8], right: &[u8]| match self.icase {
+            true => left.eq_ignore_ascii_case(right),
+            false => left == right,
+        };
+        if path.len() >= pattern.len() && same(&path[..pattern.len()], pattern) {
+            let whole = path.len() == pattern.len();
+            if whole || pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
+                return true;
+            }
+        }
+        self.literal < pattern.len()
+            && path.len() >= self.literal
+            && same(&path[..self.literal], &pattern[..self.literal])
+            && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase)
+    }
+}
+
+fn fail(parts: &[&[u8]]) -> Error {
+    Error { message: parts.concat().into() }
+}
+
+#[derive(Default)]
+struct Magic {
+    top: bool,
+    literal: bool,
+    glob: bool,
+    icase: bool,
+    exclude: bool,
+}
+
+impl Magic {
+    /// Takes the magic words off the front of `spec`.
+    fn take_from<'a>(&mut self, spec: &'a BStr) -> Result<&'a BStr, Error> {
+        let Some(after) = spec.strip_prefix(b":") else { return Ok(spec) };
+        if let Some(words) = after.strip_prefix(b"(") {
+            let Some(end) = words.find_byte(b')') else {
+                return Err(fail(&[b"Missing ')' at the end of pathspec magic in '", spec, b"'"]));
+            };
+            for word in words[..end].split_str(",").filter(|word| !word.is_empty()) {
+                match word {
+                    b"top" => self.top = true,
+                    b"literal" => self.literal = true,
+                    b"glob" => self.glob = true,
+                    b"icase" => self.icase = true,
+                    b"exclude" => self.exclude = true,
+                    _ if word.starts_with(b"attr:") => {
+                        return Err(fail(&[spec, b": pathspec magic not supported by this command: 'attr'"]));
+                    }
+                    _ => {
+                        return Err(fail(&[b"Invalid pathspec magic '", word, b"' in '", spec, b"'"]));
+                    }
+                }
+            }
+            return Ok(words[end + 1..].as_bstr());
+        }
+        let mut rest = after;
+        while let Some((&sign, behind)) = rest.split_first() {
+            match sign {
+                b'/' => self.top = true,
+                b'!' | b'^' => self.exclude = true,
+                b':' => {
+                    rest = behind;
+                    break;
+                }
+                _ if sign.is_ascii_punctuation() && !b"*?[\\.-_+$(){}|\"'".contains(&sign) => {
+                    let sign = [sign];
+                    return Err(fail(&[b"Unimplemented pathspec magic '", &sign, b"' in '", spec, b"'"]));
+                }
+                _ => break,
+            }
+            rest = behind;
+        }
+        Ok(rest.as_bstr())
+    }
+}
+
+/// `spec` from the root of the worktree, `.` and `..` resolved; `None` if that is outside.
+/// A trailing slash stays.
+pub fn normalize(spec: &BStr, prefix: &BStr, root: &BStr) -> Option<BString> {
+    let mut path = BString::default();
+    let spec: &[u8] = match spec.strip_prefix(b"/") {
+        None => {
+            path.push_str(prefix);
+            spec
+        }
+        Some(_) => match spec.strip_prefix(root.as_bytes())? {
+            b"" => b"",
+            below if root.ends_with(b"/") => below,
+            below => below.strip_prefix(b"/")?,
+        },
+    };
+    path.push_str(spec);
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split_str("/") {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    let below = matches!(path.rsplit_str("/").next(), Some(b"" | b"." | b".."));
+    let mut joined: BString = parts.join(&b'/').into();
+    if below && !joined.is_empty() {
+        joined.push(b'/');
+    }
+    Some(joined)
+}
+
+/// Shell-like matching: `*` and `?` cross slashes unless `pathname`; then `**/`, `/**` and `/**/`
+/// stand for any number of directories.
+pub fn wildmatch(pattern: &[u8], text: &[u8], pathname: bool, icase: bool) -> bool {
+    let fold = |byte: u8| if icase { byte.to_ascii_lowercase() } else { byte };
+    let (mut pattern, mut text, whole) = (pattern, text, pattern);
+    while let Some((&wanted, behind)) = pattern.split_first() {
+        if wanted == b'*' {
+            let stars = pattern.iter().take_while(|&&byte| byte == b'*').count();
+            let rest = &pattern[stars..];
+            let before = whole.len() - pattern.len();
+            let alone = before == 0 || whole[before - 1] == b'/';
+            let crosses = !pathname || (stars > 1 && alone && (rest.is_empty() || rest[0] == b'/'));
+            if crosses
+                && pathname
+                && rest.first() == Some(&b'/')
+                && wildmatch_from(whole, &rest[1..], text, pathname, icase)
+            {
+                return true;
+            }
+            let reach = if crosses { text.len() } else { text.find_byte(b'/').unwrap_or(text.len()) };
+            return (0..=reach).any(|skip| wildmatch_from(whole, rest, &text[skip..], pathname, icase));
+        }
+        let Some((&have, after)) = text.split_first() else { return false };
+        match wanted {
+            b'?' if !(pathname && have == b'/') => pattern = behind,
+            b'?' => return false,
+            b'[' => match class(behind, have, icase) {
+                Some((true, behind)) if !(pathname && have == b'/') => pattern = behind,
+                _ => return false,
+            },
+            b'\\' if !behind.is_empty() => {
+                if fold(behind[0]) != fold(have) {
+                    return false;
+                }
+                pattern = &behind[1..];
+            }
+            _ if fold(wanted) == fold(have) => pattern = behind,
+            _ => return false,
+        }
+        text = after;
+    }
+    text.is_empty()
+}
+
+/// Goes on in the middle of `whole`, so that what precedes a `**` is known.
+fn wildmatch_from(whole: &[u8], rest: &[u8], text: &[u8], pathname: bool, icase: bool) -> bool {
+    debug_assert!(whole.ends_with(rest));
+    if rest.starts_with(b"**") && whole.len() > rest.len() && whole[whole.len() - rest.len() - 1] != b'/' {
+        return wildmatch(&rest[1..], text, pathname, icase);
+    }
+    wildmatch(rest, text, pathname, icase)
+}
+
+/// A bracket expression after its `[`: whether `have` is in it, and what follows it; `None` if it
+/// never ends.
+fn class(pattern: &[u8], have: u8, icase: bool) -> Option<(bool, &[u8])> {
+    let (negated, mut rest) = match pattern.first()? {
+        b'!' | b'^' => (true, &pattern[1..]),
+        _ => (false, pattern),
+    };
+    let variants = match icase {
+        true => [have.to_ascii_lowercase(), have.to_ascii_uppercase()],
+        false => [have, have],
+    };
+    let mut hit = false;
+    let mut first = true;
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        if byte == b']' && !first {
+            return Some((hit != negated, behind));
+        }
+        first = false;
+        if byte == b'[' && behind.first() == Some(&b':') {
+            let end = behind.find(b":]")?;
+            hit |= variants.iter().any(|&byte| named_class(&behind[1..end], byte));
+            rest = &behind[end + 2..];
+            continue;
+        }
+        let (low, behind) = escaped(byte, behind)?;
+        rest = behind;
+        let mut high = low;
+        if rest.first() == Some(&b'-') && rest.get(1).is_some_and(|&byte| byte != b']') {
+            (high, rest) = escaped(rest[1], &rest[2..])?;
+        }
+        hit |= variants.iter().any(|byte| (low..=high).contains(byte));
+    }
+}
+
+fn escaped(byte: u8, rest: &[u8]) -> Option<(u8, &[u8])> {
+    match byte {
+        b'\\' => rest.split_first().map(|(&byte, rest)| (byte, rest)),
+        _ => Some((byte, rest)),
+    }
+}
+
+fn named_class(name: &[u8], byte: u8) -> bool {
+    match name {
+        b"alnum" => byte.is_ascii_alphanumeric(),
+        b"alpha" => byte.is_ascii_alphabetic(),
+        b"blank" => matches!(byte, b' ' | b'\t'),
+        b"cntrl" => byte.is_ascii_control(),
+        b"digit" => byte.is_ascii_digit(),
+        b"graph" => byte.is_ascii_graphic(),
+        b"lower" => byte.is_ascii_lowercase(),
+        b"print" => byte.is_ascii_graphic() || byte == b' ',
+        b"punct" => byte.is_ascii_punctuation(),
+        b"space" => byte.is_ascii_whitespace() || byte == 0x0b,
+        b"upper" => byte.is_ascii_uppercase(),
+        b"xdigit" => byte.is_ascii_hexdigit(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(specs: &[&str], prefix: &str) -> Result<Pathspecs, Error> {
+        let specs: Vec<BString> = specs.iter().map(|&spec| spec.into()).collect();
+        Pathspecs::parse(&specs, prefix.into(), "/top".into(), Defaults::default())
+    }
+
+    fn matched(specs: &[&str], prefix: &str) -> Vec<&'static str> {
+        const PATHS: [&str; 8] =
+            ["a", "a.c", "d", "dir/a.c", "dir/sub/b.c", "dir/sub/deep/c.h", "dirx", "X.C"];
+        let specs = parse(specs, prefix).expect("valid");
+        let mut seen = Seen::default();
+        PATHS.into_iter().filter(|&path| specs.matches(path.into(), &mut seen)).collect()
+    }
+
+    #[test]
+    fn names_directories_and_wildcards() {
+        assert_eq!(matched(&["a"], ""), ["a"]);
+        assert_eq!(matched(&["dir"], ""), ["dir/a.c", "dir/sub/b.c", "dir/sub/deep/c.h"]);
+        assert_eq!(matched(&["dirx/"], ""), [""; 0]);
+        assert_eq!(matched(&["."], "dir/sub/"), ["dir/sub/b.c", "dir/sub/deep/c.h"]);
+        assert_eq!(matched(&["*.c"], ""), ["a.c", "dir/a.c", "dir/sub/b.c"]);
+        assert_eq!(matched(&["*.c"], "dir/"), ["dir/a.c", "dir/sub/b.c"]);
+        assert_eq!(matched(&["../a?c"], "dir/"), ["a.c"]);
+        assert_eq!(matched(&["/top/dir/a.c"], ""), ["dir/a.c"]);
+    }
+
+    #[test]
+    fn magic() {
+        assert_eq!(matched(&[":/a"], "dir/"), ["a"]);
+        assert_eq!(matched(&[":(glob)*.c"], ""), ["a.c"]);
+        assert_eq!(matched(&[":(glob)**/*.c"], ""), ["a.c", "dir/a.c", "dir/sub/b.c"]);
+        assert_eq!(matched(&[":(glob)dir/**"], ""), ["dir/a.c", "dir/sub/b.c", "dir/sub/deep/c.h"]);
+        assert_eq!(matched(&[":(glob)dir/**/c.h"], ""), ["dir/sub/deep/c.h"]);
+        assert_eq!(matched(&[":(icase)x.c"], ""), ["X.C"]);
+        assert_eq!(matched(&[":(literal)*.c"], ""), [""; 0]);
+        assert_eq!(matched(&["dir", ":!*.h"], ""), ["dir/a.c", "dir/sub/b.c"]);
+        assert_eq!(matched(&[":^dir"], ""), ["a", "a.c", "d", "dirx", "X.C"]);
+    }
+
+    #[test]
+    fn brackets() {
+        for (pattern, text, expected) in [
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]]", "]", true),
+            ("[[:digit:]]", "7", true),
+            ("[[:digit:]]", "x", false),
+            ("[\\]]", "]", true),
+            ("[a", "a", false),
+            ("a\\*", "a*", true),
+            ("a\\*", "ab", false),
+        ] {
+            assert_eq!(
+                wildmatch(pattern.as_bytes(), text.as_bytes(), false, false),
+                expected,
+                "{pattern} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let message = |spec: &str, prefix: &str| parse(&[spec], prefix).expect_err("refused").message;
+        assert!(message("", "").starts_with(b"empty string is not a valid pathspec."));
+        assert_eq!(message("../x", ""), "../x: '../x' is outside repository at '/top'");
+        assert_eq!(message("/topless", ""), "/topless: '/topless' is outside repository at '/top'");
+        assert_eq!(message(":(wrong)x", ""), "Invalid pathspec magic 'wrong' in ':(wrong)x'");
+        assert_eq!(message(":(top", ""), "Missing ')' at the end of pathspec magic in ':(top'");
+    }
+
+    #[test]
+    fn what_matched_nothing_is_remembered() {
+        let specs = parse(&["a", "nowhere", ":!d"], "").expect("valid");
+        let mut seen = Seen::default();
+        assert!(specs.matches("a".into(), &mut seen));
+        assert_eq!(specs.unseen(&seen).collect::<Vec<_>>(), ["nowhere"]);
+        assert!(!specs.may_match_below("other".into()));
+        assert!(parse(&["dir/*.c"], "").expect("valid").may_match_below("dir".into()));
+        assert!(parse(&["dir/a/b"], "").expect("valid").may_match_below("dir".into()));
+    }
+}
