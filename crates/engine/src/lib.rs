@@ -2,4 +2,3 @@
 
 pub mod checkout;
 pub mod pathspec;
-pub mod stat;
