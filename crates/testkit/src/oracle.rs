@@ -56,6 +56,21 @@ impl Oracle {
         Oracle { sandbox, program: program.into(), compares_messages }
     }
 
+    /// Two copies of a repository made already. Times and inodes differ from the original's, so the
+    /// index of each is refreshed.
+    pub fn copies_of(program: &str, made: &Repo<'_>) -> Oracle {
+        let sandbox = Sandbox::new();
+        for name in [GIT, OURS] {
+            let copy = sandbox.repo(name);
+            fs::create_dir_all(copy.path.parent().expect("below the sandbox")).expect("a new directory");
+            let copied = std::process::Command::new("cp").arg("-a").arg(&made.path).arg(&copy.path).status();
+            assert!(copied.is_ok_and(|status| status.success()), "the template cannot be copied");
+            copy.try_git(&["update-index", "-q", "--refresh"]);
+        }
+        let compares_messages = sandbox.git_version() >= MESSAGES_OF;
+        Oracle { sandbox, program: program.into(), compares_messages }
+    }
+
     /// The copy Git works in.
     pub fn git(&self) -> Repo<'_> {
         self.sandbox.repo(GIT)
@@ -79,18 +94,39 @@ impl Oracle {
         self.same_in("", args)
     }
 
+    /// As [`Oracle::same`]; `context` names the case when it fails.
+    #[track_caller]
+    pub fn same_as(&self, context: &str, args: &[&str]) -> Run {
+        self.compare(context, "", args)
+    }
+
     /// As [`Oracle::same`], from a directory of the worktree.
     #[track_caller]
     pub fn same_in(&self, dir: &str, args: &[&str]) -> Run {
+        self.compare(dir, dir, args)
+    }
+
+    #[track_caller]
+    fn compare(&self, context: &str, dir: &str, args: &[&str]) -> Run {
         let theirs = self.sandbox.repo(&format!("{GIT}/{dir}")).try_git(args);
         let ours = self.sandbox.repo(&format!("{OURS}/{dir}")).run(&self.program, args);
         let (theirs, ours) = (self.plain(theirs), self.plain(ours));
         if self.compares_messages {
-            assert_eq!(theirs.stderr, ours.stderr, "{args:?}: standard error; git left, ours right");
-            assert_eq!(theirs.stdout, ours.stdout, "{args:?}: standard output; git left, ours right");
+            assert_eq!(
+                theirs.stderr, ours.stderr,
+                "{context} {args:?}: standard error; git left, ours right"
+            );
+            assert_eq!(
+                theirs.stdout, ours.stdout,
+                "{context} {args:?}: standard output; git left, ours right"
+            );
         }
-        assert_eq!(theirs.code, ours.code, "{args:?}: exit code; git left, ours said {}", ours.stderr);
-        self.same_state(args);
+        assert_eq!(
+            theirs.code, ours.code,
+            "{context} {args:?}: exit code; git left, ours said {}",
+            ours.stderr
+        );
+        self.same_state(&[&[context], args].concat());
         ours
     }
 

@@ -1,6 +1,59 @@
 //! The program against Git: same command, same repository, same result.
 
 mod args;
+mod killed;
+mod matrix;
+mod random;
+mod trees;
+mod walk;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 /// The program under test.
 const SAPWOOD: &str = env!("CARGO_BIN_EXE_sapwood");
+
+/// Whether the slow matrices run whole (`SAPWOOD_TEST_FULL`), or the slice that fits into CI.
+fn full() -> bool {
+    std::env::var_os("SAPWOOD_TEST_FULL").is_some()
+}
+
+/// A file of the project's shared data, beside the checkout; `None` (and a line that says so) where
+/// it is not there.
+fn shared_data(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// Runs `check` on all cases, or, unless [`full`], on `slice` of them spread evenly; on two threads.
+/// Fails at the end with the cases that failed.
+fn bounded<C: std::fmt::Display + Sync>(cases: Vec<C>, slice: usize, check: impl Fn(&C) + Sync) {
+    // A stride that shares no factor with the sizes of the dimensions meets every value of each.
+    let stride = if full() { 1 } else { (cases.len() / slice).max(1) | 1 };
+    let chosen: Vec<&C> = cases.iter().step_by(stride).collect();
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if catch_unwind(AssertUnwindSafe(|| check(case))).is_err() {
+                        failed.lock().expect("not poisoned: panics are caught").push(case.to_string());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("not poisoned: panics are caught");
+    println!("{} of {} cases run, {} failed", chosen.len(), cases.len(), failed.len());
+    assert!(failed.is_empty(), "{} cases failed:\n{}", failed.len(), failed.join("\n"));
+}

@@ -14,9 +14,9 @@ impl Index {
     /// Extensions are not looked at: this is for an index being built from nothing.
     pub fn push(&mut self, path: &BStr, entry: NewEntry) {
         debug_assert!(
-            self.entries.last().is_none_or(|last| {
-                self.path(last).cmp(path).then(last.stage.cmp(&entry.stage)).is_lt()
-            }),
+            self.entries
+                .last()
+                .is_none_or(|last| { self.path(last).cmp(path).then(last.stage.cmp(&entry.stage)).is_lt() }),
             "'{path}' is pushed out of order"
         );
         let span = self.store_path(path);

@@ -1,0 +1,240 @@
+//! The transition matrix: what a path is before, what it is to become, what is in its way, by which
+//! command, at one and at eight workers; Git in a twin of the repository says what is right.
+
+use std::fmt;
+
+use testkit::{Oracle, Repo, Sandbox};
+
+use crate::{SAPWOOD, bounded};
+
+/// What the path `p` is in a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Absent,
+    File,
+    Executable,
+    Symlink,
+    Directory,
+    Submodule,
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Absent, Kind::File, Kind::Executable, Kind::Symlink, Kind::Directory, Kind::Submodule];
+
+/// What happened in the worktree or the index since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing.
+    Clean,
+    /// Touched: same content, other times.
+    Touched,
+    /// Another content in the worktree.
+    Dirty,
+    /// Another content in worktree and index.
+    Staged,
+    /// The content of the target already staged by hand.
+    StagedAsTarget,
+    /// Gone from the worktree.
+    Deleted,
+    /// Gone from worktree and index.
+    RemovedFromIndex,
+    /// An untracked file where the path is, or inside if it is a directory.
+    UntrackedFile,
+    /// An untracked directory with a file in the path's place.
+    UntrackedDirectory,
+    /// As `UntrackedFile`, ignored.
+    IgnoredFile,
+    /// As `UntrackedDirectory`, ignored.
+    IgnoredDirectory,
+    /// An untracked symlink in the path's place.
+    UntrackedSymlink,
+}
+
+const STATES: [State; 12] = [
+    State::Clean,
+    State::Touched,
+    State::Dirty,
+    State::Staged,
+    State::StagedAsTarget,
+    State::Deleted,
+    State::RemovedFromIndex,
+    State::UntrackedFile,
+    State::UntrackedDirectory,
+    State::IgnoredFile,
+    State::IgnoredDirectory,
+    State::UntrackedSymlink,
+];
+
+/// The command; the branch of the target kind is appended.
+const COMMANDS: [&[&str]; 7] = [
+    &["checkout"],
+    &["checkout", "-f"],
+    &["switch", "--no-overwrite-ignore"],
+    &["reset", "--hard"],
+    &["reset", "--keep"],
+    &["reset", "--merge"],
+    &["reset", "--mixed"],
+];
+
+struct Case {
+    from: Kind,
+    to: Kind,
+    state: State,
+    command: &'static [&'static str],
+    workers: u32,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { from, to, state, command, workers } = self;
+        write!(f, "{from:?} -> {to:?}, {state:?}, {}, {workers} workers", command.join(" "))
+    }
+}
+
+fn branch(kind: Kind) -> String {
+    format!("{kind:?}").to_lowercase()
+}
+
+/// Makes `p` of this kind in worktree and index.
+fn put(repo: &Repo<'_>, kind: Kind) {
+    match kind {
+        Kind::Absent => {}
+        Kind::File => repo.write("p", "file\n"),
+        Kind::Executable => repo.write_executable("p", "executable\n"),
+        Kind::Symlink => repo.symlink("target", "p"),
+        Kind::Directory => {
+            repo.write("p/inner", "inner\n");
+            repo.write("p/sub/deep", "deep\n");
+        }
+        Kind::Submodule => {
+            let commit = repo.git(&["rev-parse", "first"]).stdout.to_string();
+            repo.git(&["update-index", "--add", "--cacheinfo", "160000", commit.trim(), "p"]);
+            std::fs::create_dir_all(repo.join("p")).expect("an empty directory");
+            return;
+        }
+    }
+    repo.git(&["add", "-A", "."]);
+}
+
+/// A repository with a branch of each kind.
+fn template(repo: &Repo<'_>) {
+    repo.write("keep", "keep\n");
+    repo.write("z/keep", "keep\n");
+    repo.commit("first");
+    repo.git(&["tag", "first"]);
+    for kind in KINDS {
+        repo.git(&["checkout", "-q", "-b", &branch(kind), "first"]);
+        if repo.exists("p") {
+            repo.remove("p");
+        }
+        put(repo, kind);
+        repo.git(&["commit", "-q", "--allow-empty", "-m", &branch(kind)]);
+    }
+    repo.git(&["checkout", "-q", "-f", "first"]);
+    if repo.exists("p") {
+        repo.remove("p");
+    }
+}
+
+fn clear(repo: &Repo<'_>) {
+    if repo.exists("p") {
+        repo.remove("p");
+    }
+}
+
+fn disturb(repo: &Repo<'_>, case: &Case) {
+    let inside = case.from == Kind::Directory;
+    match case.state {
+        State::Clean => {}
+        State::Touched => {
+            let path = if inside { "p/inner" } else { "p" };
+            if repo.exists(path) && !matches!(case.from, Kind::Symlink | Kind::Submodule) {
+                // Long ago: within one tick Git itself could not tell, and would answer by chance.
+                let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+                let file = std::fs::File::options().append(true).open(repo.join(path)).expect("there");
+                file.set_modified(long_ago).expect("our own file");
+            }
+        }
+        State::Dirty | State::Staged => {
+            match case.from {
+                Kind::Directory => repo.write("p/inner", "changed\n"),
+                Kind::Submodule => repo.write("p/untracked", "in the submodule\n"),
+                Kind::Symlink => {
+                    clear(repo);
+                    repo.symlink("elsewhere", "p");
+                }
+                _ => repo.write("p", "changed\n"),
+            }
+            if case.state == State::Staged && case.from != Kind::Submodule {
+                repo.git(&["add", "-A", "."]);
+            }
+        }
+        State::StagedAsTarget => {
+            repo.git(&["rm", "-rq", "--cached", "--ignore-unmatch", "p"]);
+            clear(repo);
+            put(repo, case.to);
+        }
+        State::Deleted => clear(repo),
+        State::RemovedFromIndex => {
+            repo.git(&["rm", "-rq", "--cached", "--ignore-unmatch", "p"]);
+        }
+        State::UntrackedFile | State::IgnoredFile => {
+            if inside {
+                repo.write("p/extra", "untracked\n");
+            } else {
+                clear(repo);
+                repo.write("p", "untracked\n");
+            }
+        }
+        State::UntrackedDirectory | State::IgnoredDirectory => {
+            if inside {
+                repo.write("p/extra/file", "untracked\n");
+            } else {
+                clear(repo);
+                repo.write("p/extra", "untracked\n");
+            }
+        }
+        State::UntrackedSymlink => {
+            clear(repo);
+            repo.symlink("untracked", "p");
+        }
+    }
+    if matches!(case.state, State::IgnoredFile | State::IgnoredDirectory) {
+        repo.write(".git/info/exclude", "p\nextra\n");
+    }
+}
+
+fn run(case: &Case, made: &Repo<'_>) {
+    let oracle = Oracle::copies_of(SAPWOOD, made);
+    oracle.both(|repo| {
+        repo.git(&["checkout", "-q", "-f", &branch(case.from)]);
+        disturb(repo, case);
+    });
+    let target = branch(case.to);
+    let workers = format!("checkout.workers={}", case.workers);
+    let mut args = vec!["-c", workers.as_str(), "-c", "checkout.thresholdForParallelism=0"];
+    args.extend(case.command);
+    args.push(&target);
+    let text = case.to_string();
+    oracle.same_as(&text, &args);
+}
+
+#[test]
+fn every_transition_is_gits() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.init("template");
+    template(&made);
+    let mut cases = Vec::new();
+    for from in KINDS {
+        for to in KINDS {
+            for state in STATES {
+                for command in COMMANDS {
+                    for workers in [1, 8] {
+                        cases.push(Case { from, to, state, command, workers });
+                    }
+                }
+            }
+        }
+    }
+    bounded(cases, 400, |case| run(case, &made));
+}
