@@ -3,10 +3,12 @@
 //! Each module names the document that defines its format. Parsers treat their input as hostile:
 //! whatever the bytes, the answer is a value or an error, never a panic or an unbounded allocation.
 
+pub mod bundle;
 pub mod hash;
 pub mod index;
 pub mod mode;
 pub mod path;
+pub mod pkt;
 pub mod tree;
 
 pub use hash::{HashKind, ObjectId};
