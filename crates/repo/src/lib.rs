@@ -6,7 +6,9 @@ use bstr::{BStr, BString};
 use format::{HashKind, Mode, ObjectId, index::Index};
 use std::path::{Path, PathBuf};
 
+pub mod fetch;
 pub mod objects;
+pub mod pack;
 
 /// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,
 /// all passed in as values.

@@ -121,6 +121,15 @@ impl Dir {
             .map(|target| target.into_bytes())
     }
 
+    /// `link`: a second name `to` beneath this directory for `from` beneath `source`. A symbolic link
+    /// is not followed.
+    pub fn link_from(&self, source: &Dir, from: &[u8], to: &[u8]) -> io::Result<()> {
+        let (from_dir, from) = source.parent_of(from)?;
+        let (to_dir, to) = self.parent_of(to)?;
+        let flags = AtFlags::empty();
+        Ok(retry_on_intr(|| rustix::fs::linkat(from_dir.as_fd(), from, to_dir.as_fd(), to, flags))?)
+    }
+
     /// Rename beneath this directory. An existing file at `to` is replaced.
     pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from) = self.parent_of(from)?;

@@ -1,0 +1,432 @@
+//! Talking to a `git-upload-pack` process: protocol version 2, as a client that has nothing yet.
+//!
+//! Format: Git's `gitprotocol-v2(5)`. Order: [`Connection::open`] reads the capabilities,
+//! [`Connection::list_refs`] asks for refs, [`Connection::fetch`] asks for objects and turns into the
+//! stream of the pack. The process is waited for, or killed, when the value is dropped.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io::{self, BufReader, Read, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use bstr::{BString, ByteSlice};
+use format::{HashKind, ObjectId, pkt};
+
+/// Why a conversation ended. Messages are Git's, without `fatal: `.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("unable to run '{command}'")]
+    Spawn { command: String, source: io::Error },
+    #[error(
+        "Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists."
+    )]
+    HungUp,
+    #[error("remote error: {0}")]
+    Remote(BString),
+    #[error("protocol error: {0}")]
+    Protocol(String),
+    #[error("protocol error while talking to upload-pack")]
+    Io(#[source] io::Error),
+}
+
+/// A ref of the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RemoteRef {
+    pub name: BString,
+    pub oid: ObjectId,
+    /// What it is symbolic to.
+    pub symref: Option<BString>,
+    /// What the tag object it points at peels to.
+    pub peeled: Option<ObjectId>,
+}
+
+/// The answer to `ls-refs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advertisement {
+    /// In the other side's order.
+    pub refs: Vec<RemoteRef>,
+    /// Where HEAD points although that branch has no commit.
+    pub unborn_head: Option<BString>,
+}
+
+/// What to ask for besides the objects themselves.
+#[derive(Clone, Copy)]
+pub struct FetchOptions<'a> {
+    /// Annotated tags of the objects sent, too.
+    pub include_tags: bool,
+    /// Receives the other side's progress texts, raw; `None` asks for silence.
+    pub progress: Option<&'a (dyn Fn(&[u8]) + Sync)>,
+}
+
+/// A running conversation.
+pub struct Connection {
+    child: Reaper,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    hash: HashKind,
+    capabilities: BTreeSet<BString>,
+}
+
+struct Reaper(Child);
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        // A process that still runs has lost its reader and writer: it is of no use to anybody.
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+impl Connection {
+    /// Runs `command` (through the shell, as Git does) on `repository` and reads what it can do.
+    /// `variables` of the environment that describe another repository are taken away.
+    pub fn open(
+        command: &OsStr,
+        repository: &Path,
+        environment: &std::collections::HashMap<std::ffi::OsString, std::ffi::OsString>,
+    ) -> Result<Connection, Error> {
+        let mut script = command.to_owned();
+        script.push(" \"$1\"");
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(script)
+            .arg("sh")
+            .arg(repository)
+            .env_clear()
+            .envs(environment.iter().filter(|(name, _)| !is_repository_variable(name)))
+            .env("GIT_PROTOCOL", "version=2")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map(Reaper)
+            .map_err(|source| Error::Spawn { command: command.to_string_lossy().into_owned(), source })?;
+        let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+            return Err(Error::HungUp);
+        };
+        let mut connection = Connection {
+            child,
+            input,
+            output: BufReader::with_capacity(1 << 17, output),
+            hash: HashKind::Sha1,
+            capabilities: BTreeSet::new(),
+        };
+        connection.read_capabilities()?;
+        Ok(connection)
+    }
+
+    /// How the other side names objects.
+    pub fn hash(&self) -> HashKind {
+        self.hash
+    }
+
+    fn read_capabilities(&mut self) -> Result<(), Error> {
+        let mut line = Vec::new();
+        let first = read_line(&mut self.output, &mut line)?;
+        if !matches!(first, pkt::Header::Data(_)) || line.trim_end() != b"version 2" {
+            return Err(Error::Protocol("upload-pack does not speak protocol version 2".into()));
+        }
+        while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+            let capability = line.trim_end();
+            if let Some(name) = capability.strip_prefix(b"object-format=") {
+                self.hash = match name {
+                    b"sha1" => HashKind::Sha1,
+                    b"sha256" => HashKind::Sha256,
+                    other => {
+                        return Err(Error::Protocol(format!(
+                            "unknown object format '{}' specified by server",
+                            other.as_bstr()
+                        )));
+                    }
+                };
+            }
+            self.capabilities.insert(capability.into());
+        }
+        Ok(())
+    }
+
+    /// Whether `word` is among the space-separated values of capability `name`.
+    fn has_feature(&self, name: &str, word: &str) -> bool {
+        let prefix = format!("{name}=");
+        self.capabilities
+            .iter()
+            .filter_map(|capability| capability.strip_prefix(prefix.as_bytes()))
+            .any(|values| values.split_str(" ").any(|value| value == word.as_bytes()))
+    }
+
+    fn begin(&self, command: &str) -> Vec<u8> {
+        let mut request = Vec::new();
+        pkt::write_line(&mut request, format!("command={command}\n").as_bytes());
+        pkt::write_line(&mut request, concat!("agent=sapwood/", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+        if self.capabilities.iter().any(|capability| capability.starts_with(b"object-format=")) {
+            pkt::write_line(&mut request, format!("object-format={}\n", self.hash.name()).as_bytes());
+        }
+        pkt::write_delimiter(&mut request);
+        request
+    }
+
+    fn send(&mut self, request: &[u8]) -> Result<(), Error> {
+        self.input.write_all(request).and_then(|()| self.input.flush()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Error::HungUp,
+            _ => Error::Io(error),
+        })
+    }
+
+    /// Asks for the refs that begin with one of `prefixes`.
+    pub fn list_refs(&mut self, prefixes: &[BString]) -> Result<Advertisement, Error> {
+        let mut request = self.begin("ls-refs");
+        pkt::write_line(&mut request, b"peel\n");
+        pkt::write_line(&mut request, b"symrefs\n");
+        if self.has_feature("ls-refs", "unborn") {
+            pkt::write_line(&mut request, b"unborn\n");
+        }
+        for prefix in prefixes {
+            pkt::write_line(&mut request, format!("ref-prefix {prefix}\n").as_bytes());
+        }
+        pkt::write_flush(&mut request);
+        self.send(&request)?;
+
+        let mut advertisement = Advertisement::default();
+        let mut line = Vec::new();
+        while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+            parse_ref(self.hash, line.trim_end_with(|c| c == '\n'), &mut advertisement)
+                .ok_or_else(|| Error::Protocol(format!("invalid ls-refs response: {}", line.as_bstr())))?;
+        }
+        Ok(advertisement)
+    }
+
+    /// Asks for everything `wants` reach. The pack is read from the value returned.
+    pub fn fetch<'a>(
+        mut self,
+        wants: &[ObjectId],
+        options: FetchOptions<'a>,
+    ) -> Result<PackStream<'a>, Error> {
+        let mut request = self.begin("fetch");
+        if options.progress.is_none() {
+            pkt::write_line(&mut request, b"no-progress\n");
+        }
+        if options.include_tags {
+            pkt::write_line(&mut request, b"include-tag\n");
+        }
+        pkt::write_line(&mut request, b"ofs-delta\n");
+        for want in wants {
+            pkt::write_line(&mut request, format!("want {want}\n").as_bytes());
+        }
+        pkt::write_line(&mut request, b"done\n");
+        pkt::write_flush(&mut request);
+        self.send(&request)?;
+
+        let mut line = Vec::new();
+        let mut shallow = Vec::new();
+        loop {
+            match read_line(&mut self.output, &mut line)? {
+                pkt::Header::Data(_) => {}
+                other => return Err(Error::Protocol(format!("expected a section, found {other:?}"))),
+            }
+            match line.trim_end() {
+                b"packfile" => break,
+                b"shallow-info" => {
+                    while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+                        let oid = line
+                            .trim_end()
+                            .strip_prefix(b"shallow ")
+                            .and_then(|hex| ObjectId::from_hex(self.hash, hex))
+                            .ok_or_else(|| {
+                                Error::Protocol(format!("invalid shallow line: {}", line.as_bstr()))
+                            })?;
+                        shallow.push(oid);
+                    }
+                }
+                other => return Err(Error::Protocol(format!("unexpected section '{}'", other.as_bstr()))),
+            }
+        }
+        Ok(PackStream {
+            _child: self.child,
+            _input: self.input,
+            output: self.output,
+            progress: options.progress,
+            left: 0,
+            over: false,
+            shallow,
+        })
+    }
+}
+
+/// The pack of a fetch: the data band of the answer; the progress band goes to the callback.
+pub struct PackStream<'a> {
+    _child: Reaper,
+    _input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    progress: Option<&'a (dyn Fn(&[u8]) + Sync)>,
+    left: usize,
+    over: bool,
+    shallow: Vec<ObjectId>,
+}
+
+impl PackStream<'_> {
+    /// Commits whose parents the other side does not have.
+    pub fn shallow(&self) -> &[ObjectId] {
+        &self.shallow
+    }
+
+    /// Advances to the next bytes of the pack; false at the end.
+    fn next_packet(&mut self) -> io::Result<bool> {
+        while self.left == 0 && !self.over {
+            let mut digits = [0; 4];
+            self.output.read_exact(&mut digits)?;
+            let length = match pkt::parse_header(digits) {
+                Some(pkt::Header::Data(length)) if length > 0 => length,
+                Some(pkt::Header::Flush | pkt::Header::Delimiter | pkt::Header::ResponseEnd) => {
+                    self.over = true;
+                    break;
+                }
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "bad line length")),
+            };
+            let mut band = [0];
+            self.output.read_exact(&mut band)?;
+            if band[0] == 1 {
+                self.left = length - 1;
+                continue;
+            }
+            let mut text = vec![0; length - 1];
+            self.output.read_exact(&mut text)?;
+            match (band[0], self.progress) {
+                (2, Some(progress)) => progress(&text),
+                (2, None) => {}
+                (3, _) => {
+                    return Err(io::Error::other(format!(
+                        "remote error: {}",
+                        text.as_bstr().trim().as_bstr()
+                    )));
+                }
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "bad band")),
+            }
+        }
+        Ok(!self.over)
+    }
+}
+
+impl Read for PackStream<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() || !self.next_packet()? {
+            return Ok(0);
+        }
+        let wanted = out.len().min(self.left);
+        let read = self.output.read(&mut out[..wanted])?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+fn read_line(from: &mut impl Read, line: &mut Vec<u8>) -> Result<pkt::Header, Error> {
+    let hung_up = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::HungUp,
+        _ => Error::Io(error),
+    };
+    line.clear();
+    let mut digits = [0; 4];
+    from.read_exact(&mut digits).map_err(hung_up)?;
+    let header = pkt::parse_header(digits)
+        .ok_or_else(|| Error::Protocol(format!("bad line length character: {}", digits.as_bstr())))?;
+    if let pkt::Header::Data(length) = header {
+        line.resize(length, 0);
+        from.read_exact(line).map_err(hung_up)?;
+        if let Some(text) = line.strip_prefix(b"ERR ") {
+            return Err(Error::Remote(text.trim_end().into()));
+        }
+    }
+    Ok(header)
+}
+
+fn parse_ref(hash: HashKind, line: &[u8], into: &mut Advertisement) -> Option<()> {
+    let mut words = line.split_str(" ");
+    let value = words.next()?;
+    let name: BString = words.next()?.into();
+    let (mut symref, mut peeled) = (None, None);
+    for attribute in words {
+        if let Some(target) = attribute.strip_prefix(b"symref-target:") {
+            symref = Some(BString::from(target));
+        } else if let Some(hex) = attribute.strip_prefix(b"peeled:") {
+            peeled = Some(ObjectId::from_hex(hash, hex)?);
+        }
+    }
+    if value == b"unborn" {
+        if name == "HEAD" {
+            into.unborn_head = symref;
+        }
+    } else {
+        into.refs.push(RemoteRef { name, oid: ObjectId::from_hex(hash, value)?, symref, peeled });
+    }
+    Some(())
+}
+
+/// Whether a variable of the environment describes the caller's repository: what
+/// `git rev-parse --local-env-vars` lists.
+fn is_repository_variable(name: &OsStr) -> bool {
+    const NAMES: [&str; 16] = [
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_CONFIG",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_GRAFT_FILE",
+        "GIT_INDEX_FILE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_INTERNAL_SUPER_PREFIX",
+    ];
+    NAMES.iter().any(|known| name == *known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+    #[test]
+    fn refs_with_attributes() {
+        let mut found = Advertisement::default();
+        for line in
+            [format!("{A} HEAD symref-target:refs/heads/main"), format!("{A} refs/tags/v1 peeled:{A}")]
+        {
+            parse_ref(HashKind::Sha1, line.as_bytes(), &mut found).expect("valid");
+        }
+        let oid = ObjectId::from_hex(HashKind::Sha1, A.as_bytes()).expect("a full name");
+        assert_eq!(found.refs[0].symref, Some("refs/heads/main".into()));
+        assert_eq!(found.refs[1].peeled, Some(oid));
+        assert_eq!(found.unborn_head, None);
+    }
+
+    #[test]
+    fn unborn_head_and_nonsense() {
+        let mut found = Advertisement::default();
+        parse_ref(HashKind::Sha1, b"unborn HEAD symref-target:refs/heads/trunk", &mut found).expect("valid");
+        assert_eq!((found.unborn_head.as_ref(), found.refs.len()), (Some(&"refs/heads/trunk".into()), 0));
+        for line in ["", "zz refs/heads/x", A, &format!("{A} x peeled:12")] {
+            assert_eq!(parse_ref(HashKind::Sha1, line.as_bytes(), &mut found), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_hangs_up() {
+        let environment = std::env::vars_os().collect();
+        let refused = Connection::open(OsStr::new("no-such-upload-pack"), Path::new("/"), &environment);
+        assert!(matches!(refused, Err(Error::HungUp)));
+    }
+}
