@@ -4,12 +4,17 @@
 //! whatever the bytes, the answer is a value or an error, never a panic or an unbounded allocation.
 
 pub mod bundle;
+mod fanout;
 pub mod hash;
+pub mod idx;
 pub mod index;
+pub mod loose;
 pub mod mode;
+pub mod pack;
 pub mod path;
 pub mod pkt;
 pub mod tree;
 
 pub use hash::{HashKind, ObjectId};
+pub use loose::Kind;
 pub use mode::Mode;

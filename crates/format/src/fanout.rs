@@ -1,0 +1,119 @@
+//! Sorted tables of object names behind a 256-entry fan-out: the part that pack indices and
+//! multi-pack-indices have in common.
+
+use crate::ObjectId;
+
+/// Length of a fan-out table in bytes.
+pub(crate) const FANOUT_LEN: usize = 256 * 4;
+
+pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The number of names, if the table never decreases.
+pub(crate) fn count(fanout: &[u8]) -> Option<u32> {
+    fanout[..FANOUT_LEN].chunks_exact(4).try_fold(0, |before, entry| {
+        let now = be32(entry, 0);
+        (now >= before).then_some(now)
+    })
+}
+
+/// Position of `oid` in a table of names, `stride` bytes apart, the first at `names[0]`.
+///
+/// `fanout` passed [`count`] and `names` has that many entries. A table out of order, which only
+/// damage can bring about, makes names unfindable, nothing worse.
+pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> Option<u32> {
+    let key = oid.as_bytes();
+    let first = usize::from(key[0]);
+    let start = if first == 0 { 0 } else { be32(fanout, (first - 1) * 4) as usize };
+    let end = be32(fanout, first * 4) as usize;
+    let name = |n: usize| &names[n * stride..n * stride + key.len()];
+
+    // Names are hashes, so evenly spread: a look near where the name would be if they were perfectly
+    // so, widened until it holds the name, touches a page or two where bisecting touches many.
+    let share = u64::from(u32::from_be_bytes(key[1..5].try_into().expect("names are longer")));
+    let guess = start + (((end - start) as u64 * share) >> 32) as usize;
+    let (mut low, mut high, mut step) = (guess, guess, 8);
+    while low > start && name(low) > key {
+        high = low;
+        low = low.saturating_sub(step).max(start);
+        step *= 2;
+    }
+    while high < end && name(high) <= key {
+        low = high;
+        high = (high + step).min(end);
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match name(middle).cmp(key) {
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+            std::cmp::Ordering::Equal => return Some(middle as u32),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HashKind;
+    use proptest::prelude::*;
+
+    fn table(mut names: Vec<[u8; 20]>) -> (Vec<u8>, Vec<[u8; 20]>) {
+        names.sort_unstable();
+        names.dedup();
+        let fanout = (0..=255u8)
+            .flat_map(|byte| (names.iter().filter(|name| name[0] <= byte).count() as u32).to_be_bytes())
+            .collect();
+        (fanout, names)
+    }
+
+    proptest! {
+        // Few distinct bytes, so that names crowd together and the guess is far off.
+        #[test]
+        fn finds_what_is_there_and_nothing_else(
+            names in prop::collection::vec(
+                prop_oneof![any::<[u8; 20]>(), prop::array::uniform20(prop_oneof![Just(0u8), Just(1), Just(255)])],
+                0..200),
+            other in any::<[u8; 20]>(),
+        ) {
+            let (fanout, names) = table(names);
+            prop_assert_eq!(count(&fanout), Some(names.len() as u32));
+            let bytes = names.concat();
+            for (n, name) in names.iter().enumerate() {
+                let oid = ObjectId::from_bytes(HashKind::Sha1, name).expect("20 bytes");
+                prop_assert_eq!(find(&fanout, &bytes, 20, &oid), Some(n as u32));
+            }
+            let oid = ObjectId::from_bytes(HashKind::Sha1, &other).expect("20 bytes");
+            let expected = names.binary_search(&other).ok().map(|n| n as u32);
+            prop_assert_eq!(find(&fanout, &bytes, 20, &oid), expected);
+        }
+
+        #[test]
+        fn disorder_is_survived(
+            names in prop::collection::vec(prop::array::uniform20(0u8..3), 1..60),
+            key in prop::array::uniform20(0u8..3),
+        ) {
+            let (fanout, sorted) = table(names.clone());
+            let mut bytes = names[..sorted.len()].concat();
+            bytes.reverse();
+            let oid = ObjectId::from_bytes(HashKind::Sha1, &key).expect("20 bytes");
+            if let Some(n) = find(&fanout, &bytes, 20, &oid) {
+                prop_assert_eq!(&bytes[n as usize * 20..][..20], &key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fanout_that_decreases_is_refused() {
+        let (mut fanout, _) = table(vec![[7; 20]]);
+        fanout[40..44].copy_from_slice(&9u32.to_be_bytes());
+        assert_eq!(count(&fanout), None);
+    }
+}

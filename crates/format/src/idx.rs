@@ -1,0 +1,228 @@
+//! Pack indices (`.idx`), versions 1 and 2: from an object's name to its offset in the pack.
+//!
+//! Source: gitformat-pack(5). What Git checks when it opens an index is checked here: signature,
+//! version, a fan-out that never decreases, and the file's length. Its checksum is not, as Git leaves
+//! that to fsck; a wrong answer is caught when the object is decoded.
+
+use std::ops::Deref;
+
+use crate::fanout::{self, FANOUT_LEN, be32, be64};
+use crate::{HashKind, ObjectId};
+
+/// Why an index cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Shorter than the smallest index.
+    #[error("index file is too small")]
+    TooSmall,
+    /// A version other than 1 and 2.
+    #[error("index file is version {0} and is not supported")]
+    Version(u32),
+    /// The fan-out table decreases.
+    #[error("non-monotonic index")]
+    Fanout,
+    /// The length does not fit the number of objects.
+    #[error("wrong index file size")]
+    Size,
+}
+
+/// A pack index over the bytes of its file, usually mapped.
+#[derive(Debug)]
+pub struct Idx<D> {
+    data: D,
+    hash: HashKind,
+    count: u32,
+    version_2: bool,
+}
+
+impl<D: Deref<Target = [u8]>> Idx<D> {
+    /// Checks the structure of an index and takes hold of its bytes.
+    pub fn parse(data: D, hash: HashKind) -> Result<Self, Error> {
+        let len = data.len();
+        if len < FANOUT_LEN + 2 * hash.len() {
+            return Err(Error::TooSmall);
+        }
+        let version_2 = data[..4] == *b"\xfftOc";
+        if version_2 && be32(&data, 4) != 2 {
+            return Err(Error::Version(be32(&data, 4)));
+        }
+        if version_2 && len < 8 + FANOUT_LEN + 2 * hash.len() {
+            return Err(Error::TooSmall);
+        }
+        let count = fanout::count(&data[if version_2 { 8 } else { 0 }..]).ok_or(Error::Fanout)?;
+        let (len, n, hash_len) = (len as u64, u64::from(count), hash.len() as u64);
+        let fits = if version_2 {
+            let least = 8 + FANOUT_LEN as u64 + n * (hash_len + 8) + 2 * hash_len;
+            // The first object of a pack is at a small offset, so one fewer can be large.
+            len >= least && (len - least) <= n.saturating_sub(1) * 8
+        } else {
+            len == FANOUT_LEN as u64 + n * (hash_len + 4) + 2 * hash_len
+        };
+        if !fits {
+            return Err(Error::Size);
+        }
+        Ok(Idx { data, hash, count, version_2 })
+    }
+
+    /// Number of objects in the pack.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The trailer of the pack this index belongs to.
+    pub fn pack_checksum(&self) -> &[u8] {
+        let end = self.data.len() - self.hash.len();
+        &self.data[end - self.hash.len()..end]
+    }
+
+    /// Where an object stands in the order of names.
+    pub fn find(&self, oid: &ObjectId) -> Option<u32> {
+        if oid.kind() != self.hash {
+            return None;
+        }
+        let (fanout, names, stride) = if self.version_2 {
+            (&self.data[8..], &self.data[8 + FANOUT_LEN..], self.hash.len())
+        } else {
+            (&self.data[..], &self.data[FANOUT_LEN + 4..], self.hash.len() + 4)
+        };
+        fanout::find(fanout, names, stride, oid)
+    }
+
+    /// Name of the `n`th object; `n` is below [`Idx::count`].
+    pub fn name(&self, n: u32) -> ObjectId {
+        let (n, len) = (n as usize, self.hash.len());
+        let at = if self.version_2 { 8 + FANOUT_LEN + n * len } else { FANOUT_LEN + n * (len + 4) + 4 };
+        ObjectId::from_bytes(self.hash, &self.data[at..at + len]).expect("a slice of the hash's length")
+    }
+
+    /// Offset in the pack of the `n`th object; `n` is below [`Idx::count`]. `None` if the index points
+    /// outside of its own table of large offsets.
+    pub fn offset(&self, n: u32) -> Option<u64> {
+        let (n, len) = (n as usize, self.hash.len());
+        if !self.version_2 {
+            return Some(u64::from(be32(&self.data, FANOUT_LEN + n * (len + 4))));
+        }
+        let offsets = 8 + FANOUT_LEN + self.count as usize * (len + 4);
+        let offset = be32(&self.data, offsets + n * 4);
+        if offset & 0x8000_0000 == 0 {
+            return Some(u64::from(offset));
+        }
+        let at = offsets + self.count as usize * 4 + (offset & 0x7fff_ffff) as usize * 8;
+        (at + 8 <= self.data.len() - 2 * len).then(|| be64(&self.data, at))
+    }
+
+    /// Name of the object at an offset, by looking at all of them: for reports and recovery only.
+    pub fn name_at(&self, offset: u64) -> Option<ObjectId> {
+        (0..self.count).find(|&n| self.offset(n) == Some(offset)).map(|n| self.name(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn oid(first: u8, last: u8) -> ObjectId {
+        let mut raw = [first; 20];
+        raw[19] = last;
+        ObjectId::from_bytes(HashKind::Sha1, &raw).expect("20 bytes")
+    }
+
+    /// An index of the given objects, sorted by name.
+    fn build(version_2: bool, objects: &[(ObjectId, u64)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        if version_2 {
+            out.extend_from_slice(b"\xfftOc\0\0\0\x02");
+        }
+        for byte in 0..=255u8 {
+            let upto = objects.iter().filter(|(name, _)| name.as_bytes()[0] <= byte).count();
+            out.extend_from_slice(&(upto as u32).to_be_bytes());
+        }
+        if version_2 {
+            let mut large = Vec::new();
+            objects.iter().for_each(|(name, _)| out.extend_from_slice(name.as_bytes()));
+            out.resize(out.len() + objects.len() * 4, 0);
+            for &(_, offset) in objects {
+                let short = u32::try_from(offset).ok().filter(|short| short & 0x8000_0000 == 0);
+                let short = short.unwrap_or_else(|| {
+                    large.extend_from_slice(&offset.to_be_bytes());
+                    0x8000_0000 | (large.len() / 8 - 1) as u32
+                });
+                out.extend_from_slice(&short.to_be_bytes());
+            }
+            out.extend_from_slice(&large);
+        } else {
+            for (name, offset) in objects {
+                out.extend_from_slice(&(*offset as u32).to_be_bytes());
+                out.extend_from_slice(name.as_bytes());
+            }
+        }
+        out.extend_from_slice(&[0xaa; 20]);
+        out.extend_from_slice(&[0xbb; 20]);
+        out
+    }
+
+    #[test]
+    fn both_versions_answer_alike() {
+        let objects = [(oid(0, 1), 12), (oid(0, 2), 99), (oid(7, 0), 0x7fff_ffff), (oid(255, 9), 500)];
+        for version_2 in [false, true] {
+            let idx = Idx::parse(build(version_2, &objects), HashKind::Sha1).expect("a good index");
+            assert_eq!(idx.count(), 4);
+            assert_eq!(idx.pack_checksum(), [0xaa; 20]);
+            for (n, (name, offset)) in objects.iter().enumerate() {
+                assert_eq!(idx.find(name), Some(n as u32));
+                assert_eq!(idx.name(n as u32), *name);
+                assert_eq!(idx.offset(n as u32), Some(*offset));
+                assert_eq!(idx.name_at(*offset), Some(*name));
+            }
+            assert_eq!(idx.find(&oid(0, 3)), None);
+            assert_eq!(idx.find(&ObjectId::empty_blob(HashKind::Sha256)), None);
+        }
+    }
+
+    #[test]
+    fn offsets_of_64_bits() {
+        let objects = [(oid(1, 0), 12), (oid(2, 0), 0x8000_0000), (oid(3, 0), 1 << 40)];
+        let mut data = build(true, &objects);
+        let idx = Idx::parse(&data[..], HashKind::Sha1).expect("a good index");
+        assert_eq!([idx.offset(0), idx.offset(1), idx.offset(2)], [Some(12), Some(0x8000_0000), Some(1 << 40)]);
+        let second = 8 + FANOUT_LEN + 3 * 24 + 4;
+        data[second..second + 4].copy_from_slice(&0x8000_0002u32.to_be_bytes());
+        let idx = Idx::parse(&data[..], HashKind::Sha1).expect("still of the right size");
+        assert_eq!(idx.offset(1), None);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let good = build(true, &[(oid(1, 0), 12), (oid(2, 0), 40)]);
+        let parse = |data: &[u8]| Idx::parse(data, HashKind::Sha1).map(|_| ());
+        assert_eq!(parse(&good), Ok(()));
+        assert_eq!(parse(&good[..good.len() - 1]), Err(Error::Size));
+        assert_eq!(parse(&good[..1000]), Err(Error::TooSmall));
+        let mut newer = good.clone();
+        newer[7] = 3;
+        assert_eq!(parse(&newer), Err(Error::Version(3)));
+        let mut fanout = good;
+        fanout[8] = 0xff;
+        assert_eq!(parse(&fanout), Err(Error::Fanout));
+    }
+
+    proptest! {
+        #[test]
+        fn any_damage_is_survived(
+            version_2 in any::<bool>(),
+            flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        ) {
+            let mut data = build(version_2, &[(oid(1, 0), 12), (oid(2, 0), 40), (oid(2, 9), 1 << 33)]);
+            for (at, byte) in flips {
+                let at = at.index(data.len());
+                data[at] = byte;
+            }
+            if let Ok(idx) = Idx::parse(data, HashKind::Sha1) {
+                for n in 0..idx.count() {
+                    let _ = (idx.offset(n), idx.find(&idx.name(n)));
+                }
+            }
+        }
+    }
+}

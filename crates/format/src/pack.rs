@@ -1,0 +1,372 @@
+//! Packs: the file's header, the header of each entry, and deltas.
+//!
+//! Source: gitformat-pack(5). Inflating is not done here.
+
+use crate::HashKind;
+use crate::loose::Kind;
+
+/// Length of the header of a pack: signature, version, number of objects.
+pub const HEADER_LEN: usize = 12;
+
+/// Why a pack's or an entry's bytes make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Not `PACK`, or too short to be one.
+    #[error("not a packfile")]
+    Signature,
+    /// A version other than 2 and 3.
+    #[error("packfile is version {0} and not supported")]
+    Version(u32),
+    /// The entry's header runs off the end, or its size off 64 bits.
+    #[error("bad object header")]
+    EntryHeader,
+    /// Type 0 or 5.
+    #[error("unknown object type {0}")]
+    EntryType(u8),
+    /// The distance to a delta's base is zero, too large or cut off.
+    #[error("failed to validate delta base reference")]
+    BaseDistance,
+}
+
+/// Reads the header of a pack; returns the number of objects.
+pub fn parse_header(data: &[u8]) -> Result<u32, Error> {
+    let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().expect("four bytes"));
+    if data.len() < HEADER_LEN || data[..4] != *b"PACK" {
+        return Err(Error::Signature);
+    }
+    match word(4) {
+        2 | 3 => Ok(word(8)),
+        version => Err(Error::Version(version)),
+    }
+}
+
+/// How an entry is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// In full.
+    Whole(Kind),
+    /// As a delta against the entry that many bytes earlier in the pack; never 0.
+    OfsDelta(u64),
+    /// As a delta against the object whose raw name is the last bytes of the header.
+    RefDelta,
+}
+
+/// The header of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// How the object is stored.
+    pub stored: Stored,
+    /// Size of what is deflated after the header: the object, or the delta.
+    pub size: u64,
+    /// Length of the header, the reference to the base included.
+    pub len: usize,
+}
+
+/// Reads the header of the entry that `data` starts with.
+#[inline]
+pub fn parse_entry(data: &[u8], hash: HashKind) -> Result<Entry, Error> {
+    let (&first, rest) = data.split_first().ok_or(Error::EntryHeader)?;
+    let mut size = u64::from(first & 15);
+    let (mut shift, mut byte, mut len) = (4, first, 1);
+    let mut rest = rest.iter();
+    while byte & 0x80 != 0 {
+        byte = *rest.next().ok_or(Error::EntryHeader)?;
+        if shift > 57 {
+            return Err(Error::EntryHeader);
+        }
+        size |= u64::from(byte & 0x7f) << shift;
+        (shift, len) = (shift + 7, len + 1);
+    }
+    let stored = match (first >> 4) & 7 {
+        1 => Stored::Whole(Kind::Commit),
+        2 => Stored::Whole(Kind::Tree),
+        3 => Stored::Whole(Kind::Blob),
+        4 => Stored::Whole(Kind::Tag),
+        6 => {
+            // Each continuation adds one, so that no distance has two encodings.
+            byte = *rest.next().ok_or(Error::BaseDistance)?;
+            let mut distance = u64::from(byte & 0x7f);
+            len += 1;
+            while byte & 0x80 != 0 {
+                byte = *rest.next().ok_or(Error::BaseDistance)?;
+                if distance >= u64::MAX >> 8 {
+                    return Err(Error::BaseDistance);
+                }
+                distance = ((distance + 1) << 7) | u64::from(byte & 0x7f);
+                len += 1;
+            }
+            if distance == 0 {
+                return Err(Error::BaseDistance);
+            }
+            Stored::OfsDelta(distance)
+        }
+        7 => {
+            len += hash.len();
+            if len > data.len() {
+                return Err(Error::EntryHeader);
+            }
+            Stored::RefDelta
+        }
+        other => return Err(Error::EntryType(other)),
+    };
+    Ok(Entry { stored, size, len })
+}
+
+/// A delta does not turn the base given into the object it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("delta replay has gone wild")]
+pub struct BadDelta;
+
+/// The header of a delta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeltaHeader {
+    /// Size the base must have.
+    pub base_size: u64,
+    /// Size of the result.
+    pub result_size: u64,
+    /// Length of the header; the instructions follow.
+    pub len: usize,
+}
+
+/// Bytes that hold any delta's header.
+pub const MAX_DELTA_HEADER_LEN: usize = 20;
+
+/// Reads the header of a delta. Its first [`MAX_DELTA_HEADER_LEN`] bytes are enough.
+pub fn parse_delta_header(delta: &[u8]) -> Result<DeltaHeader, BadDelta> {
+    let mut len = 0;
+    let mut varint = || {
+        let (mut value, mut shift) = (0u64, 0);
+        loop {
+            let byte = *delta.get(len).ok_or(BadDelta)?;
+            if shift > 57 {
+                return Err(BadDelta);
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            (shift, len) = (shift + 7, len + 1);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+    };
+    let (base_size, result_size) = (varint()?, varint()?);
+    Ok(DeltaHeader { base_size, result_size, len })
+}
+
+/// One instruction of a delta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Instruction<'a> {
+    Copy { offset: usize, len: usize },
+    Insert(&'a [u8]),
+}
+
+/// Takes the next instruction off `rest`, which is not empty.
+#[inline(always)]
+fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta> {
+    let (&command, mut after) = rest.split_first().ok_or(BadDelta)?;
+    if command & 0x80 == 0 {
+        if command == 0 || usize::from(command) > after.len() {
+            return Err(BadDelta);
+        }
+        let (inserted, after) = after.split_at(usize::from(command));
+        *rest = after;
+        return Ok(Instruction::Insert(inserted));
+    }
+    let (mut offset, mut len) = (0u32, 0u32);
+    if let Some((window, _)) = after.split_first_chunk::<8>() {
+        // All operands are in view: gather those present without a branch on the end each.
+        let mut at = 0;
+        for bit in 0..4 {
+            if command & (1 << bit) != 0 {
+                offset |= u32::from(window[at]) << (8 * bit);
+                at += 1;
+            }
+        }
+        for bit in 0..3 {
+            if command & (0x10 << bit) != 0 {
+                len |= u32::from(window[at]) << (8 * bit);
+                at += 1;
+            }
+        }
+        after = &after[at..];
+    } else {
+        let mut operand = |wanted: bool, shift: u32| -> Result<u32, BadDelta> {
+            if !wanted {
+                return Ok(0);
+            }
+            let (&byte, left) = after.split_first().ok_or(BadDelta)?;
+            after = left;
+            Ok(u32::from(byte) << shift)
+        };
+        for bit in 0..4 {
+            offset |= operand(command & (1 << bit) != 0, 8 * bit)?;
+        }
+        for bit in 0..3 {
+            len |= operand(command & (0x10 << bit) != 0, 8 * bit)?;
+        }
+    }
+    *rest = after;
+    let len = if len == 0 { 0x10000 } else { len as usize };
+    Ok(Instruction::Copy { offset: offset as usize, len })
+}
+
+/// The size that the instructions after a delta's header produce, for checking a promised size
+/// before memory is set aside for it.
+pub fn delta_output_size(mut instructions: &[u8]) -> Result<u64, BadDelta> {
+    let mut size = 0u64;
+    while !instructions.is_empty() {
+        size += match next_instruction(&mut instructions)? {
+            Instruction::Copy { len, .. } => len as u64,
+            Instruction::Insert(bytes) => bytes.len() as u64,
+        };
+    }
+    Ok(size)
+}
+
+/// Carries out the instructions after a delta's header. `out` has exactly the result's size and is
+/// wholly overwritten, or the delta is bad.
+pub fn apply_delta(base: &[u8], mut instructions: &[u8], mut out: &mut [u8]) -> Result<(), BadDelta> {
+    while !instructions.is_empty() {
+        let bytes = match next_instruction(&mut instructions)? {
+            Instruction::Copy { offset, len } => base.get(offset..offset + len).ok_or(BadDelta)?,
+            Instruction::Insert(bytes) => bytes,
+        };
+        let (now, later) = out.split_at_mut_checked(bytes.len()).ok_or(BadDelta)?;
+        now.copy_from_slice(bytes);
+        out = later;
+    }
+    if out.is_empty() { Ok(()) } else { Err(BadDelta) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pack_headers() {
+        assert_eq!(parse_header(b"PACK\0\0\0\x02\0\0\x01\0"), Ok(256));
+        assert_eq!(parse_header(b"PACK\0\0\0\x04\0\0\x01\0"), Err(Error::Version(4)));
+        assert_eq!(parse_header(b"PICK\0\0\0\x02\0\0\x01\0"), Err(Error::Signature));
+        assert_eq!(parse_header(b"PACK"), Err(Error::Signature));
+    }
+
+    #[test]
+    fn entry_headers() {
+        let entry = |data: &[u8]| parse_entry(data, HashKind::Sha1);
+        assert_eq!(entry(&[0x35]), Ok(Entry { stored: Stored::Whole(Kind::Blob), size: 5, len: 1 }));
+        assert_eq!(
+            entry(&[0x9f, 0xff, 0x01]),
+            Ok(Entry { stored: Stored::Whole(Kind::Commit), size: 15 + (127 << 4) + (1 << 11), len: 3 })
+        );
+        assert_eq!(entry(&[0x65, 0x80, 0x00]), Ok(Entry { stored: Stored::OfsDelta(128), size: 5, len: 3 }));
+        let mut ref_delta = vec![0x75];
+        ref_delta.extend([7; 20]);
+        assert_eq!(entry(&ref_delta), Ok(Entry { stored: Stored::RefDelta, size: 5, len: 21 }));
+        assert_eq!(entry(&ref_delta[..20]), Err(Error::EntryHeader));
+        assert_eq!(entry(&[]), Err(Error::EntryHeader));
+        assert_eq!(entry(&[0xb5]), Err(Error::EntryHeader));
+        assert_eq!(entry(&[0xff; 30]), Err(Error::EntryHeader));
+        assert_eq!(entry(&[0x05]), Err(Error::EntryType(0)));
+        assert_eq!(entry(&[0x55]), Err(Error::EntryType(5)));
+        assert_eq!(entry(&[0x65]), Err(Error::BaseDistance));
+        assert_eq!(entry(&[0x65, 0x00]), Err(Error::BaseDistance));
+        let mut far = vec![0x65];
+        far.extend([0xff; 12]);
+        assert_eq!(entry(&far), Err(Error::BaseDistance));
+    }
+
+    #[test]
+    fn deltas_by_hand() {
+        let base = b"The quick brown fox";
+        let delta = [19, 12, 0x91, 4, 6, 2, b'e', b'l', 0x91, 15, 4];
+        let header = parse_delta_header(&delta).expect("a good header");
+        assert_eq!(header, DeltaHeader { base_size: 19, result_size: 12, len: 2 });
+        assert_eq!(delta_output_size(&delta[2..]), Ok(12));
+        let mut out = [0; 12];
+        assert_eq!(apply_delta(base, &delta[2..], &mut out), Ok(()));
+        assert_eq!(&out, b"quick el fox");
+        assert_eq!(apply_delta(base, &delta[2..], &mut [0; 11]), Err(BadDelta));
+        assert_eq!(apply_delta(base, &delta[2..], &mut [0; 13]), Err(BadDelta));
+        assert_eq!(apply_delta(&base[..18], &delta[2..], &mut out), Err(BadDelta));
+        assert_eq!(apply_delta(base, &[0], &mut [0; 1]), Err(BadDelta));
+        assert_eq!(apply_delta(base, &[3, b'a'], &mut [0; 3]), Err(BadDelta));
+        assert_eq!(apply_delta(base, &[0x91, 0], &mut [0; 3]), Err(BadDelta));
+    }
+
+    #[test]
+    fn a_copy_of_no_length_is_of_64_kib() {
+        let base = vec![b'x'; 0x10001];
+        let mut out = vec![0; 0x10000];
+        assert_eq!(apply_delta(&base, &[0x81, 1], &mut out), Ok(()));
+        assert!(out.iter().all(|&byte| byte == b'x'));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Copy(usize, usize),
+        Insert(Vec<u8>),
+    }
+
+    proptest! {
+        // Against the definition: instructions encoded as the format says give the bytes they mean,
+        // whatever follows them (operands near the end take another path).
+        #[test]
+        fn delta_instructions_mean_what_the_format_says(
+            base in prop::collection::vec(any::<u8>(), 1..70_000),
+            steps in prop::collection::vec(
+                prop_oneof![
+                    (any::<prop::sample::Index>(), any::<prop::sample::Index>())
+                        .prop_map(|(offset, len)| Step::Copy(offset.index(70_000), len.index(70_000))),
+                    prop::collection::vec(any::<u8>(), 1..128).prop_map(Step::Insert),
+                ],
+                0..20,
+            ),
+        ) {
+            let (mut delta, mut expected) = (Vec::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Step::Insert(bytes) => {
+                        delta.push(bytes.len() as u8);
+                        delta.extend_from_slice(&bytes);
+                        expected.extend_from_slice(&bytes);
+                    }
+                    Step::Copy(offset, len) => {
+                        let offset = offset % base.len();
+                        let len = (len % (base.len() - offset)).max(1);
+                        let (mut command, mut operands) = (0x80, Vec::new());
+                        for bit in 0..4 {
+                            let byte = (offset >> (8 * bit)) as u8;
+                            if byte != 0 {
+                                command |= 1 << bit;
+                                operands.push(byte);
+                            }
+                        }
+                        for bit in 0..3 {
+                            let byte = (len >> (8 * bit)) as u8;
+                            if byte != 0 && len != 0x10000 {
+                                command |= 0x10 << bit;
+                                operands.push(byte);
+                            }
+                        }
+                        delta.push(command);
+                        delta.extend(operands);
+                        expected.extend_from_slice(&base[offset..offset + len]);
+                    }
+                }
+            }
+            prop_assert_eq!(delta_output_size(&delta), Ok(expected.len() as u64));
+            let mut out = vec![0; expected.len()];
+            prop_assert_eq!(apply_delta(&base, &delta, &mut out), Ok(()));
+            prop_assert!(out == expected);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (parse_header(&bytes), parse_delta_header(&bytes), delta_output_size(&bytes));
+            let _ = apply_delta(&bytes, &bytes, &mut [0; 300]);
+            if let Ok(entry) = parse_entry(&bytes, HashKind::Sha256) {
+                prop_assert!(entry.len <= bytes.len());
+            }
+        }
+    }
+}
