@@ -185,7 +185,10 @@ mod tests {
         let objects = [(oid(1, 0), 12), (oid(2, 0), 0x8000_0000), (oid(3, 0), 1 << 40)];
         let mut data = build(true, &objects);
         let idx = Idx::parse(&data[..], HashKind::Sha1).expect("a good index");
-        assert_eq!([idx.offset(0), idx.offset(1), idx.offset(2)], [Some(12), Some(0x8000_0000), Some(1 << 40)]);
+        assert_eq!(
+            [idx.offset(0), idx.offset(1), idx.offset(2)],
+            [Some(12), Some(0x8000_0000), Some(1 << 40)]
+        );
         let second = 8 + FANOUT_LEN + 3 * 24 + 4;
         data[second..second + 4].copy_from_slice(&0x8000_0002u32.to_be_bytes());
         let idx = Idx::parse(&data[..], HashKind::Sha1).expect("still of the right size");

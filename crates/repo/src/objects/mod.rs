@@ -1,67 +1,170 @@
-//! Reading objects: loose, packed, multi-pack-index, alternates; our own hot path.
+//! Reading objects: loose, packed, through multi-pack-indices and alternates.
+//!
+//! Promise: bytes returned are the object's, as far as the checks Git makes on the same path can tell
+//! (sizes, checksums of the compressed data, delta bounds, pack and index belonging together); the
+//! hash itself is verified by neither. Whatever is on disk, the answer is bytes or an error, with
+//! bounded memory and without recursion on what a file says.
+//!
+//! Order: packs first, the local ones before those of alternates, then loose objects. A copy that
+//! turns out to be damaged is set aside and the next one is tried. When nothing is found, the pack
+//! directories are listed once more, as another process may have repacked.
+//!
+//! On failure the error names the object and the file; nothing is ever written.
+//!
+//! See docs/design/objects.md for the measurements behind the choices.
 
+mod alternates;
+mod buffer;
+mod cache;
+mod error;
+mod inflate;
+mod loose;
+mod pack;
+mod packs;
+mod reader;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bstr::BString;
 use format::{HashKind, ObjectId};
-use std::path::Path;
 
-/// Object types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Kind {
-    Commit,
-    Tree,
-    Blob,
-    Tag,
+pub use error::{Error, Fault, PackError};
+pub use format::Kind;
+pub use reader::{Content, Reader};
+
+use loose::LooseDir;
+use packs::Packs;
+
+/// What can be chosen when opening.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`: further object directories, separated by colons.
+    pub alternates: BString,
+    /// Bytes of delta bases each reader may keep.
+    pub base_cache: usize,
+    /// `refs/replace/`: what to read in place of what. Git lets replacements be replaced, five deep.
+    pub replace: HashMap<ObjectId, ObjectId>,
 }
 
-/// Errors name the object (and the pack, where there is one).
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum Error {
-    #[error("object {0} not found")]
-    Missing(ObjectId),
-    #[error("object {oid} is corrupt: {reason}")]
-    Corrupt { oid: ObjectId, reason: String },
+impl Default for Options {
+    fn default() -> Self {
+        Options { alternates: BString::default(), base_cache: 16 << 20, replace: HashMap::new() }
+    }
+}
+
+/// Where an object is stored. The order is that of the packs and of the offsets within them, loose
+/// objects last: reading in this order reads each pack from its beginning to its end.
+///
+/// A location is advice: it stays valid while the [`Objects`] lives, but the copy there can turn out
+/// to be damaged, so reading takes the name too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// In a pack, given by a number of no other meaning.
+    Packed {
+        /// The pack.
+        pack: u32,
+        /// Offset of the entry in the pack.
+        offset: u64,
+    },
+    /// In a file of its own.
+    Loose,
 }
 
 /// An object directory and its alternates, opened once, shared by all threads.
-pub struct Objects {}
+///
+/// Opening lists the pack directories; indices and packs are mapped when first needed.
+#[derive(Debug)]
+pub struct Objects {
+    hash: HashKind,
+    options: Options,
+    loose: Vec<LooseDir>,
+    packs: RwLock<Arc<Packs>>,
+    warnings: Vec<String>,
+}
 
-#[allow(unused_variables, missing_docs)]
 impl Objects {
+    /// Opens an object directory and the alternates it names.
     pub fn open(objects_dir: &Path, hash: HashKind) -> std::io::Result<Objects> {
-        todo!()
+        Objects::open_with(objects_dir, hash, Options::default())
     }
-    /// Is it there (any type)?
+
+    /// As [`Objects::open`], with choices.
+    pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> std::io::Result<Objects> {
+        let (dirs, warnings) = alternates::resolve(objects_dir, options.alternates.as_ref())?;
+        let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
+        let loose = dirs.into_iter().map(LooseDir::new).collect();
+        Ok(Objects { hash, options, loose, packs, warnings })
+    }
+
+    /// Which hash names the objects.
+    pub fn hash(&self) -> HashKind {
+        self.hash
+    }
+
+    /// The object directories, the local one first, then the alternates in Git's order.
+    pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        self.loose.iter().map(LooseDir::path)
+    }
+
+    /// What Git would have told the user while opening (alternates that are gone, say), in its words.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Is it there (any type)? Content is not looked at.
     pub fn contains(&self, oid: &ObjectId) -> bool {
-        todo!()
+        self.locate(oid).is_some()
     }
+
+    /// Where an object is stored, if it is; content is not looked at.
+    pub fn locate(&self, oid: &ObjectId) -> Option<Location> {
+        let oid = self.replaced(oid).ok()?;
+        let packs = self.packs();
+        let packed = |packs: &Packs| packs.find(&oid).map(|(pack, offset)| Location::Packed { pack, offset });
+        packed(&packs)
+            .or_else(|| self.loose.iter().any(|dir| dir.contains(&oid)).then_some(Location::Loose))
+            .or_else(|| packed(&self.rescan(&packs)))
+    }
+
     /// Type and size without decoding the whole.
     pub fn header(&self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
-        todo!()
+        self.reader().header(oid)
     }
+
     /// A reader of one thread, with its own inflater, buffers and bounded delta-base cache.
     pub fn reader(&self) -> Reader<'_> {
-        todo!()
+        Reader::new(self)
+    }
+
+    /// The packs known now.
+    fn packs(&self) -> Arc<Packs> {
+        // A panic elsewhere cannot leave the list half-changed: it is replaced as a whole.
+        Arc::clone(&self.packs.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lists the pack directories again, unless somebody did since `seen` was current.
+    fn rescan(&self, seen: &Arc<Packs>) -> Arc<Packs> {
+        let mut packs = self.packs.write().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&packs, seen) {
+            *packs = Arc::new(Packs::scan(self.directories(), self.hash, Some(seen)));
+        }
+        Arc::clone(&packs)
+    }
+
+    /// The name to read in place of `oid`.
+    fn replaced(&self, oid: &ObjectId) -> Result<ObjectId, Error> {
+        let mut current = *oid;
+        for _ in 0..=5 {
+            match self.options.replace.get(&current) {
+                Some(next) => current = *next,
+                None => return Ok(current),
+            }
+        }
+        Err(Error::ReplaceDepth(*oid))
     }
 }
 
-/// One thread's reader.
-pub struct Reader<'a> {
-    _objects: &'a Objects,
-}
-
-#[allow(unused_variables, missing_docs)]
-impl Reader<'_> {
-    /// Decodes a whole object into the reader's buffer.
-    pub fn read(&mut self, oid: &ObjectId) -> Result<(Kind, &[u8]), Error> {
-        todo!()
-    }
-    /// Streams a (large) blob in chunks without holding it whole; deltas are resolved as Git does.
-    pub fn stream(
-        &mut self,
-        oid: &ObjectId,
-        sink: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
-    ) -> Result<(), Error> {
-        todo!()
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! One thread's cache of delta bases: least recently used leaves first, bounded by bytes.
+//!
+//! Buffers of what was dropped are handed out again, so that a run over many objects settles
+//! without asking the allocator for anything.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use format::Kind;
+
+use super::buffer::Buffer;
+
+/// A pack's number and an offset in it.
+pub(super) type Key = (u32, u64);
+
+/// Entries of a doubly linked list in use order; `slots[0]` is its head: `next` the newest, `prev` the oldest.
+#[derive(Debug)]
+pub(super) struct Cache {
+    map: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    spare: Vec<Buffer>,
+    bytes: usize,
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    kind: Kind,
+    data: Buffer,
+    prev: usize,
+    next: usize,
+}
+
+/// Buffers kept for handing out again.
+const SPARE: usize = 8;
+
+impl Cache {
+    pub(super) fn new(limit: usize) -> Cache {
+        let head = Slot { key: (0, 0), kind: Kind::Blob, data: Buffer::default(), prev: 0, next: 0 };
+        Cache {
+            map: HashMap::default(),
+            slots: vec![head],
+            free: Vec::new(),
+            spare: Vec::new(),
+            bytes: 0,
+            limit,
+        }
+    }
+
+    /// The slot of an entry, which thereby becomes the newest.
+    pub(super) fn find(&mut self, key: Key) -> Option<usize> {
+        let slot = *self.map.get(&key)?;
+        self.unlink(slot);
+        self.link_newest(slot);
+        Some(slot)
+    }
+
+    /// Type and bytes of a slot that [`Cache::find`] returned, valid until the next insertion.
+    pub(super) fn get(&self, slot: usize) -> (Kind, &[u8]) {
+        (self.slots[slot].kind, self.slots[slot].data.bytes())
+    }
+
+    /// Keeps an entry as the newest, dropping the oldest ones to make room. One that is too large
+    /// for the whole cache is not kept.
+    pub(super) fn insert(&mut self, key: Key, kind: Kind, data: Buffer) {
+        if data.capacity() > self.limit || self.map.contains_key(&key) {
+            return self.recycle(data);
+        }
+        self.bytes += data.capacity();
+        while self.bytes > self.limit {
+            self.drop_oldest();
+        }
+        let entry = Slot { key, kind, data, prev: 0, next: 0 };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = entry;
+                slot
+            }
+            None => {
+                self.slots.push(entry);
+                self.slots.len() - 1
+            }
+        };
+        self.map.insert(key, slot);
+        self.link_newest(slot);
+    }
+
+    /// A buffer for `len` bytes, preferably one that has them.
+    pub(super) fn buffer(&mut self, len: usize) -> Buffer {
+        let fits = |buffer: &Buffer| buffer.capacity() >= len && buffer.capacity() <= len.max(1024) * 4;
+        match self.spare.iter().position(fits) {
+            Some(at) => self.spare.swap_remove(at),
+            None => Buffer::default(),
+        }
+    }
+
+    /// Takes back a buffer that is no longer needed.
+    pub(super) fn recycle(&mut self, data: Buffer) {
+        if data.capacity() == 0 || data.capacity() > self.limit {
+            return;
+        }
+        if self.spare.len() == SPARE {
+            self.spare.remove(0);
+        }
+        self.spare.push(data);
+    }
+
+    fn drop_oldest(&mut self) {
+        let slot = self.slots[0].prev;
+        self.unlink(slot);
+        self.map.remove(&self.slots[slot].key);
+        let data = std::mem::take(&mut self.slots[slot].data);
+        self.bytes -= data.capacity();
+        self.free.push(slot);
+        self.recycle(data);
+    }
+
+    fn unlink(&mut self, slot: usize) {
+        let (prev, next) = (self.slots[slot].prev, self.slots[slot].next);
+        self.slots[prev].next = next;
+        self.slots[next].prev = prev;
+    }
+
+    fn link_newest(&mut self, slot: usize) {
+        let next = std::mem::replace(&mut self.slots[0].next, slot);
+        self.slots[next].prev = slot;
+        self.slots[slot].prev = 0;
+        self.slots[slot].next = next;
+    }
+}
+
+/// Mixes the few bits in which offsets differ; nobody chooses them to collide but the owner of the pack.
+#[derive(Debug, Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u64(&mut self, n: u64) {
+        let mixed = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn filled(len: usize, byte: u8) -> Buffer {
+        let mut buffer = Buffer::default();
+        buffer.sized(len).expect("a small buffer").fill(byte);
+        buffer
+    }
+
+    proptest! {
+        // Against a model: a list in order of use.
+        #[test]
+        fn the_least_recently_used_goes_first(
+            steps in prop::collection::vec((0u64..20, 0usize..3000, any::<bool>()), 0..300)
+        ) {
+            let limit = 8192;
+            let mut cache = Cache::new(limit);
+            let mut model: Vec<(u64, usize, u8)> = Vec::new();
+            for (step, (offset, len, insert)) in steps.into_iter().enumerate() {
+                let key = (3, offset);
+                let byte = step as u8;
+                let known = model.iter().position(|entry| entry.0 == offset);
+                if insert {
+                    let data = filled(len, byte);
+                    let capacity = data.capacity();
+                    cache.insert(key, Kind::Tree, data);
+                    if known.is_none() {
+                        model.push((offset, capacity, byte));
+                        while model.iter().map(|entry| entry.1).sum::<usize>() > limit {
+                            model.remove(0);
+                        }
+                    }
+                } else {
+                    let slot = cache.find(key);
+                    prop_assert_eq!(slot.is_some(), known.is_some());
+                    if let (Some(slot), Some(known)) = (slot, known) {
+                        let entry = model.remove(known);
+                        prop_assert!(cache.get(slot).1.iter().all(|&byte| byte == entry.2));
+                        model.push(entry);
+                    }
+                }
+                prop_assert!(cache.bytes <= limit);
+                prop_assert_eq!(cache.map.len(), model.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_kept_and_nothing_is_dropped_for_it() {
+        let mut cache = Cache::new(4096);
+        cache.insert((0, 1), Kind::Blob, filled(1000, 1));
+        cache.insert((0, 2), Kind::Blob, filled(5000, 2));
+        assert!(cache.find((0, 1)).is_some());
+        assert!(cache.find((0, 2)).is_none());
+    }
+}

@@ -1,0 +1,158 @@
+//! What can go wrong when an object is read. Each error names the object, and the file if there is one.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use format::{ObjectId, idx, pack};
+
+/// Why an object could not be read. The first line of a message is Git's wording where it has one.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No copy anywhere.
+    #[error("object {0} not found")]
+    Missing(ObjectId),
+    /// No copy here, but this is a partial clone: a remote promised to have it.
+    #[error(
+        "object {0} is missing: this is a partial clone, and fetching promised objects is not supported yet"
+    )]
+    Promised(ObjectId),
+    /// No copy was found, and a pack that may hold one cannot be used.
+    #[error("object {oid} not found, and packfile {pack} is not usable")]
+    Unusable {
+        /// The object.
+        oid: ObjectId,
+        /// The `.pack` file.
+        pack: PathBuf,
+        /// What is wrong with it or its index.
+        source: PackError,
+    },
+    /// All copies are damaged; this is the first one found, in a pack.
+    #[error("packed object {oid} (stored in {pack}) is corrupt")]
+    Packed {
+        /// The object.
+        oid: ObjectId,
+        /// The `.pack` file.
+        pack: PathBuf,
+        /// Where in it the entry starts.
+        offset: u64,
+        /// What is wrong.
+        source: Fault,
+    },
+    /// All copies are damaged; this is the first one found, a loose object.
+    #[error("loose object {oid} (stored in {path}) is corrupt")]
+    Loose {
+        /// The object.
+        oid: ObjectId,
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Fault,
+    },
+    /// A loose object's file is there but cannot be read.
+    #[error("unable to open loose object {oid} ({path})")]
+    Unreadable {
+        /// The object.
+        oid: ObjectId,
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A replacement names an object that is replaced, and so on.
+    #[error("replace depth too high for object {0}")]
+    ReplaceDepth(ObjectId),
+    /// The receiver of a stream failed.
+    #[error("unable to write the content of object {oid}")]
+    Sink {
+        /// The object.
+        oid: ObjectId,
+        /// What the receiver said.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with one copy of an object.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// Bad compressed data or checksum.
+    #[error("{0}")]
+    Inflate(sirocco::inflate::Error),
+    /// More or less data than promised.
+    #[error("{expected} bytes were promised, but there are {}", if *.more { "more" } else { "fewer" })]
+    Size {
+        /// Bytes promised.
+        expected: u64,
+        /// Whether there are more than that.
+        more: bool,
+    },
+    /// The header of the entry in the pack.
+    #[error("{0}")]
+    Entry(pack::Error),
+    /// The delta does not fit its base.
+    #[error("{0}")]
+    Delta(pack::BadDelta),
+    /// The base named is not in the pack.
+    #[error("delta base object {0} is not in the pack")]
+    BaseMissing(ObjectId),
+    /// A chain of deltas comes back to itself.
+    #[error("delta chain loops")]
+    Loop,
+    /// The entry would start outside of the pack.
+    #[error("offset {0} is outside of the pack (truncated pack?)")]
+    Outside(u64),
+    /// The pack or its index cannot be used.
+    #[error("{0}")]
+    Pack(PackError),
+    /// A loose object's file cannot be read.
+    #[error("{0}")]
+    Io(io::Error),
+    /// The header of a loose object.
+    #[error("unable to parse object header")]
+    LooseHeader,
+    /// Data after the end of a loose object.
+    #[error("garbage at end of loose object")]
+    Garbage,
+    /// There is not that much memory.
+    #[error("out of memory, {0} bytes wanted")]
+    Memory(u64),
+}
+
+/// Why a pack or its index cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PackError {
+    /// Reading failed.
+    #[error("{0}")]
+    Io(Arc<io::Error>),
+    /// The index is damaged.
+    #[error("{0}")]
+    Index(idx::Error),
+    /// The pack's header is damaged.
+    #[error("{0}")]
+    Header(pack::Error),
+    /// Too short to hold header and trailer.
+    #[error("file is far too short to be a packfile")]
+    TooShort,
+    /// The numbers of objects differ.
+    #[error("packfile claims to have {pack} objects while index indicates {index} objects")]
+    Count {
+        /// As the pack says.
+        pack: u32,
+        /// As the index says.
+        index: u32,
+    },
+    /// The index belongs to another pack.
+    #[error("packfile does not match index")]
+    Mismatch,
+}
+
+impl PackError {
+    pub(super) fn io(error: io::Error) -> PackError {
+        PackError::Io(Arc::new(error))
+    }
+
+    /// Whether the files are simply gone, which happens whenever somebody repacks.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self, PackError::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+}

@@ -1,0 +1,89 @@
+//! Loose objects: one file each, below a directory named by the first byte.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use format::ObjectId;
+use sys::Dir;
+
+/// An object directory, as far as loose objects go.
+#[derive(Debug)]
+pub(super) struct LooseDir {
+    path: PathBuf,
+    // A handle saves resolving the long path for each object; `None` if it cannot be had.
+    dir: OnceLock<Option<Dir>>,
+}
+
+impl LooseDir {
+    pub(super) fn new(path: PathBuf) -> LooseDir {
+        LooseDir { path, dir: OnceLock::new() }
+    }
+
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// The file of an object.
+    pub(super) fn file(&self, oid: &ObjectId) -> PathBuf {
+        let (name, len) = relative(oid);
+        let name = std::str::from_utf8(&name[..len]).expect("hexadecimal digits and a slash");
+        self.path.join(Path::new(name))
+    }
+
+    pub(super) fn contains(&self, oid: &ObjectId) -> bool {
+        let (name, len) = relative(oid);
+        if let Some(dir) = self.dir() {
+            if let Ok(Some(stat)) = dir.stat(&name[..len]) {
+                return stat.file_type != sys::FileType::Directory;
+            }
+        }
+        matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
+    }
+
+    /// Opens an object; `None` if there is no such file.
+    pub(super) fn open(&self, oid: &ObjectId) -> io::Result<Option<File>> {
+        let (name, len) = relative(oid);
+        let opened = match self.dir() {
+            Some(dir) => dir.open_file(&name[..len]),
+            None => sys::by_path::open(&self.file(oid)),
+        };
+        match opened {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // The handle follows no symbolic link; Git does, and some people's object directories have them.
+            Err(_) => match sys::by_path::open(&self.file(oid)) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    fn dir(&self) -> Option<&Dir> {
+        self.dir.get_or_init(|| Dir::open(&self.path).ok()).as_ref()
+    }
+}
+
+/// `ab/cdef…`
+fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut name = [b'/'; 65];
+    let mut at = 0;
+    for byte in oid.as_bytes() {
+        name[at] = DIGITS[usize::from(byte >> 4)];
+        name[at + 1] = DIGITS[usize::from(byte & 15)];
+        at += if at == 0 { 3 } else { 2 };
+    }
+    (name, at)
+}
+
+/// Reads a file to its end, or its first `limit` bytes, into memory that is used again.
+pub(super) fn read(file: &File, limit: Option<u64>, into: &mut Vec<u8>) -> io::Result<()> {
+    into.clear();
+    match limit {
+        Some(limit) => file.take(limit).read_to_end(into).map(drop),
+        None => sys::read_to_end(file, sys::stat_of(file)?.size, into),
+    }
+}

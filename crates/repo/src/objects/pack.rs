@@ -1,0 +1,131 @@
+//! One pack and its index, mapped when first needed.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use format::idx::Idx;
+use format::pack::{self, Entry};
+use format::{HashKind, ObjectId};
+use sys::Map;
+
+use super::{Fault, PackError};
+
+/// A pack known from the listing of its directory.
+#[derive(Debug)]
+pub(super) struct Pack {
+    /// Its number, for keys of the cache and for locations.
+    pub(super) id: u32,
+    /// The `.pack` file.
+    path: PathBuf,
+    hash: HashKind,
+    idx: OnceLock<Result<Idx<Map>, PackError>>,
+    data: OnceLock<Result<Map, PackError>>,
+    // Entries found damaged, by offset: never to be looked at again.
+    any_bad: AtomicBool,
+    bad: Mutex<HashSet<u64>>,
+}
+
+impl Pack {
+    pub(super) fn new(id: u32, path: PathBuf, hash: HashKind) -> Pack {
+        Pack {
+            id,
+            path,
+            hash,
+            idx: OnceLock::new(),
+            data: OnceLock::new(),
+            any_bad: AtomicBool::new(false),
+            bad: Mutex::default(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which hash names its objects.
+    pub(super) fn hash(&self) -> HashKind {
+        self.hash
+    }
+
+    /// The index, or why there is none.
+    pub(super) fn idx(&self) -> Result<&Idx<Map>, &PackError> {
+        let open = || {
+            let map = map(&self.path.with_extension("idx"))?;
+            Idx::parse(map, self.hash).map_err(PackError::Index)
+        };
+        self.idx.get_or_init(open).as_ref()
+    }
+
+    /// The pack up to its trailer, once it was found to belong to its index.
+    pub(super) fn data(&self) -> Result<&[u8], &PackError> {
+        let map = self.data.get_or_init(|| self.open()).as_ref()?;
+        Ok(&map[..map.len() - self.hash.len()])
+    }
+
+    fn open(&self) -> Result<Map, PackError> {
+        let idx = self.idx().map_err(Clone::clone)?;
+        let map = map(&self.path)?;
+        if map.len() < pack::HEADER_LEN + self.hash.len() {
+            return Err(PackError::TooShort);
+        }
+        let count = pack::parse_header(&map).map_err(PackError::Header)?;
+        if count != idx.count() {
+            return Err(PackError::Count { pack: count, index: idx.count() });
+        }
+        if map[map.len() - self.hash.len()..] != *idx.pack_checksum() {
+            return Err(PackError::Mismatch);
+        }
+        Ok(map)
+    }
+
+    /// Offset of an object that is here, in a pack that can be read, and not known to be damaged.
+    pub(super) fn find(&self, oid: &ObjectId) -> Option<u64> {
+        let idx = self.idx().ok()?;
+        // An offset that is no offset is for the decoder to complain about.
+        let offset = idx.offset(idx.find(oid)?).unwrap_or(u64::MAX);
+        self.usable(offset).then_some(offset)
+    }
+
+    /// Whether the pack can be read and this entry of it is not known to be damaged.
+    pub(super) fn usable(&self, offset: u64) -> bool {
+        !self.is_bad(offset) && self.data().is_ok()
+    }
+
+    /// The header of the entry at an offset.
+    pub(super) fn entry(&self, data: &[u8], offset: u64) -> Result<Entry, Fault> {
+        let start = usize::try_from(offset).ok().filter(|&start| start >= pack::HEADER_LEN);
+        let bytes = start.and_then(|start| data.get(start..)).ok_or(Fault::Outside(offset))?;
+        if bytes.is_empty() {
+            return Err(Fault::Outside(offset));
+        }
+        pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)
+    }
+
+    /// Remembers that the entry at this offset is damaged.
+    pub(super) fn mark_bad(&self, offset: u64) {
+        self.bad.lock().unwrap_or_else(PoisonError::into_inner).insert(offset);
+        self.any_bad.store(true, Ordering::Release);
+    }
+
+    fn is_bad(&self, offset: u64) -> bool {
+        self.any_bad.load(Ordering::Acquire)
+            && self.bad.lock().unwrap_or_else(PoisonError::into_inner).contains(&offset)
+    }
+
+    /// Whether opening failed because the files are gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.failure().is_some_and(PackError::is_gone)
+    }
+
+    /// Why the pack could not be opened, if it was tried.
+    pub(super) fn failure(&self) -> Option<&PackError> {
+        let idx = self.idx.get().and_then(|idx| idx.as_ref().err());
+        idx.or_else(|| self.data.get().and_then(|data| data.as_ref().err()))
+    }
+}
+
+pub(super) fn map(path: &Path) -> Result<Map, PackError> {
+    sys::by_path::open(path).and_then(|file| Map::of(&file)).map_err(PackError::io)
+}

@@ -1,0 +1,113 @@
+//! Git as oracle: what `git cat-file` says of every object, we say too.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Runs Git in a directory, away from the user's configuration; it must succeed.
+fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
+    let output = Command::new("git")
+        .args(args)
+        .current_dir(dir)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .envs([("HOME", "/nonexistent"), ("GIT_CONFIG_NOSYSTEM", "1")])
+        .envs(["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
+            ["NAME", "EMAIL"].map(|what| (format!("GIT_{who}_{what}"), "somebody@example.com"))
+        }))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// All objects with type and content, in the order of names.
+fn all_objects(dir: &Path, hash: HashKind) -> Vec<(ObjectId, Kind, Vec<u8>)> {
+    let out = git(dir, &["cat-file", "--batch-all-objects", "--batch"]);
+    let mut rest = &out[..];
+    let mut objects = Vec::new();
+    while !rest.is_empty() {
+        let end = rest.iter().position(|&byte| byte == b'\n').unwrap();
+        let line: Vec<&[u8]> = rest[..end].split(|&byte| byte == b' ').collect();
+        let size: usize = std::str::from_utf8(line[2]).unwrap().parse().unwrap();
+        let content = rest[end + 1..][..size].to_vec();
+        rest = &rest[end + 1 + size + 1..];
+        objects.push((
+            ObjectId::from_hex(hash, line[0]).unwrap(),
+            Kind::from_name(line[1]).unwrap(),
+            content,
+        ));
+    }
+    objects
+}
+
+fn objects_dir(repo: &Path) -> PathBuf {
+    let bare = repo.join("objects");
+    if bare.is_dir() { bare } else { repo.join(".git/objects") }
+}
+
+/// Reads everything in the given order with one reader.
+fn assert_reads(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) {
+    let mut reader = objects.reader();
+    for (oid, kind, content) in expected {
+        let (found_kind, found) = reader.read(oid).unwrap_or_else(|error| panic!("{oid}: {error:?}"));
+        assert_eq!(found_kind, *kind, "{oid}");
+        assert!(found == content, "{oid}");
+        assert_eq!(reader.header(oid).unwrap(), (*kind, content.len() as u64), "{oid}");
+        assert!(objects.contains(oid));
+        let mut streamed = Vec::new();
+        let mut sink = |piece: &[u8]| {
+            streamed.extend_from_slice(piece);
+            Ok(())
+        };
+        reader.stream(oid, &mut sink).unwrap_or_else(|error| panic!("{oid}: {error:?}"));
+        assert!(streamed == *content, "{oid}");
+    }
+}
+
+/// A repository with some history, all of it loose.
+fn small_repo(dir: &Path, format: &str) {
+    git(dir, &["init", "-q", "-b", "main", "--object-format", format]);
+    for round in 0..12u32 {
+        let mut text: String = (0..400).map(|line| format!("line {line} of {}\n", line % 7)).collect();
+        text.insert_str((round * 137) as usize, &format!("round {round}\n"));
+        std::fs::write(dir.join("text"), &text).unwrap();
+        std::fs::write(dir.join(format!("file {round}")), format!("{round}").repeat(round as usize)).unwrap();
+        git(dir, &["add", "."]);
+        git(dir, &["commit", "-q", "-m", &format!("round {round}")]);
+    }
+    git(dir, &["tag", "-a", "-m", "a tag", "v1"]);
+}
+
+const FORMATS: [(&str, HashKind); 2] = [("sha1", HashKind::Sha1), ("sha256", HashKind::Sha256)];
+
+#[test]
+fn loose_and_packed_in_every_way_git_packs() {
+    for (format, hash) in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        small_repo(dir.path(), format);
+        let expected = all_objects(dir.path(), hash);
+        assert!(expected.len() > 40);
+        let open = || Objects::open(&objects_dir(dir.path()), hash).unwrap();
+        assert_reads(&open(), &expected);
+        for config in [
+            &["pack.indexVersion=2", "pack.depth=50"][..],
+            &["pack.indexVersion=1", "pack.depth=4095"],
+            &["repack.useDeltaBaseOffset=false", "pack.depth=50"],
+            &["core.compression=0", "pack.depth=1"],
+        ] {
+            let mut args: Vec<&str> = config.iter().flat_map(|value| ["-c", value]).collect();
+            args.extend(["repack", "-q", "-a", "-d", "-f"]);
+            git(dir.path(), &args);
+            let objects = open();
+            assert_reads(&objects, &expected);
+            assert!(
+                expected.iter().all(|(oid, ..)| matches!(objects.locate(oid), Some(Location::Packed { .. })))
+            );
+        }
+    }
+}
