@@ -1,11 +1,12 @@
-//! Changing an index in place. Whatever changes, the extensions that speak of entries stay true:
-//! cache-tree nodes on the way to a changed path become invalid.
+//! Changing an index in place. Whatever changes, the extensions that speak of entries stay true: what
+//! the cache-tree and the untracked cache say of the way to a changed path becomes invalid, stages
+//! of resolved conflicts are remembered, and the monitor's bits move with their entries.
 
 use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
 
-use super::{Edit, Entry, Index, NewEntry, PathSpan};
+use super::{Edit, Entry, Index, NewEntry, PathSpan, Stage};
 
 impl Index {
     /// Appends an entry at the end, for building in order. Panics in debug builds if out of order, and
@@ -26,6 +27,9 @@ impl Index {
     /// Applies edits in one pass; `edits` must be sorted by path, each path once. Each edit replaces
     /// all stages of its path by the given entries (none = the path is removed).
     ///
+    /// Unmerged stages that give way to a merged entry, or to nothing, go to `resolve_undo`, as when
+    /// Git adds or removes a path; an operation that forgets conflicts clears that afterwards.
+    ///
     /// Costs about as much as there are edits, plus one copy of the entries if their number changes.
     pub fn apply(&mut self, edits: Vec<Edit>) {
         let mut ranges = Vec::with_capacity(edits.len());
@@ -37,8 +41,11 @@ impl Index {
             ranges.push(start..start + same);
             from = start + same;
         }
-        for edit in &edits {
+        for (edit, range) in edits.iter().zip(&ranges) {
             self.invalidate(edit.path.as_bstr());
+            if edit.entries.iter().all(|entry| entry.stage == Stage::Normal) {
+                self.remember_conflict(range.clone());
+            }
         }
         if edits.iter().zip(&ranges).all(|(edit, range)| edit.entries.len() == range.len()) {
             for (edit, range) in edits.iter().zip(ranges) {
@@ -55,6 +62,38 @@ impl Index {
     pub fn invalidate(&mut self, path: &BStr) {
         if let Some(tree) = &mut self.cache_tree {
             tree.invalidate(path);
+        }
+        if let Some(untracked) = &mut self.untracked {
+            untracked.invalidate(path);
+        }
+    }
+
+    /// An index without entries that takes over everything else: version, timestamp, extensions. For
+    /// operations that build the new index entry by entry; they call [`Index::invalidate`] for what
+    /// changed. The old one keeps its entries.
+    pub fn successor(&mut self) -> Index {
+        Index {
+            version: self.version,
+            hash: self.hash,
+            timestamp: self.timestamp,
+            cache_tree: self.cache_tree.take(),
+            resolve_undo: self.resolve_undo.take(),
+            untracked: self.untracked.take(),
+            fsmonitor: self.fsmonitor.clone(),
+            sparse: self.sparse,
+            base: self.base.clone(),
+            unknown: std::mem::take(&mut self.unknown),
+            entries: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
+    fn remember_conflict(&mut self, range: Range<usize>) {
+        for entry in &self.entries[range] {
+            if entry.stage != Stage::Normal {
+                let path = self.paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr();
+                self.resolve_undo.get_or_insert_default().record(path, entry.stage, entry.mode, entry.oid);
+            }
         }
     }
 

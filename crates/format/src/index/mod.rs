@@ -4,16 +4,29 @@
 //! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
 //! business. Nothing in here touches a disk, and no input, however hostile, panics.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::{HashKind, Mode, ObjectId};
 
+mod bytes;
 mod cache_tree;
 mod edit;
+mod entry;
+mod ewah;
+mod fsmonitor;
+mod offsets;
+pub mod read;
+mod resolve_undo;
+pub mod split;
+mod untracked;
+pub mod write;
 
 pub use cache_tree::CacheTree;
+pub use fsmonitor::Fsmonitor;
+pub use resolve_undo::ResolveUndo;
+pub use untracked::UntrackedCache;
 
 /// The stat fields an index entry keeps, each reduced to 32 bits as Git does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,6 +156,16 @@ pub struct Index {
     pub timestamp: (u32, u32),
     /// The cache-tree (TREE), if present.
     pub cache_tree: Option<CacheTree>,
+    /// What conflicts were before they were resolved (REUC).
+    pub resolve_undo: Option<ResolveUndo>,
+    /// The untracked cache (UNTR).
+    pub untracked: Option<UntrackedCache>,
+    /// The file system monitor's last word (FSMN); see [`Flags::FSMONITOR_VALID`].
+    pub fsmonitor: Option<Fsmonitor>,
+    /// Whether the index is sparse (sdir): whole directories may stand as one entry, a tree.
+    pub sparse: bool,
+    /// The shared index this one was split from (link).
+    pub base: Option<Arc<split::Base>>,
     /// Optional extensions sapwood does not know, kept byte for byte.
     pub unknown: Vec<RawExtension>,
     entries: Vec<Entry>,
@@ -157,6 +180,11 @@ impl Index {
             hash,
             timestamp: (0, 0),
             cache_tree: None,
+            resolve_undo: None,
+            untracked: None,
+            fsmonitor: None,
+            sparse: false,
+            base: None,
             unknown: Vec::new(),
             entries: Vec::new(),
             paths: Vec::new(),

@@ -1,0 +1,204 @@
+//! The untracked cache (UNTR extension): for each directory what `status` found untracked in it.
+//!
+//! Sapwood keeps it true rather than uses it: what an index change may have made wrong is
+//! invalidated, as Git does.
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{
+    Stat,
+    bytes::{Reader, STAT_SIZE, write_stat, write_varint},
+    ewah::{self, Bitmap},
+};
+use crate::{HashKind, ObjectId};
+
+/// Git's `DIR_SHOW_OTHER_DIRECTORIES`: whole untracked directories are shown by their name alone, so
+/// what is true of a directory depends on everything below it.
+const SHOW_OTHER_DIRECTORIES: u32 = 1 << 1;
+
+/// A file whose change makes the whole cache worthless: its stat data and the object name of its content.
+type Exclude = (Stat, ObjectId);
+
+/// The untracked cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UntrackedCache {
+    /// Where the cache may be used (host, worktree), NUL-terminated strings.
+    ident: BString,
+    info_exclude: Exclude,
+    excludes_file: Exclude,
+    dir_flags: u32,
+    exclude_per_dir: BString,
+    /// All directories, each before its subdirectories.
+    dirs: Vec<Dir>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Dir {
+    name: BString,
+    untracked: Vec<BString>,
+    /// How many directories follow directly below this one.
+    subdirs: usize,
+    /// Stat data if what is said of this directory holds.
+    valid: Option<Stat>,
+    check_only: bool,
+    exclude: Option<ObjectId>,
+}
+
+impl UntrackedCache {
+    /// Records that `path` was added to the index or left it.
+    pub fn invalidate(&mut self, path: &BStr) {
+        if self.dirs.is_empty() {
+            return;
+        }
+        let mut on_the_way = vec![0];
+        let mut complete = true;
+        let mut components: Vec<_> = path.split_str("/").collect();
+        components.pop();
+        for name in components {
+            let parent = *on_the_way.last().expect("starts with the root");
+            match self.subdir(parent, name) {
+                Some(found) => on_the_way.push(found),
+                None => {
+                    complete = false;
+                    break;
+                }
+            }
+        }
+        let affected = match (self.dir_flags & SHOW_OTHER_DIRECTORIES != 0, complete) {
+            (true, _) => &on_the_way[..],
+            (false, true) => &on_the_way[on_the_way.len() - 1..],
+            (false, false) => &[],
+        };
+        for &dir in affected {
+            let dir = &mut self.dirs[dir];
+            dir.valid = None;
+            dir.untracked.clear();
+        }
+    }
+
+    fn subdir(&self, parent: usize, name: &[u8]) -> Option<usize> {
+        let mut at = parent + 1;
+        for _ in 0..self.dirs[parent].subdirs {
+            if self.dirs.get(at)?.name == name {
+                return Some(at);
+            }
+            at = self.after(at);
+        }
+        None
+    }
+
+    /// The first directory that is not below `dir`.
+    fn after(&self, dir: usize) -> usize {
+        let mut at = dir;
+        let mut open = 1;
+        while open > 0 && at < self.dirs.len() {
+            open += self.dirs[at].subdirs;
+            open -= 1;
+            at += 1;
+        }
+        at
+    }
+
+    /// Reads the payload of an UNTR extension. `None` if it is malformed; the cache is then made anew.
+    pub(super) fn read(data: &[u8], hash: HashKind) -> Option<UntrackedCache> {
+        let (0, data) = data.split_last().map(|(last, rest)| (*last, rest))? else {
+            return None;
+        };
+        let mut reader = Reader(data);
+        let ident_length = usize::try_from(reader.varint()?).ok()?;
+        let ident = reader.take(ident_length)?.as_bstr().to_owned();
+        let (info_stat, file_stat) = (reader.stat()?, reader.stat()?);
+        let dir_flags = reader.u32()?;
+        let (info_oid, file_oid) = (reader.oid(hash)?, reader.oid(hash)?);
+        let exclude_per_dir = reader.string()?.to_owned();
+        let dirs = read_dirs(&mut reader, hash)?;
+        reader.0.is_empty().then_some(UntrackedCache {
+            ident,
+            info_exclude: (info_stat, info_oid),
+            excludes_file: (file_stat, file_oid),
+            dir_flags,
+            exclude_per_dir,
+            dirs,
+        })
+    }
+
+    /// Appends the payload of an UNTR extension.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        write_varint(out, self.ident.len() as u64);
+        out.extend_from_slice(&self.ident);
+        write_stat(out, &self.info_exclude.0);
+        write_stat(out, &self.excludes_file.0);
+        out.extend_from_slice(&self.dir_flags.to_be_bytes());
+        out.extend_from_slice(self.info_exclude.1.as_bytes());
+        out.extend_from_slice(self.excludes_file.1.as_bytes());
+        out.extend_from_slice(&self.exclude_per_dir);
+        out.push(0);
+        write_varint(out, self.dirs.len() as u64);
+        if self.dirs.is_empty() {
+            // The number, a NUL, is also the NUL every such extension ends with.
+            return;
+        }
+        for dir in &self.dirs {
+            write_varint(out, dir.untracked.len() as u64);
+            write_varint(out, dir.subdirs as u64);
+            for text in std::iter::once(&dir.name).chain(&dir.untracked) {
+                out.extend_from_slice(text);
+                out.push(0);
+            }
+        }
+        let which = |test: fn(&Dir) -> bool| {
+            self.dirs.iter().enumerate().filter(move |(_, dir)| test(dir)).map(|(position, _)| position)
+        };
+        ewah::write(out, which(|dir| dir.valid.is_some()));
+        ewah::write(out, which(|dir| dir.valid.is_some() && dir.check_only));
+        ewah::write(out, which(|dir| dir.exclude.is_some()));
+        self.dirs.iter().flat_map(|dir| &dir.valid).for_each(|stat| write_stat(out, stat));
+        self.dirs.iter().flat_map(|dir| &dir.exclude).for_each(|oid| out.extend_from_slice(oid.as_bytes()));
+        out.push(0);
+    }
+}
+
+/// The directories, from their number to the end.
+fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
+    if reader.0.is_empty() {
+        return Some(Vec::new());
+    }
+    let count = usize::try_from(reader.varint()?).ok()?;
+    let mut dirs = Vec::new();
+    let mut announced = usize::from(count > 0);
+    while announced > 0 {
+        let untracked = reader.varint()?;
+        let subdirs = usize::try_from(reader.varint()?).ok()?;
+        announced = announced.checked_add(subdirs)? - 1;
+        let name = reader.string()?.to_owned();
+        // One by one: a number alone must not make room for what does not follow.
+        let mut names = Vec::new();
+        for _ in 0..untracked {
+            names.push(reader.string()?.to_owned());
+        }
+        dirs.push(Dir { name, untracked: names, subdirs, valid: None, check_only: false, exclude: None });
+    }
+    if dirs.len() != count {
+        return None;
+    }
+    if count == 0 {
+        return Some(dirs);
+    }
+    let valid = Bitmap::read(reader)?;
+    let check_only = Bitmap::read(reader)?;
+    let with_exclude = Bitmap::read(reader)?;
+    check_only.for_each(count, |position| dirs[position].check_only = true).ok()?;
+    let mut positions = Vec::new();
+    valid.for_each(count, |position| positions.push(position)).ok()?;
+    if positions.len() * STAT_SIZE > reader.0.len() {
+        return None;
+    }
+    for position in positions.drain(..) {
+        dirs[position].valid = Some(reader.stat()?);
+    }
+    with_exclude.for_each(count, |position| positions.push(position)).ok()?;
+    for position in positions {
+        dirs[position].exclude = Some(reader.oid(hash)?);
+    }
+    Some(dirs)
+}

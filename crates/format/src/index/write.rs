@@ -1,0 +1,336 @@
+//! An [`Index`] to bytes.
+//!
+//! The file leaves in pieces, in order, each handed to the caller as soon as it is whole and hashed on
+//! another thread while the caller writes it. So memory stays bounded however large the index is, and
+//! the time is that of the slower of the two, not their sum.
+
+use std::{
+    convert::Infallible,
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+};
+
+use bstr::{BString, ByteSlice};
+
+use super::{
+    Entry, Index, Version,
+    entry::{Codec, Previous, is_extended},
+    offsets::{self, Block},
+    split::Delta,
+};
+use crate::{HashKind, ObjectId, hash::Hasher};
+
+/// Size of the pieces: large enough for a write call to be worth it, small enough for the cache.
+const PIECE: usize = 128 * 1024;
+
+/// Pieces under way between writing and hashing.
+const PIECES: usize = 4;
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The version of an index that has none yet.
+    pub version: Version,
+    /// `index.skipHash`: the trailer is all zeros, and nothing is hashed.
+    pub skip_hash: bool,
+    /// Threads to use at most; 0 counts as 1.
+    pub threads: usize,
+    /// Whether to write the end-of-entries extension.
+    pub end_of_entries: bool,
+    /// How many blocks to write an offset table of; none below two.
+    pub blocks: usize,
+}
+
+/// Which file of an index to write.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// The whole index, in one file.
+    Whole,
+    /// The shared half of a split one: all entries, no extensions.
+    Shared,
+    /// The other half: how it differs from the shared index of that name, and the extensions.
+    Split {
+        /// The shared index.
+        base: ObjectId,
+        /// See [`Delta`].
+        delta: &'a Delta,
+    },
+}
+
+/// Why an index was not written. `E` is the caller's own error.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error<E> {
+    #[error("cache entry has null sha1: {path}")]
+    NullOid { path: BString },
+    #[error("cannot write split index for a sparse index")]
+    SplitSparse,
+    #[error("writing a piece of the index failed")]
+    Emit(E),
+}
+
+/// Writes one file: `emit` gets its bytes in order. Returns its trailer.
+pub fn encode<E>(
+    index: &Index,
+    part: Part<'_>,
+    options: &Options,
+    emit: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<ObjectId, Error<E>> {
+    if index.sparse && !matches!(part, Part::Whole) {
+        return Err(Error::SplitSparse);
+    }
+    if let Some(entry) = index.entries.iter().find(|entry| entry.oid.is_null()) {
+        return Err(Error::NullOid { path: index.path(entry).to_owned() });
+    }
+    let hash = index.hash;
+    if options.skip_hash {
+        let mut output = Output::new(emit, Hashing::Skip);
+        write_file(index, part, options, &mut output)?;
+        output.flush()?;
+        return output.end(ObjectId::null(hash));
+    }
+    if options.threads <= 1 {
+        let mut output = Output::new(emit, Hashing::Here(Hasher::checksum(hash)));
+        write_file(index, part, options, &mut output)?;
+        output.flush()?;
+        let Hashing::Here(hasher) = std::mem::replace(&mut output.hashing, Hashing::Skip) else {
+            unreachable!("it was made so")
+        };
+        return output.end(checksum(hasher));
+    }
+    thread::scope(|scope| {
+        let (full, to_hash) = channel();
+        let (hashed, empty) = channel();
+        (1..PIECES).for_each(|_| hashed.send(Vec::new()).expect("the receiver is at hand"));
+        let hasher = scope.spawn(move || hash_pieces(hash, &to_hash, &hashed));
+        let mut output = Output::new(emit, Hashing::There { full, empty });
+        write_file(index, part, options, &mut output)?;
+        output.flush()?;
+        // Hanging up is how the other side learns that this was all.
+        output.hashing = Hashing::Skip;
+        let trailer = hasher.join().expect("hashing does not panic");
+        output.end(trailer)
+    })
+}
+
+/// Writes one file into memory.
+pub fn to_vec(index: &Index, part: Part<'_>, options: &Options) -> Result<Vec<u8>, Error<Infallible>> {
+    let mut file = Vec::new();
+    encode(index, part, options, &mut |piece| {
+        file.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(file)
+}
+
+fn hash_pieces(hash: HashKind, to_hash: &Receiver<Vec<u8>>, hashed: &Sender<Vec<u8>>) -> ObjectId {
+    let mut hasher = Hasher::checksum(hash);
+    for mut piece in to_hash {
+        hasher.update(&piece);
+        piece.clear();
+        // Nobody may be left to use the buffer again.
+        let _ = hashed.send(piece);
+    }
+    checksum(hasher)
+}
+
+fn checksum(hasher: Hasher) -> ObjectId {
+    hasher.finish().expect("only names of objects are looked at for collisions")
+}
+
+/// The bytes on their way out.
+struct Output<'a, E> {
+    emit: &'a mut dyn FnMut(&[u8]) -> Result<(), E>,
+    hashing: Hashing,
+    piece: Vec<u8>,
+    flushed: usize,
+}
+
+enum Hashing {
+    Skip,
+    Here(Hasher),
+    There { full: Sender<Vec<u8>>, empty: Receiver<Vec<u8>> },
+}
+
+impl<'a, E> Output<'a, E> {
+    fn new(emit: &'a mut dyn FnMut(&[u8]) -> Result<(), E>, hashing: Hashing) -> Self {
+        Output { emit, hashing, piece: Vec::with_capacity(PIECE + 4096), flushed: 0 }
+    }
+
+    fn offset(&self) -> usize {
+        self.flushed + self.piece.len()
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Error<E>> {
+        if self.piece.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error<E>> {
+        (self.emit)(&self.piece).map_err(Error::Emit)?;
+        self.flushed += self.piece.len();
+        match &mut self.hashing {
+            Hashing::Skip => self.piece.clear(),
+            Hashing::Here(hasher) => {
+                hasher.update(&self.piece);
+                self.piece.clear();
+            }
+            Hashing::There { full, empty } => {
+                let piece = std::mem::take(&mut self.piece);
+                full.send(piece).expect("the hashing thread ends after this one hangs up");
+                self.piece = empty.recv().expect("the hashing thread returns every buffer");
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self, trailer: ObjectId) -> Result<ObjectId, Error<E>> {
+        (self.emit)(trailer.as_bytes()).map_err(Error::Emit)?;
+        Ok(trailer)
+    }
+}
+
+/// Everything but the trailer.
+fn write_file<E>(
+    index: &Index,
+    part: Part<'_>,
+    options: &Options,
+    out: &mut Output<'_, E>,
+) -> Result<(), Error<E>> {
+    let blocks = match part {
+        Part::Whole | Part::Shared => {
+            let all = index.entries.iter().map(|entry| (entry, index.path(entry).as_bytes()));
+            write_entries(index, all, options, out)?
+        }
+        Part::Split { delta, .. } => {
+            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries[*at], &b""[..]));
+            let added = delta.added.iter().map(|at| {
+                let entry = &index.entries[*at];
+                (entry, index.path(entry).as_bytes())
+            });
+            write_entries(index, Chain { replaced, added }, options, out)?
+        }
+    };
+    write_extensions(index, part, options, &blocks, out)
+}
+
+/// Replacements, then additions: an iterator that knows its length.
+#[derive(Clone)]
+struct Chain<R, A> {
+    replaced: R,
+    added: A,
+}
+
+impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> Iterator for Chain<R, A> {
+    type Item = R::Item;
+
+    fn next(&mut self) -> Option<R::Item> {
+        self.replaced.next().or_else(|| self.added.next())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let length = self.replaced.len() + self.added.len();
+        (length, Some(length))
+    }
+}
+
+impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> ExactSizeIterator for Chain<R, A> {}
+
+/// Header and entries. Returns where blocks start, if wanted.
+fn write_entries<'i, E>(
+    index: &Index,
+    entries: impl ExactSizeIterator<Item = (&'i Entry, &'i [u8])> + Clone,
+    options: &Options,
+    out: &mut Output<'_, E>,
+) -> Result<Vec<Block>, Error<E>> {
+    let version = match index.version.unwrap_or(options.version) {
+        Version::V4 => Version::V4,
+        _ if entries.clone().any(|(entry, _)| is_extended(entry)) => Version::V3,
+        _ => Version::V2,
+    };
+    let count = entries.len();
+    out.piece.extend_from_slice(b"DIRC");
+    out.piece.extend_from_slice(&(version as u32).to_be_bytes());
+    out.piece.extend_from_slice(&(count as u32).to_be_bytes());
+
+    let codec = Codec { hash: index.hash, compressed: version == Version::V4 };
+    let wanted = options.blocks.min(count);
+    let block_size = if wanted > 1 { count.div_ceil(wanted) } else { usize::MAX };
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut previous: &[u8] = b"";
+    for (position, (entry, path)) in entries.enumerate() {
+        let starts_block = wanted > 1 && position.is_multiple_of(block_size);
+        if starts_block {
+            blocks.push(Block { offset: out.offset(), count: block_size.min(count - position) });
+        }
+        let known = if starts_block {
+            Previous::Unknown { length: previous.len() }
+        } else {
+            Previous::Path(previous)
+        };
+        codec.write(&mut out.piece, entry, path, known);
+        previous = path;
+        out.flush_if_full()?;
+    }
+    // Offsets are stored in 32 bits.
+    if u32::try_from(out.offset()).is_err() {
+        blocks.clear();
+    }
+    Ok(blocks)
+}
+
+fn write_extensions<E>(
+    index: &Index,
+    part: Part<'_>,
+    options: &Options,
+    blocks: &[Block],
+    out: &mut Output<'_, E>,
+) -> Result<(), Error<E>> {
+    let start = out.offset();
+    let mut headers = Hasher::checksum(index.hash);
+    let mut data = Vec::new();
+    let mut put = |signature: &[u8; 4], fill: &mut dyn FnMut(&mut Vec<u8>)| {
+        data.clear();
+        fill(&mut data);
+        let mut header = [0; 8];
+        header[..4].copy_from_slice(signature);
+        header[4..].copy_from_slice(&(data.len() as u32).to_be_bytes());
+        headers.update(&header);
+        out.piece.extend_from_slice(&header);
+        out.piece.extend_from_slice(&data);
+        out.flush_if_full()
+    };
+    if !blocks.is_empty() {
+        put(&offsets::TABLE, &mut |data| offsets::write_table(data, blocks))?;
+    }
+    if let Part::Split { base, delta } = part {
+        put(b"link", &mut |data| delta.write(base, data))?;
+    }
+    if !matches!(part, Part::Shared) {
+        if let Some(tree) = &index.cache_tree {
+            put(b"TREE", &mut |data| tree.write(data))?;
+        }
+        if let Some(undo) = &index.resolve_undo {
+            put(b"REUC", &mut |data| undo.write(data))?;
+        }
+        if let Some(untracked) = &index.untracked {
+            put(b"UNTR", &mut |data| untracked.write(data))?;
+        }
+        if let Some(fsmonitor) = &index.fsmonitor {
+            put(b"FSMN", &mut |data| fsmonitor.write(&index.entries, data))?;
+        }
+        for extension in &index.unknown {
+            put(&extension.signature, &mut |data| data.extend_from_slice(&extension.data))?;
+        }
+    }
+    if index.sparse {
+        put(b"sdir", &mut |_| {})?;
+    }
+    if let (true, Ok(start)) = (options.end_of_entries, u32::try_from(start)) {
+        let headers = checksum(headers);
+        out.piece.extend_from_slice(&offsets::END);
+        out.piece.extend_from_slice(&(4 + headers.as_bytes().len() as u32).to_be_bytes());
+        out.piece.extend_from_slice(&start.to_be_bytes());
+        out.piece.extend_from_slice(headers.as_bytes());
+    }
+    Ok(())
+}
