@@ -2,3 +2,4 @@
 
 pub mod checkout;
 pub mod pathspec;
+pub mod stat;

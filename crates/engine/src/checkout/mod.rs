@@ -8,7 +8,7 @@ mod execute;
 mod plan;
 mod record;
 
-pub use execute::{ExecuteOptions, Outcome, Report, StepError, Workers, execute};
+pub use execute::{Action, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
 pub use plan::{
     Force, Merge, Plan, PlanError, PlanOptions, Premise, Refusal, RefusalKind, Removal, Write, plan,
 };

@@ -1,0 +1,183 @@
+//! How many workers, and running them.
+//!
+//! Serial is a crew of one, on the calling thread. A crew may grow while it works: a worker that finds
+//! itself waiting for the disk most of the time hires another. On a local disk nobody does, as what a
+//! system call does there is work of this machine's cores; on a network disk the crew doubles every few
+//! files until it is [`WAITING_LIMIT`].
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread::{self, Scope},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Workers,
+    queue::{Queue, Weigh},
+};
+
+/// How many workers to begin with, and how many at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crew {
+    pub(super) first: usize,
+    pub(super) limit: usize,
+}
+
+/// As many as a network disk of a few milliseconds still rewards.
+const WAITING_LIMIT: usize = 64;
+/// A worker more for so many steps: starting one costs what a few files do.
+const STEPS_PER_WORKER: usize = 32;
+/// A worker sees whether it waits after so many steps,
+const STEPS_BETWEEN_LOOKS: usize = 4;
+/// and after so much time: the kernel's account of a running thread lags by a tick, 1 to 10 ms.
+const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+impl Crew {
+    /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
+    /// worker processes and so binds only a number of workers that was asked for.
+    pub(super) fn decide(workers: Workers, threshold: usize, steps: usize) -> Crew {
+        match workers {
+            Workers::Fixed(count) => {
+                let count = if steps < threshold { 1 } else { count.clamp(1, steps.max(1)) };
+                Crew { first: count, limit: count }
+            }
+            Workers::Auto => {
+                let cores = thread::available_parallelism().map_or(1, usize::from);
+                let first = cores.min(1 + steps / STEPS_PER_WORKER);
+                Crew { first, limit: WAITING_LIMIT.max(cores).min(steps).max(first) }
+            }
+        }
+    }
+
+    /// Works through all units: `start` makes a worker's own state, on its thread; `work` does a unit and
+    /// calls the function it is given after each step.
+    pub(super) fn run<S>(
+        self,
+        work: &dyn Weigh,
+        start: impl Fn() -> S + Sync,
+        act: impl Fn(&mut S, usize, &mut dyn FnMut()) + Sync,
+    ) {
+        if work.len() == 0 {
+            return;
+        }
+        let queue = Queue::new(work, self.first, self.limit);
+        let shift = Shift { queue, crew: self, hired: AtomicUsize::new(1), start, act };
+        thread::scope(|scope| {
+            for _ in 1..self.first {
+                shift.hire(scope);
+            }
+            shift.work(scope, 0);
+        });
+    }
+}
+
+struct Shift<F, G> {
+    queue: Queue,
+    crew: Crew,
+    hired: AtomicUsize,
+    start: F,
+    act: G,
+}
+
+impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, usize, &mut dyn FnMut()) + Sync> Shift<F, G> {
+    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let number = self.hired.fetch_add(1, Ordering::Relaxed);
+        if number < self.crew.limit {
+            // Where no more threads are to be had, those that are there do the work.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || self.work(scope, number));
+        }
+    }
+
+    fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        let mut state = (self.start)();
+        let mut watch = (self.crew.first < self.crew.limit).then(Watch::start);
+        while let Some(unit) = self.queue.next(number) {
+            (self.act)(&mut state, unit, &mut || {
+                if let Some(watch) = &mut watch
+                    && watch.waits()
+                    && self.hired.load(Ordering::Relaxed) < self.crew.limit
+                {
+                    self.hire(scope);
+                }
+            });
+        }
+    }
+}
+
+/// Tells whether a thread spends its time waiting: neither running nor ready to run, so that other
+/// load on the machine is not mistaken for a slow disk.
+struct Watch {
+    steps: usize,
+    since: Option<(Instant, Duration)>,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        Watch { steps: 0, since: busy().map(|busy| (Instant::now(), busy)) }
+    }
+
+    /// To be called after each step; answers once in a while for the time since it last did.
+    fn waits(&mut self) -> bool {
+        let Some((then, busy_then)) = self.since else { return false };
+        self.steps += 1;
+        if self.steps % STEPS_BETWEEN_LOOKS != 0 || then.elapsed() < TIME_BETWEEN_LOOKS {
+            return false;
+        }
+        let now = Instant::now();
+        self.since = busy().map(|busy| (now, busy));
+        self.since.is_some_and(|(_, busy)| busy.saturating_sub(busy_then) * 4 < now - then)
+    }
+}
+
+/// How long this thread has run or waited for a processor. `None` where the kernel does not tell.
+fn busy() -> Option<Duration> {
+    let text = sys::by_path::read(Path::new("/proc/thread-self/schedstat")).ok()??;
+    let mut fields = text.split(|&byte| byte == b' ').map(|field| str::from_utf8(field).ok()?.parse().ok());
+    let (ran, delayed): (u64, u64) = (fields.next()??, fields.next()??);
+    Some(Duration::from_nanos(ran + delayed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THRESHOLD: usize = 100;
+
+    #[test]
+    fn fixed_is_fixed_and_auto_may_grow() {
+        let fixed = |count, steps| Crew::decide(Workers::Fixed(count), THRESHOLD, steps);
+        assert_eq!(fixed(8, 99), Crew { first: 1, limit: 1 });
+        assert_eq!(fixed(8, 100), Crew { first: 8, limit: 8 });
+        assert_eq!(fixed(1, 1000), Crew { first: 1, limit: 1 });
+        assert_eq!(Crew::decide(Workers::Auto, THRESHOLD, 10).first, 1);
+        assert!(Crew::decide(Workers::Auto, THRESHOLD, 1000).limit >= WAITING_LIMIT);
+    }
+
+    /// Runs 2,000 steps that do `step` and tells how many workers took part.
+    fn crew_after(step: impl Fn() + Sync) -> usize {
+        let workers = AtomicUsize::new(0);
+        let crew = Crew { first: 1, limit: 8 };
+        crew.run(
+            &[(); 2000].as_slice(),
+            || workers.fetch_add(1, Ordering::Relaxed),
+            |_, _, done| {
+                step();
+                done();
+            },
+        );
+        workers.into_inner()
+    }
+
+    #[test]
+    fn grows_while_waiting_and_not_while_computing() {
+        assert_eq!(crew_after(|| thread::sleep(Duration::from_millis(1))), 8);
+        let computed = || {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_micros(100) {
+                std::hint::spin_loop();
+            }
+        };
+        assert_eq!(crew_after(computed), 1);
+    }
+}

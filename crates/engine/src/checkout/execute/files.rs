@@ -1,0 +1,232 @@
+//! Creating one entry in an open directory.
+//!
+//! The content is read and converted first, so that what cannot be read costs no file. Then what the
+//! entry replaces is compared with the plan's premise and removed, and the new one is created with
+//! `O_EXCL`. If it cannot be finished it is removed again, provided the name still leads to the very file.
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+};
+
+use format::index::Entry;
+use repo::{
+    convert::{self, Class},
+    objects::{Content, Kind, Reader},
+};
+
+use super::{
+    Action, Outcome, Run, StepError,
+    directories::{Directories, Handles, file_id},
+};
+use crate::checkout::Premise;
+
+/// Why a step did not come to its end in this round.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Something is there that should not be: to be looked at when the round is over.
+    InTheWay,
+    /// The content must come from an external filter.
+    External,
+    Interrupted,
+    Failed(StepError),
+}
+
+impl From<StepError> for Stop {
+    fn from(error: StepError) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<repo::Error> for Stop {
+    fn from(error: repo::Error) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+/// One thread's tools, each with buffers that are used again and again.
+pub(super) struct Worker<'r> {
+    pub(super) run: &'r Run<'r>,
+    pub(super) handles: Handles<'r>,
+    pub(super) reader: Reader<'r>,
+    pub(super) convert: convert::Worker,
+    pub(super) converted: Vec<u8>,
+}
+
+impl<'r> Worker<'r> {
+    pub(super) fn new(run: &'r Run<'r>, directories: &'r Directories<'r>) -> Self {
+        Worker {
+            run,
+            handles: Handles::new(directories),
+            reader: run.repo.objects().reader(),
+            convert: run.converter.worker(),
+            converted: Vec::new(),
+        }
+    }
+
+    /// Creates the step's entry as `name` in `dir`.
+    pub(super) fn place(&mut self, step: usize, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, Stop> {
+        let (write, entry, path) = self.run.write(step);
+        if entry.mode.is_gitlink() {
+            return submodule(dir, name, write.premise);
+        }
+        if entry.mode.is_symlink() && self.run.options.symlinks {
+            let target = blob(&mut self.reader, entry)?;
+            make_way(dir, name, write.premise)?;
+            return symlink(dir, name, target);
+        }
+        // A link that the file system cannot hold becomes a file with its target, unconverted.
+        let class = match entry.mode.is_symlink() {
+            true => Class::None,
+            false => self.convert.class(path.into(), entry.mode)?,
+        };
+        let content = match class {
+            Class::External => return Err(Stop::External),
+            Class::InProcess => {
+                let blob = blob(&mut self.reader, entry)?;
+                self.convert.to_worktree(path.into(), entry.oid, blob, &mut self.converted)?
+            }
+            Class::None => match self.reader.read_up_to(&entry.oid, self.run.options.big_file_threshold) {
+                Ok(Content::Whole(Kind::Blob, content)) => content,
+                Ok(Content::Large(Kind::Blob, _)) => return self.stream(entry, dir, name, write.premise),
+                Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
+                    return Err(StepError::NotABlob { oid: entry.oid, kind }.into());
+                }
+                Err(source) => return Err(StepError::Object { oid: entry.oid, source }.into()),
+            },
+        };
+        make_way(dir, name, write.premise)?;
+        let file = create(&mut self.handles, dir, name, entry)?;
+        fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+    }
+
+    /// Writes a blob that is too big for memory.
+    fn stream(
+        &mut self,
+        entry: &Entry,
+        dir: &sys::Dir,
+        name: &[u8],
+        premise: Premise,
+    ) -> Result<Outcome, Stop> {
+        make_way(dir, name, premise)?;
+        let file = create(&mut self.handles, dir, name, entry)?;
+        let Worker { run, reader, .. } = self;
+        fill(dir, name, &file, |mut file| {
+            let mut stopped = None;
+            let streamed = reader.stream(&entry.oid, &mut |chunk| {
+                let written = match run.interrupted() {
+                    true => Err(Stop::Interrupted),
+                    false => file.write_all(chunk).map_err(|error| Action::WriteFile.failed()(error).into()),
+                };
+                written.map_err(|stop| {
+                    stopped = Some(stop);
+                    io::ErrorKind::Other.into()
+                })
+            });
+            match (stopped, streamed) {
+                (Some(stop), _) => Err(stop),
+                (None, Err(source)) => Err(StepError::Object { oid: entry.oid, source }.into()),
+                (None, Ok(())) => Ok(()),
+            }
+        })
+    }
+}
+
+/// The entry's blob, in the reader's buffer.
+pub(super) fn blob<'a>(reader: &'a mut Reader<'_>, entry: &Entry) -> Result<&'a [u8], StepError> {
+    let oid = entry.oid;
+    match reader.read(&oid) {
+        Ok((Kind::Blob, content)) => Ok(content),
+        Ok((kind, _)) => Err(StepError::NotABlob { oid, kind }),
+        Err(source) => Err(StepError::Object { oid, source }),
+    }
+}
+
+/// Removes what the plan has found there, if that is still what is there.
+pub(super) fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
+    let (action, removed) = match premise {
+        // Whatever may go is first looked for by trying to create: mostly nothing is there.
+        Premise::Absent | Premise::Anything => return Ok(()),
+        Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
+            Some(found) if found == expected => (Action::UnlinkOld, dir.remove_file(name)),
+            Some(_) => return Err(Stop::InTheWay),
+            None => return Ok(()),
+        },
+        Premise::Directory => (Action::RemoveDirectory, dir.remove_dir(name)),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(action.failed()(error).into()),
+        _ => Ok(()),
+    }
+}
+
+/// `O_CREAT | O_EXCL`.
+pub(super) fn create(
+    handles: &mut Handles<'_>,
+    dir: &sys::Dir,
+    name: &[u8],
+    entry: &Entry,
+) -> Result<File, Stop> {
+    let created = handles.patiently(|| dir.create_new(name, entry.mode.is_executable()));
+    created.map_err(|error| taken(error, Action::CreateFile))
+}
+
+/// Writes into a file just created. If that fails, the file goes again.
+pub(super) fn fill(
+    dir: &sys::Dir,
+    name: &[u8],
+    file: &File,
+    write: impl FnOnce(&File) -> Result<(), Stop>,
+) -> Result<Outcome, Stop> {
+    let written = write(file).and_then(|()| Ok(sys::stat_of(file).map_err(Action::StatWritten.failed())?));
+    match written {
+        Ok(stat) => Ok(Outcome::Written(stat)),
+        Err(stop) => {
+            let ours = sys::stat_of(file).ok();
+            let there = dir.stat(name).ok().flatten();
+            if ours.is_some() && ours.as_ref().map(file_id) == there.as_ref().map(file_id) {
+                // What made the step fail is what is reported.
+                let _ = dir.remove_file(name);
+            }
+            Err(stop)
+        }
+    }
+}
+
+fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {
+    // A target ends at the first NUL, here as for the system.
+    let target = target.split(|&byte| byte == 0).next().unwrap_or_default();
+    dir.symlink(target, name).map_err(|error| taken(error, Action::CreateSymlink))?;
+    written(dir, name)
+}
+
+fn submodule(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<Outcome, Stop> {
+    if premise != Premise::Directory {
+        make_way(dir, name, premise)?;
+    }
+    match dir.create_dir(name) {
+        Ok(()) => written(dir, name),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            match dir.stat(name).map_err(Action::Examine.failed())? {
+                Some(stat) if stat.file_type == sys::FileType::Directory => Ok(Outcome::Kept),
+                _ => Err(Stop::InTheWay),
+            }
+        }
+        Err(error) => Err(Action::CreateSubmodule.failed()(error).into()),
+    }
+}
+
+/// What was created without a handle on it.
+fn written(dir: &sys::Dir, name: &[u8]) -> Result<Outcome, Stop> {
+    match dir.stat(name).map_err(Action::StatWritten.failed())? {
+        Some(stat) => Ok(Outcome::Written(stat)),
+        None => Err(Action::StatWritten.failed()(io::ErrorKind::NotFound.into()).into()),
+    }
+}
+
+fn taken(error: io::Error, action: Action) -> Stop {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Stop::InTheWay,
+        _ => action.failed()(error).into(),
+    }
+}

@@ -1,0 +1,126 @@
+//! Acting: the only code that touches the worktree.
+//!
+//! Order: removals, then regular files and submodule directories, with files of external filters in a lane
+//! beside them, then symbolic links, then what was in somebody's way ([`collide`]). Within a phase all steps
+//! are independent and done in parallel; a directory is made when its first file comes.
+//!
+//! Promise: nothing outside the worktree is touched and no symbolic link followed; nothing is
+//! overwritten or removed whose premise does not hold at that moment; each step gets exactly one
+//! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt no step is begun.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use format::index::Entry;
+
+use super::{Plan, Write};
+
+mod collide;
+mod crew;
+mod directories;
+mod external;
+mod files;
+mod layout;
+mod outcome;
+mod queue;
+mod remove;
+mod round;
+mod subtree;
+
+use crew::Crew;
+use directories::FileId;
+pub use outcome::{Action, Outcome, Report, StepError};
+
+/// How many workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// sapwood decides.
+    Auto,
+    /// `checkout.workers`, 1 = serial.
+    Fixed(usize),
+}
+
+/// Options of execution.
+pub struct ExecuteOptions<'a> {
+    /// See [`Workers`].
+    pub workers: Workers,
+    /// `checkout.thresholdForParallelism`: with fewer steps, a fixed number of workers counts as one.
+    pub threshold: usize,
+    /// Set by a signal handler; looked at before each step.
+    pub interrupt: &'a AtomicBool,
+    /// Called with (done, total) now and then, from any thread.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// `core.bigFileThreshold`, bytes.
+    pub big_file_threshold: u64,
+    /// `core.symlinks`
+    pub symlinks: bool,
+}
+
+/// What all phases share.
+struct Run<'r> {
+    repo: &'r repo::Repository,
+    converter: &'r repo::convert::Converter,
+    worktree: &'r sys::Dir,
+    plan: &'r Plan,
+    options: &'r ExecuteOptions<'r>,
+    done: AtomicUsize,
+    /// Directories made so far.
+    made: Mutex<Vec<FileId>>,
+}
+
+/// Progress is told about so many times in all.
+const PROGRESS_CALLS: usize = 1000;
+
+impl<'r> Run<'r> {
+    fn interrupted(&self) -> bool {
+        self.options.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn crew(&self, steps: usize) -> Crew {
+        Crew::decide(self.options.workers, self.options.threshold, steps)
+    }
+
+    /// A step is over.
+    fn finished(&self) {
+        let total = self.plan.removals.len() + self.plan.writes.len();
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done == total || done.is_multiple_of(1 + total / PROGRESS_CALLS) {
+            (self.options.progress)(done, total);
+        }
+    }
+
+    /// A link that will be one on disk.
+    fn is_link(&self, step: usize) -> bool {
+        self.options.symlinks && self.write(step).1.mode.is_symlink()
+    }
+
+    fn write(&self, step: usize) -> (&'r Write, &'r Entry, &'r [u8]) {
+        let write = &self.plan.writes[step];
+        let entry = &self.plan.index.entries()[write.entry];
+        (write, entry, self.plan.index.path(entry))
+    }
+}
+
+/// Acts. An error says that attributes or filters could not be read; nothing was touched then.
+pub fn execute(
+    repo: &repo::Repository,
+    worktree: &sys::Dir,
+    plan: &Plan,
+    options: &ExecuteOptions<'_>,
+) -> Result<Report, repo::Error> {
+    let converter = repo::convert::Converter::for_checkout(repo, &plan.index)?;
+    let run = Run {
+        repo,
+        converter: &converter,
+        worktree,
+        plan,
+        options,
+        done: AtomicUsize::new(0),
+        made: Mutex::new(Vec::new()),
+    };
+    let removals = remove::remove(&run);
+    let writes = round::write(&run);
+    Ok(Report { removals, writes, interrupted: run.interrupted() })
+}

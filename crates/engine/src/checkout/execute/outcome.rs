@@ -1,0 +1,140 @@
+//! What became of the steps.
+
+use std::io;
+
+use bstr::BStr;
+use format::ObjectId;
+
+/// What became of one step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The entry is on disk; its stat was taken from what was just written.
+    Written(sys::Stat),
+    /// The path is gone.
+    Removed,
+    /// Already as it should be.
+    Kept,
+    /// Another entry of this run has the same name on this file system. They were redone serially in
+    /// index order; `None` if a later one took this one's place.
+    Collided(Option<sys::Stat>),
+    /// The premise no longer held: left alone.
+    Stale,
+    /// Not done, and nothing of it left behind.
+    Failed(StepError),
+    /// Not reached, after an interrupt.
+    Skipped,
+}
+
+/// What a step was doing when the system refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Action {
+    CreateFile,
+    WriteFile,
+    StatWritten,
+    CreateSymlink,
+    CreateDirectory,
+    CreateSubmodule,
+    Examine,
+    UnlinkOld,
+    Unlink,
+    RemoveDirectory,
+}
+
+/// What was attempted, and why it failed; the path is in the step.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum StepError {
+    #[error("{action:?} failed")]
+    Io { action: Action, source: io::Error },
+    #[error("unable to read object {oid}")]
+    Object { oid: ObjectId, source: repo::objects::Error },
+    #[error("object {oid} is no blob but a {kind:?}")]
+    NotABlob { oid: ObjectId, kind: repo::objects::Kind },
+    #[error(transparent)]
+    Convert(#[from] repo::Error),
+}
+
+impl Action {
+    /// For `map_err`.
+    pub(super) fn failed(self) -> impl FnOnce(io::Error) -> StepError {
+        move |source| StepError::Io { action: self, source }
+    }
+}
+
+impl StepError {
+    /// Git's words for it, without `error: `.
+    pub fn message(&self, path: &BStr) -> String {
+        match self {
+            StepError::Io { action, source } => {
+                let what = match action {
+                    Action::CreateFile => format!("unable to create file {path}"),
+                    Action::WriteFile => format!("unable to write file {path}"),
+                    Action::StatWritten => format!("unable to stat just-written file {path}"),
+                    Action::CreateSymlink => format!("unable to create symlink {path}"),
+                    Action::CreateDirectory => format!("cannot create directory for '{path}'"),
+                    Action::CreateSubmodule => format!("cannot create submodule directory {path}"),
+                    Action::Examine => format!("cannot lstat '{path}'"),
+                    Action::UnlinkOld => format!("unable to unlink old '{path}'"),
+                    Action::Unlink => format!("unable to unlink '{path}'"),
+                    Action::RemoveDirectory => format!("unable to rmdir '{path}'"),
+                };
+                format!("{what}: {}", reason(source))
+            }
+            StepError::Object { oid, .. } | StepError::NotABlob { oid, .. } => {
+                format!("unable to read sha1 file of {path} ({oid})")
+            }
+            StepError::Convert(error) => error.to_string(),
+        }
+    }
+}
+
+/// The system's text alone: the standard library appends the number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match (error.raw_os_error(), text.rfind(" (os error ")) {
+        (Some(_), Some(end)) => text[..end].to_owned(),
+        _ => text,
+    }
+}
+
+/// The outcomes, one for each step of the plan, in the plan's order.
+#[derive(Debug)]
+pub struct Report {
+    /// One for each of [`Plan::writes`](super::Plan::writes).
+    pub writes: Vec<Outcome>,
+    /// One for each of [`Plan::removals`](super::Plan::removals).
+    pub removals: Vec<Outcome>,
+    /// The interrupt flag was set before the end.
+    pub interrupted: bool,
+}
+
+impl Report {
+    /// Whether nothing failed, was stale or was skipped.
+    pub fn is_complete(&self) -> bool {
+        !self.interrupted
+            && self
+                .writes
+                .iter()
+                .chain(&self.removals)
+                .all(|outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Stale | Outcome::Skipped))
+    }
+
+    /// The writes that collided, for the warning that clone prints.
+    pub fn collided(&self) -> impl Iterator<Item = usize> {
+        let collided = |(step, outcome)| matches!(outcome, &Outcome::Collided(_)).then_some(step);
+        self.writes.iter().enumerate().filter_map(collided)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_gits() {
+        let full = io::Error::from_raw_os_error(28);
+        let error = Action::CreateFile.failed()(full);
+        assert_eq!(error.message("a/b".into()), "unable to create file a/b: No space left on device");
+    }
+}

@@ -1,0 +1,120 @@
+//! Removing: files first, and each directory as soon as its last child is gone, so deepest first.
+//!
+//! What is not there counts as done. A directory that still holds something stays, silently, as do the
+//! worktree's root and the directory the command was started in.
+
+use std::io;
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use super::{
+    Action, Outcome, Run, StepError,
+    directories::{Directories, Handles, Unreachable},
+    layout::Layout,
+    round::{again, settled},
+};
+use crate::checkout::{Premise, Removal};
+
+/// Does the plan's removals.
+pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
+    let removals = &run.plan.removals;
+    let layout =
+        Layout::new(removals.iter().enumerate().map(|(step, removal)| (step, removal.path.as_slice())));
+    let directories = Directories::new(run.worktree, &layout, &run.made);
+    let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
+    let emptying = Emptying::new(&layout, run.repo.prefix());
+    run.crew(removals.len()).run(
+        &layout,
+        || Handles::new(&directories),
+        |handles, unit, done| {
+            let unit = &layout.units[unit];
+            if run.interrupted() {
+                return;
+            }
+            let dir = handles.existing(unit.dir);
+            for &(step, name) in &layout.steps[unit.steps.clone()] {
+                if run.interrupted() {
+                    return;
+                }
+                let outcome = match &dir {
+                    Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
+                    Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
+                    Err(Unreachable::Failed(error)) => Outcome::Failed(Action::Unlink.failed()(again(error))),
+                };
+                if dir.is_ok() {
+                    emptying.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
+                }
+                let set = outcomes[step].set(outcome);
+                debug_assert!(set.is_ok(), "each removal is done once");
+                run.finished();
+                done();
+            }
+            emptying.leave(unit.dir, handles);
+        },
+    );
+    settled(outcomes)
+}
+
+fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, StepError> {
+    let (action, removed) = if removal.gitlink {
+        (Action::RemoveDirectory, dir.remove_dir(name))
+    } else {
+        if let Premise::Unchanged(expected) = removal.premise {
+            match dir.stat(name).map_err(Action::Examine.failed())? {
+                None => return Ok(Outcome::Kept),
+                Some(found) if found != expected => return Ok(Outcome::Stale),
+                Some(_) => {}
+            }
+        }
+        (Action::Unlink, dir.remove_file(name))
+    };
+    match removed {
+        Ok(()) => Ok(Outcome::Removed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Outcome::Kept),
+        Err(error) => Err(action.failed()(error)),
+    }
+}
+
+/// Counts each directory's children down.
+struct Emptying<'r> {
+    layout: &'r Layout<'r>,
+    /// Where the command was started: without a slash at the end; empty for the root.
+    cwd: &'r [u8],
+    dirs: Vec<Count>,
+}
+
+#[derive(Default)]
+struct Count {
+    /// Units and directories below that are not through yet.
+    pending: AtomicUsize,
+    /// Something in it was removed, so that it may be empty now.
+    touched: AtomicBool,
+}
+
+impl<'r> Emptying<'r> {
+    fn new(layout: &'r Layout<'r>, prefix: &'r [u8]) -> Self {
+        let mut dirs: Vec<Count> = layout.dirs.iter().map(|_| Count::default()).collect();
+        let children = layout.dirs.iter().skip(1).map(|dir| dir.parent);
+        for dir in children.chain(layout.units.iter().map(|unit| unit.dir)) {
+            *dirs[dir].pending.get_mut() += 1;
+        }
+        Emptying { layout, cwd: prefix.strip_suffix(b"/").unwrap_or(prefix), dirs }
+    }
+
+    /// A unit of `dir` is through: whoever does the last one removes the directory, and so on upwards.
+    fn leave(&self, mut dir: usize, handles: &mut Handles<'_>) {
+        while dir != 0 && self.dirs[dir].pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let directory = &self.layout.dirs[dir];
+            if self.dirs[dir].touched.load(Ordering::Relaxed)
+                && directory.path != self.cwd
+                && let Ok(parent) = handles.existing(directory.parent)
+                && parent.remove_dir(directory.name()).is_ok()
+            {
+                self.dirs[directory.parent].touched.store(true, Ordering::Relaxed);
+            }
+            dir = directory.parent;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Writing in rounds.
+//!
+//! Within a round things are only created, each with `O_EXCL` or its like; the one exception, the
+//! file an entry replaces, is removed after its premise was compared once more. So whatever is found in
+//! the way is either somebody else's or this run's own, and which of the two is asked between rounds,
+//! when nothing moves ([`collide`](super::collide)).
+
+use std::{
+    io,
+    sync::{Mutex, OnceLock, PoisonError},
+    thread,
+};
+
+use super::{
+    Action, Outcome, Run, collide,
+    directories::{Directories, Unreachable},
+    external::Lane,
+    files::{Stop, Worker},
+    layout::Layout,
+};
+
+/// Does the plan's writes.
+pub(super) fn write(run: &Run<'_>) -> Vec<Outcome> {
+    let writes = &run.plan.writes;
+    let outcomes: Vec<OnceLock<Outcome>> = writes.iter().map(|_| OnceLock::new()).collect();
+    let twins = collide::twins(writes);
+    let (links, files): (Vec<usize>, Vec<usize>) =
+        (0..writes.len()).filter(|step| !twins.contains(step)).partition(|&step| run.is_link(step));
+    let in_the_way = Mutex::new(twins.into_iter().collect());
+    create(run, &files, &links, &outcomes, &in_the_way);
+    collide::resolve(run, outcomes, into_inner(in_the_way))
+}
+
+/// One round: creates `files`, then `links`. Steps that found something in their way are added to `in_the_way`.
+pub(super) fn create<'r>(
+    run: &'r Run<'r>,
+    files: &[usize],
+    links: &[usize],
+    outcomes: &[OnceLock<Outcome>],
+    in_the_way: &Mutex<Vec<usize>>,
+) {
+    let paths = |&step: &usize| (step, run.write(step).2);
+    let (file_layout, link_layout) =
+        (Layout::new(files.iter().map(paths)), Layout::new(links.iter().map(paths)));
+    let [file_dirs, link_dirs] =
+        [&file_layout, &link_layout].map(|layout| Directories::new(run.worktree, layout, &run.made));
+    let [file_round, link_round] =
+        [&file_dirs, &link_dirs].map(|directories| Round { run, directories, outcomes, in_the_way });
+    let lane = Lane::new(&file_round);
+    thread::scope(|scope| {
+        file_round.work(&|step, dir| lane.send(scope, step, dir));
+        lane.close();
+        link_round.work(&|_, _| unreachable!("links have no filters"));
+    });
+}
+
+/// One set of steps on their way.
+pub(super) struct Round<'r> {
+    pub(super) run: &'r Run<'r>,
+    pub(super) directories: &'r Directories<'r>,
+    outcomes: &'r [OnceLock<Outcome>],
+    in_the_way: &'r Mutex<Vec<usize>>,
+}
+
+impl Round<'_> {
+    /// `external` takes steps and their directories that an external filter must see to.
+    fn work(&self, external: &(dyn Fn(usize, usize) + Sync)) {
+        let Round { run, directories, .. } = *self;
+        let layout = directories.layout;
+        run.crew(layout.steps.len()).run(
+            layout,
+            || Worker::new(run, directories),
+            |worker, unit, done| {
+                let unit = &layout.units[unit];
+                if run.interrupted() {
+                    return;
+                }
+                let dir = worker.handles.made(unit.dir);
+                for &(step, name) in &layout.steps[unit.steps.clone()] {
+                    if run.interrupted() {
+                        return;
+                    }
+                    let placed = match &dir {
+                        Ok(dir) => worker.place(step, dir, name),
+                        Err(unreachable) => Err(unreachable.into()),
+                    };
+                    match placed {
+                        Err(Stop::External) => external(step, unit.dir),
+                        placed => self.settle(step, placed),
+                    }
+                    done();
+                }
+            },
+        );
+    }
+
+    /// Notes what became of a step.
+    pub(super) fn settle(&self, step: usize, placed: Result<Outcome, Stop>) {
+        let outcome = match placed {
+            Ok(outcome) => outcome,
+            Err(Stop::Failed(error)) => Outcome::Failed(error),
+            Err(Stop::InTheWay) => {
+                self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+                return;
+            }
+            Err(Stop::Interrupted) => return,
+            Err(Stop::External) => unreachable!("goes to the lane"),
+        };
+        let set = self.outcomes[step].set(outcome);
+        debug_assert!(set.is_ok(), "each write is settled once");
+        self.run.finished();
+    }
+}
+
+impl From<&Unreachable> for Stop {
+    fn from(unreachable: &Unreachable) -> Stop {
+        let error = match unreachable {
+            Unreachable::Blocked => return Stop::InTheWay,
+            Unreachable::Missing => io::ErrorKind::NotFound.into(),
+            Unreachable::Failed(error) => again(error),
+        };
+        Stop::Failed(Action::CreateDirectory.failed()(error))
+    }
+}
+
+/// What every step in a directory that cannot be had is told.
+pub(super) fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// What was never set was never begun.
+pub(super) fn settled(outcomes: Vec<OnceLock<Outcome>>) -> Vec<Outcome> {
+    outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or(Outcome::Skipped)).collect()
+}
+
+pub(super) fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}

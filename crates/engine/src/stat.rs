@@ -1,0 +1,201 @@
+//! Stat data of files against what the index recorded: Git's `ie_match_stat`, as values.
+
+use format::{
+    Mode, ObjectId,
+    index::{Entry, Flags, Stat},
+};
+use sys::FileType;
+
+/// The fields the index keeps, reduced to 32 bits. A size that is a non-zero multiple of 4 GiB becomes
+/// 2^31, because zero means "compare the content".
+pub fn index_stat(stat: &sys::Stat) -> Stat {
+    let size = match stat.size as u32 {
+        0 if stat.size != 0 => 1 << 31,
+        size => size,
+    };
+    Stat {
+        ctime: (stat.ctime.0 as u32, stat.ctime.1),
+        mtime: (stat.mtime.0 as u32, stat.mtime.1),
+        dev: stat.dev as u32,
+        ino: stat.ino as u32,
+        uid: stat.uid,
+        gid: stat.gid,
+        size,
+    }
+}
+
+/// How much of a stat is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatRules {
+    /// `core.trustctime`
+    pub trust_ctime: bool,
+    /// `core.checkStat` is not `minimal`: everything counts, not only seconds and size.
+    pub check_stat: bool,
+    /// `core.fileMode`: the executable bit counts.
+    pub file_mode: bool,
+    /// `core.symlinks`: if not, links are regular files in the worktree.
+    pub symlinks: bool,
+}
+
+impl Default for StatRules {
+    fn default() -> Self {
+        StatRules { trust_ctime: true, check_stat: true, file_mode: true, symlinks: true }
+    }
+}
+
+/// What a stat says of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// The file is the entry's.
+    Same,
+    /// It looks the same, but was written no earlier than the index: its content decides.
+    Racy,
+    /// It was touched, or was never compared: Git's `update-index --refresh` would compare the
+    /// content, whoever does not refresh takes it for changed.
+    Touched,
+    /// Another type, mode or size, or only intended to be added.
+    Different,
+}
+
+impl StatRules {
+    /// The rules of a repository's configuration.
+    pub fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
+        let minimal =
+            repo.config_str("core.checkStat").is_some_and(|value| value.eq_ignore_ascii_case(b"minimal"));
+        Ok(StatRules {
+            trust_ctime: repo.config_bool("core.trustctime")?.unwrap_or(true),
+            check_stat: !minimal,
+            file_mode: repo.config_bool("core.fileMode")?.unwrap_or(true),
+            symlinks: repo.config_bool("core.symlinks")?.unwrap_or(true),
+        })
+    }
+
+    /// Compares, whatever the entry's assume-valid and skip-worktree flags say. `written` is the index
+    /// file's modification time.
+    ///
+    /// Nanoseconds count where they were recorded. That is stricter than stock builds of Git, so that
+    /// fewer files look racy: a later change within the same second shows.
+    pub fn compare(&self, entry: &Entry, stat: &sys::Stat, written: (u32, u32)) -> Match {
+        if entry.flags.contains(Flags::INTENT_TO_ADD) || !self.same_kind(entry.mode, stat) {
+            return Match::Different;
+        }
+        if entry.mode.is_gitlink() {
+            return Match::Same;
+        }
+        let (old, now) = (entry.stat, index_stat(stat));
+        if old.size == 0 && entry.oid != ObjectId::empty_blob(entry.oid.kind()) {
+            return Match::Touched;
+        }
+        if old.size != now.size {
+            return if old.size == 0 { Match::Touched } else { Match::Different };
+        }
+        let mut same = old.mtime.0 == now.mtime.0;
+        if self.trust_ctime && self.check_stat {
+            same &= same_time(old.ctime, now.ctime);
+        }
+        if self.check_stat {
+            same &= same_time(old.mtime, now.mtime);
+            same &= (old.uid, old.gid, old.ino) == (now.uid, now.gid, now.ino);
+        }
+        match same {
+            false => Match::Touched,
+            true if is_racy(old.mtime, written) => Match::Racy,
+            true => Match::Same,
+        }
+    }
+
+    /// Whether a file of this stat can be an entry of this mode at all.
+    fn same_kind(&self, mode: Mode, stat: &sys::Stat) -> bool {
+        match stat.file_type {
+            FileType::File if mode.is_file() => {
+                !self.file_mode || mode.is_executable() == (stat.mode & 0o100 != 0)
+            }
+            FileType::File => mode.is_symlink() && !self.symlinks,
+            FileType::Symlink => mode.is_symlink(),
+            FileType::Directory => mode.is_gitlink(),
+            FileType::Other => false,
+        }
+    }
+}
+
+/// Equal seconds, and equal nanoseconds if they were recorded.
+fn same_time(old: (u32, u32), now: (u32, u32)) -> bool {
+    old.0 == now.0 && (old.1 == 0 || old.1 == now.1)
+}
+
+/// Whether a file of modification time `mtime` may have changed unseen after an index written at
+/// `written` recorded it.
+fn is_racy(mtime: (u32, u32), written: (u32, u32)) -> bool {
+    written.0 != 0 && (mtime.0 > written.0 || mtime.0 == written.0 && (mtime.1 == 0 || mtime.1 >= written.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use bstr::ByteSlice;
+    use format::{
+        HashKind,
+        index::{Index, NewEntry, Stage},
+    };
+
+    use super::*;
+
+    const STAT: sys::Stat = sys::Stat {
+        file_type: FileType::File,
+        mode: 0o100644,
+        ctime: (100, 5),
+        mtime: (100, 5),
+        dev: 1,
+        ino: 7,
+        uid: 0,
+        gid: 0,
+        size: 3,
+    };
+
+    fn compare(rules: StatRules, mode: Mode, flags: Flags, now: sys::Stat, written: (u32, u32)) -> Match {
+        let mut index = Index::empty(HashKind::Sha1);
+        let entry = NewEntry {
+            stat: index_stat(&STAT),
+            oid: ObjectId::null(HashKind::Sha1),
+            mode,
+            flags,
+            stage: Stage::Normal,
+        };
+        index.push(b"a".as_bstr(), entry);
+        rules.compare(&index.entries()[0], &now, written)
+    }
+
+    #[test]
+    fn what_counts() {
+        let rules = StatRules::default();
+        let none = Flags::empty();
+        let minimal = StatRules { check_stat: false, ..rules };
+        let no_ctime = StatRules { trust_ctime: false, ..rules };
+        let no_mode = StatRules { file_mode: false, ..rules };
+        let after = (200, 0);
+        assert_eq!(compare(rules, Mode::FILE, none, STAT, after), Match::Same);
+        assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 5)), Match::Racy);
+        assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 6)), Match::Same);
+        assert_eq!(compare(rules, Mode::FILE, Flags::INTENT_TO_ADD, STAT, after), Match::Different);
+        let touched = sys::Stat { mtime: (100, 6), ..STAT };
+        assert_eq!(compare(rules, Mode::FILE, none, touched, after), Match::Touched);
+        assert_eq!(compare(minimal, Mode::FILE, none, touched, after), Match::Same);
+        let moved = sys::Stat { ctime: (101, 0), ..STAT };
+        assert_eq!(compare(rules, Mode::FILE, none, moved, after), Match::Touched);
+        assert_eq!(compare(no_ctime, Mode::FILE, none, moved, after), Match::Same);
+        let grown = sys::Stat { size: 4, ..STAT };
+        assert_eq!(compare(rules, Mode::FILE, none, grown, after), Match::Different);
+        assert_eq!(compare(rules, Mode::EXECUTABLE, none, STAT, after), Match::Different);
+        assert_eq!(compare(no_mode, Mode::EXECUTABLE, none, STAT, after), Match::Same);
+        assert_eq!(compare(rules, Mode::SYMLINK, none, STAT, after), Match::Different);
+        let directory = sys::Stat { file_type: FileType::Directory, ..STAT };
+        assert_eq!(compare(rules, Mode::GITLINK, none, directory, after), Match::Same);
+        assert_eq!(compare(rules, Mode::FILE, none, directory, after), Match::Different);
+    }
+
+    #[test]
+    fn sizes_beyond_32_bits() {
+        assert_eq!(index_stat(&sys::Stat { size: 1 << 33, ..STAT }).size, 1 << 31);
+        assert_eq!(index_stat(&sys::Stat { size: (1 << 33) + 5, ..STAT }).size, 5);
+        assert_eq!(index_stat(&sys::Stat { size: 0, ..STAT }).size, 0);
+    }
+}

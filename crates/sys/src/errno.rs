@@ -1,0 +1,13 @@
+//! Error numbers that `io::ErrorKind` has no stable name for.
+
+use std::io;
+
+/// `ELOOP`: a symbolic link stands where none is followed.
+pub fn is_link_in_the_way(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// `EMFILE` or `ENFILE`: this process, or the system, has no file descriptor left.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
