@@ -1,5 +1,7 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
 pub mod checkout;
+pub mod ignore;
+mod parallel;
 pub mod pathspec;
 pub mod stat;

@@ -4,12 +4,18 @@
 //! - [`execute`] is the only code that touches the worktree;
 //! - [`record`] is the only code that writes the index.
 
+mod cache_tree;
+pub mod cases;
+mod decide;
+mod diff;
 mod execute;
+mod facts;
+mod look;
 mod plan;
 mod record;
+mod refusal;
 
 pub use execute::{Action, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
-pub use plan::{
-    Force, Merge, Plan, PlanError, PlanOptions, Premise, Refusal, RefusalKind, Removal, Write, plan,
-};
+pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
 pub use record::record;
+pub use refusal::{Refusal, RefusalKind, text as refusal_text};

@@ -1,7 +1,24 @@
 //! Deciding: every step of a checkout, and every refusal, before anything is touched.
 
-use bstr::BString;
-use format::{ObjectId, index::Index};
+use std::sync::OnceLock;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+    path::{self, Protect},
+};
+use repo::convert::Converter;
+
+use super::{
+    Refusal, cache_tree,
+    decide::{self, Decided, Decider, Fact, Policy},
+    diff::{self, Found, Kind, Side, Slot, TreeSource},
+    facts::{self, Cleaning, CleaningWorker, Seen, Want},
+    look::{InSparse, Looker},
+    refusal,
+};
+use crate::{ignore::Ignores, parallel, stat::StatRules};
 
 /// Which trees are merged with the index, in Git's unpack-trees terms.
 #[derive(Clone, Debug)]
@@ -29,16 +46,65 @@ pub enum Force {
 
 /// Options of planning.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct PlanOptions {
+    /// See [`Merge`].
     pub merge: Merge,
+    /// See [`Force`].
     pub force: Force,
     /// Change the worktree too (`-u`), or the index only.
     pub update_worktree: bool,
     /// Ignored files in the way may be overwritten (Git's default for switch; `--no-overwrite-ignore`).
     pub overwrite_ignored: bool,
-    /// Git's name of the operation for the texts of refusals: `checkout`, `merge`, `reset`.
+    /// Take a file whose stat differs from the index for unchanged if its content is the same, as
+    /// `checkout` and `switch` do, which refresh the index first. `reset` and `read-tree` do not.
+    pub refresh: bool,
+    /// Where the command was started, relative to the worktree, no slash at the end; `None` for its
+    /// root or outside. Git never removes this directory.
+    pub original_cwd: Option<BString>,
+    /// Git's name of the operation for the texts of refusals: see [`refusal_text`](super::refusal_text).
+    /// "checkout" and "merge" collect all refusals, others stop at the first.
     pub operation: &'static str,
+}
+
+impl PlanOptions {
+    /// What `switch` does from `head`.
+    pub fn switch(head: Option<ObjectId>, target: ObjectId) -> Self {
+        PlanOptions {
+            merge: Merge::TwoWay { head, target },
+            force: Force::No,
+            update_worktree: true,
+            overwrite_ignored: true,
+            refresh: true,
+            original_cwd: None,
+            operation: "checkout",
+        }
+    }
+
+    /// What `reset --hard` and `checkout -f` do.
+    pub fn reset_hard(target: ObjectId) -> Self {
+        PlanOptions {
+            merge: Merge::OneWay { target },
+            force: Force::OverwriteUntracked,
+            refresh: false,
+            operation: "reset",
+            ..Self::switch(None, target)
+        }
+    }
+
+    /// What `clone` does, and `reset --merge`.
+    pub fn one_way(target: ObjectId) -> Self {
+        PlanOptions { force: Force::No, ..Self::reset_hard(target) }
+    }
+
+    /// What `reset --keep` does.
+    pub fn reset_keep(head: ObjectId, target: ObjectId) -> Self {
+        PlanOptions { refresh: false, operation: "reset", ..Self::switch(Some(head), target) }
+    }
+
+    /// What `reset --mixed` does: the index only.
+    pub fn reset_mixed(target: ObjectId) -> Self {
+        PlanOptions { force: Force::ProtectUntracked, update_worktree: false, ..Self::reset_hard(target) }
+    }
 }
 
 /// What must still be true of a path when `execute` comes to it.
@@ -48,8 +114,8 @@ pub enum Premise {
     Absent,
     /// The file or link seen when planning; compared once more before it is unlinked.
     Unchanged(sys::Stat),
-    /// Whatever is there may go (force, ignored): files and links; and for `Force::OverwriteUntracked`,
-    /// directories with all they hold.
+    /// Whatever is there may go (forced, ignored, or examined when planning): files, links, directories
+    /// with all they hold; also a file or link where a leading directory has to be.
     Anything,
     /// A directory that is to become a submodule or already is one.
     Directory,
@@ -89,52 +155,283 @@ pub struct Plan {
 
 /// Why planning stopped. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum PlanError {
-    /// Every offending path, by kind, in Git's order and wording (`unpack-trees` messages).
+    /// Every offending path, in Git's order; [`refusal_text`](super::refusal_text) words them.
     #[error("refused")]
     Refused(Vec<Refusal>),
+    /// `switch` with unmerged entries.
+    #[error("you need to resolve your current index first")]
+    Unmerged,
+    /// A tree cannot be read.
     #[error(transparent)]
     Object(#[from] repo::objects::Error),
+    /// Something else was found where a tree is expected.
+    #[error("object {0} is not a tree")]
+    NotATree(ObjectId),
+    /// A tree was read but makes no sense.
+    #[error("malformed tree object {0}")]
+    MalformedTree(ObjectId),
+    /// Configuration, attributes or filters.
     #[error(transparent)]
     Repo(#[from] repo::Error),
-    #[error("cannot examine '{path}'")]
+    /// The worktree cannot be looked at.
+    #[error("cannot stat '{path}': {source}")]
+    #[allow(missing_docs)]
     Examine { path: BString, source: std::io::Error },
+    /// A tree holds a path that must not be in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),
-    #[error("interrupted")]
-    Interrupted,
+    /// Git can, sapwood cannot yet.
+    #[error("{0} are not supported yet")]
+    Unsupported(&'static str),
 }
 
-/// One of Git's unpack-trees errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum RefusalKind {
-    WouldOverwrite,
-    NotUptodateFile,
-    NotUptodateDir,
-    CwdInTheWay,
-    UntrackedOverwritten,
-    UntrackedRemoved,
-    BindOverlap,
-    WouldLoseSubmodule,
+/// What planning works with, apart from the index.
+pub(super) struct World<'a> {
+    pub(super) trees: &'a dyn TreeSource,
+    pub(super) root: &'a sys::Dir,
+    pub(super) cleaning: &'a dyn Cleaning,
+    /// Contents of `info/exclude` and `core.excludesFile`.
+    pub(super) excludes: Vec<Vec<u8>>,
+    pub(super) settings: Settings,
+    pub(super) in_sparse: Option<&'a InSparse>,
 }
 
-/// A path and why it stops the operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Refusal {
-    pub kind: RefusalKind,
-    pub path: BString,
+/// What the configuration says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settings {
+    pub(super) stat: StatRules,
+    pub(super) protect: Protect,
+    pub(super) ignore_case: bool,
+    pub(super) sparse: bool,
+    pub(super) submodules: bool,
 }
 
-/// Decides. `index` is consumed: the plan holds the result.
-#[allow(unused_variables)]
+impl Settings {
+    pub(super) fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
+        let is = |key: &str, default: bool| Ok(repo.config_bool(key)?.unwrap_or(default));
+        Ok(Settings {
+            stat: StatRules::of(repo)?,
+            protect: Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? },
+            ignore_case: is("core.ignoreCase", false)?,
+            sparse: is("core.sparseCheckout", false)?,
+            submodules: is("submodule.recurse", false)?,
+        })
+    }
+}
+
+impl Cleaning for Converter {
+    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
+        Box::new(Converter::worker(self))
+    }
+}
+
+impl CleaningWorker for repo::convert::Worker {
+    fn to_git<'a>(
+        &mut self,
+        path: &BStr,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], repo::Error> {
+        repo::convert::Worker::to_git(self, path, file, out)
+    }
+}
+
+/// Decides. `index` is consumed: the plan holds the result, and nothing is changed on disk.
 pub fn plan(
     repo: &repo::Repository,
     worktree: &sys::Dir,
     index: Index,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
-    todo!("plan")
+    let cleaning = Lazy { repo, index: &index, converter: OnceLock::new() };
+    let world = World {
+        trees: repo.objects(),
+        root: worktree,
+        cleaning: &cleaning,
+        excludes: excludes(repo),
+        settings: Settings::of(repo)?,
+        in_sparse: None,
+    };
+    let decided = decide(&world, &index, options)?;
+    Ok(finish(repo.objects(), index, decided, options))
+}
+
+/// Walk, probe, decide.
+pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) -> Result<Decided, PlanError> {
+    if index.sparse {
+        return Err(PlanError::Unsupported("sparse indexes"));
+    }
+    let (kind, trees) = match &options.merge {
+        Merge::OneWay { target } => (Kind::OneWay, vec![Some(*target)]),
+        Merge::TwoWay { head, target } => {
+            let initial = index.entries().is_empty() && index.timestamp == (0, 0);
+            (Kind::TwoWay { initial }, vec![*head, Some(*target)])
+        }
+        Merge::ThreeWay { bases, ours, theirs } => {
+            (Kind::ThreeWay, bases.iter().chain([ours, theirs]).copied().map(Some).collect())
+        }
+    };
+    if options.operation == "checkout" && options.force == Force::No && index.is_unmerged() {
+        return Err(PlanError::Unmerged);
+    }
+    let policy = Policy {
+        kind,
+        force: options.force,
+        update: options.update_worktree,
+        overwrite_ignored: options.overwrite_ignored,
+        sparse: world.settings.sparse,
+        cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
+        report_all: refusal::reports_all(options.operation),
+    };
+    let found = diff::walk(world.trees, index, kind, trees, parallel::cores())?;
+    for row in &found.rows {
+        let gitlink = row.sides.iter().any(|side| matches!(side, Side::Entry(mode, _) if mode.is_gitlink()));
+        if gitlink && world.settings.submodules {
+            return Err(PlanError::Unsupported("submodules with submodule.recurse"));
+        }
+    }
+    let mut looker = Looker {
+        root: world.root,
+        index,
+        rules: world.settings.stat,
+        refresh: options.refresh,
+        ignores: Ignores::new(
+            world.root,
+            &world.excludes.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            world.settings.ignore_case,
+        ),
+        cleaning: world.cleaning,
+        fold_case: world.settings.ignore_case,
+        in_sparse: world.in_sparse,
+        folded: None,
+    };
+    let (facts, same) = gather(&looker, index, &found, &policy)?;
+    let mut decided = Decider::new(index, policy, &mut looker).run(&found.rows, &facts)?;
+    if !decided.refusals.is_empty() {
+        return Err(PlanError::Refused(decided.refusals));
+    }
+    for at in same {
+        decided.writes.insert(index.path_at(at).to_owned(), Premise::Anything);
+    }
+    for edit in &decided.edits {
+        for entry in &edit.entries {
+            path::verify(edit.path.as_bstr(), entry.mode, world.settings.protect)
+                .map_err(|_| PlanError::InvalidPath(edit.path.clone()))?;
+        }
+    }
+    Ok(decided)
+}
+
+/// The fact for each row, and the skipped entries a forced merge has to write again.
+fn gather(
+    looker: &Looker<'_>,
+    index: &Index,
+    found: &Found,
+    policy: &Policy<'_>,
+) -> Result<(Vec<Fact>, Vec<usize>), PlanError> {
+    let restore = policy.kind == Kind::OneWay && policy.force != Force::No && policy.update;
+    let same: Vec<usize> = found
+        .same
+        .iter()
+        .filter(|_| restore)
+        .flat_map(Clone::clone)
+        .filter(|&at| !decide::is_trusted(index.entries()[at].flags))
+        .collect();
+    let mut asked = Vec::new();
+    let mut questions = Vec::new();
+    for (at, row) in found.rows.iter().enumerate() {
+        let action = decide::action(row, policy.kind, policy.force, index);
+        if let Some(want) = decide::question(row, action, policy, index) {
+            asked.push(at);
+            questions.push((row.path.as_bstr(), want));
+        }
+    }
+    questions.extend(same.iter().map(|&at| (index.path_at(at), Want::Stat)));
+    let mut seen = facts::probe(looker.root, index, &questions)?;
+    let seen_same = seen.split_off(asked.len());
+    let entries: Vec<(usize, Seen)> = asked
+        .iter()
+        .zip(&seen)
+        .filter_map(|(&at, &seen)| match found.rows[at].slot {
+            Slot::Merged(entry) => Some((entry, seen)),
+            _ => None,
+        })
+        .chain(same.iter().copied().zip(seen_same))
+        .collect();
+    let mut clean = looker.clean(&entries)?.into_iter();
+    let mut facts = vec![Fact { seen: Seen::Unknown, clean: false }; found.rows.len()];
+    for (&at, &seen) in asked.iter().zip(&seen) {
+        let is_entry = matches!(found.rows[at].slot, Slot::Merged(_));
+        let clean = is_entry && clean.next().expect("one verdict for each entry asked about");
+        facts[at] = Fact { seen, clean };
+    }
+    let changed = same.into_iter().zip(clean).filter(|(_, clean)| !clean).map(|(at, _)| at).collect();
+    Ok((facts, changed))
+}
+
+/// Applies the edits and finds where the entries to be written are.
+pub(super) fn finish(
+    trees: &dyn TreeSource,
+    mut index: Index,
+    decided: Decided,
+    options: &PlanOptions,
+) -> Plan {
+    let Decided { edits, writes, mut removals, .. } = decided;
+    index.apply(edits);
+    if options.update_worktree {
+        // Git drops what it knows of resolved conflicts, except in `reset --mixed`.
+        index.resolve_undo = None;
+    }
+    let empty = ObjectId::empty_tree(index.hash);
+    cache_tree::complete(&mut index, &|oid| *oid == empty || trees.has(oid));
+    let mut writes: Vec<Write> = writes
+        .into_iter()
+        .filter_map(|(path, premise)| {
+            let entry = index.position(path.as_bstr(), Stage::Normal).ok()?;
+            Some(Write { entry, premise })
+        })
+        .collect();
+    writes.sort_by_key(|write| write.entry);
+    removals.sort_by(|a, b| a.path.cmp(&b.path));
+    Plan { index, writes, removals, warnings: Vec::new() }
+}
+
+/// Attributes are loaded only when a file's content has to be compared.
+pub(super) struct Lazy<'a> {
+    pub(super) repo: &'a repo::Repository,
+    pub(super) index: &'a Index,
+    pub(super) converter: OnceLock<Result<Converter, String>>,
+}
+
+impl Cleaning for Lazy<'_> {
+    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
+        let loaded = self.converter.get_or_init(|| {
+            Converter::for_checkout(self.repo, self.index).map_err(|error| error.to_string())
+        });
+        match loaded {
+            Ok(converter) => Box::new(Converter::worker(converter)),
+            Err(message) => Box::new(Broken(message)),
+        }
+    }
+}
+
+/// Stands in for a converter that could not be loaded.
+struct Broken<'a>(&'a str);
+
+impl CleaningWorker for Broken<'_> {
+    fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
+        Err(repo::Error { message: self.0.to_owned() })
+    }
+}
+
+/// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
+pub(super) fn excludes(repo: &repo::Repository) -> Vec<Vec<u8>> {
+    let info = repo.common_dir().join("info/exclude");
+    let configured = repo.config_str("core.excludesFile").map(|path| path.to_path_lossy().into_owned());
+    [Some(info), configured]
+        .into_iter()
+        .flatten()
+        .filter_map(|path| sys::by_path::read(&path).ok().flatten())
+        .collect()
 }

@@ -1,0 +1,102 @@
+//! Completing the cache-tree, as Git does at the end of a checkout: a directory whose node is not valid
+//! gets one if the tree its entries would make exists.
+
+use std::ops::Range;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind, ObjectId,
+    hash::Hasher,
+    index::{CacheTree, Flags, Index},
+};
+
+/// Makes every node valid that can be. `exists` says whether a tree is in the object database.
+pub(super) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId) -> bool) {
+    let old = index.cache_tree.take();
+    let is_complete =
+        |node: &CacheTree| matches!(node.valid, Some((_, count)) if count as usize == index.entries().len());
+    if index.is_unmerged() || old.as_ref().is_some_and(is_complete) {
+        index.cache_tree = old;
+        return;
+    }
+    let builder = Builder { index, exists };
+    let root = builder.build(BStr::new(""), 0, 0..index.entries().len(), old.as_ref());
+    index.cache_tree = Some(root);
+}
+
+struct Builder<'a> {
+    index: &'a Index,
+    exists: &'a dyn Fn(&ObjectId) -> bool,
+}
+
+impl Builder<'_> {
+    /// The node called `name` of the entries in `range`, whose paths all start with the same `prefix` bytes.
+    fn build(&self, name: &BStr, prefix: usize, range: Range<usize>, old: Option<&CacheTree>) -> CacheTree {
+        let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
+        let mut tree = Vec::new();
+        let mut usable = true;
+        let mut at = range.start;
+        while at < range.end {
+            let entry = &self.index.entries()[at];
+            let rest = self.index.path(entry)[prefix..].as_bstr();
+            let Some(slash) = rest.find_byte(b'/') else {
+                if entry.flags.contains(Flags::INTENT_TO_ADD) {
+                    usable = false;
+                } else {
+                    push_entry(&mut tree, entry.mode.bits(), rest, &entry.oid);
+                }
+                at += 1;
+                continue;
+            };
+            let name = rest[..slash].as_bstr();
+            let old = old.and_then(|node| node.child(name));
+            let end = self.end_of(at, prefix + slash + 1, range.end, old);
+            let child = match old {
+                Some(old) if matches!(old.valid, Some((_, count)) if count as usize == end - at) => {
+                    old.clone()
+                }
+                _ => self.build(name, prefix + slash + 1, at..end, old),
+            };
+            match child.valid {
+                Some((oid, _)) => push_entry(&mut tree, 0o040000, name, &oid),
+                None => usable = false,
+            }
+            node.children.push(child);
+            at = end;
+        }
+        node.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
+        if usable {
+            node.valid = name_of(self.index.hash, &tree)
+                .filter(|oid| (self.exists)(oid))
+                .map(|oid| (oid, range.len() as u32));
+        }
+        node
+    }
+
+    /// Where the directory ends whose first entry is at `start` and whose paths share `prefix` bytes.
+    fn end_of(&self, start: usize, prefix: usize, limit: usize, old: Option<&CacheTree>) -> usize {
+        let shared = BString::from(&self.index.path_at(start)[..prefix]);
+        let inside = |at: usize| self.index.path_at(at).starts_with(&shared);
+        if let Some((_, count)) = old.and_then(|node| node.valid) {
+            let end = start + count as usize;
+            if count > 0 && end <= limit && inside(end - 1) && (end == limit || !inside(end)) {
+                return end;
+            }
+        }
+        let entries = &self.index.entries()[start..limit];
+        start + entries.partition_point(|entry| self.index.path(entry).starts_with(&shared))
+    }
+}
+
+fn push_entry(tree: &mut Vec<u8>, mode: u32, name: &BStr, oid: &ObjectId) {
+    tree.extend_from_slice(format!("{mode:o} ").as_bytes());
+    tree.extend_from_slice(name);
+    tree.push(0);
+    tree.extend_from_slice(oid.as_bytes());
+}
+
+fn name_of(hash: HashKind, tree: &[u8]) -> Option<ObjectId> {
+    let mut hasher = Hasher::object(hash, "tree", tree.len() as u64);
+    hasher.update(tree);
+    hasher.finish().ok()
+}

@@ -1,0 +1,380 @@
+//! What becomes of a path, as data: the tables of `git-read-tree(1)` and Git's `trivial-merge` notes,
+//! read by the planner and by its tests.
+//!
+//! A table is searched from the top; the first row whose every column fits decides. [`Is::Any`] fits
+//! both. The last rows are complete, so a search always ends.
+//!
+//! "Same" compares mode and object name. A path that is a directory in a tree where another tree or the
+//! index holds a file counts as absent from that tree; three-way merges look at that conflict too.
+
+use Is::{Any, No, Yes};
+
+/// One column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// It must be so.
+    Yes,
+    /// It must not be so.
+    No,
+    /// It does not matter.
+    Any,
+}
+
+impl Is {
+    fn fits(self, value: bool) -> bool {
+        match self {
+            Yes => value,
+            No => !value,
+            Any => true,
+        }
+    }
+}
+
+/// What the index holds at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InIndex {
+    /// No entry.
+    Nothing,
+    /// A merged entry.
+    Merged,
+    /// Unmerged entries.
+    Unmerged,
+}
+
+/// What is done. `Take` and `Remove` look at the worktree first, as Git's `merged_entry` and
+/// `deleted_entry` do, and may still refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The path stays as it is in index and worktree; also when it is in neither.
+    Keep,
+    /// The entry of this tree.
+    Take(Source),
+    /// The path goes.
+    Remove,
+    /// The stages of all trees are kept, unmerged.
+    Unmerged,
+    /// Local changes in the index: refused.
+    Refuse,
+}
+
+/// A tree, by its part in the merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The tree merged to, the last one: `target` or `theirs`.
+    Target,
+    /// `ours`.
+    Ours,
+}
+
+/// What a one-way merge looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct OneWay {
+    /// The path is in the tree.
+    pub target: bool,
+    /// The index has the tree's entry, merged.
+    pub same: bool,
+}
+
+/// Columns: the case's name in Git's notes, target, same, action.
+#[rustfmt::skip]
+pub const ONE_WAY: &[(&str, Is, Is, Action)] = &[
+    ("(empty)", No,  Any, Action::Remove),
+    ("index+",  Yes, Yes, Action::Keep),
+    ("tree",    Yes, No,  Action::Take(Source::Target)),
+];
+
+/// What a two-way merge looks at: index (I), old tree (H), new tree (M).
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct TwoWay {
+    pub index: InIndex,
+    pub head: bool,
+    pub target: bool,
+    /// Both exist and are the same, for each pair.
+    pub index_is_head: bool,
+    pub index_is_target: bool,
+    /// Both absent counts as the same.
+    pub head_is_target: bool,
+    /// The index was empty or missing: paths missing from it were not removed by anybody.
+    pub initial: bool,
+    /// Changes may be lost (`--reset`).
+    pub force: bool,
+}
+
+/// One row of [`TWO_WAY`].
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct TwoWayCase {
+    /// Number in `git-read-tree(1)`; a pair differs only in whether the file is clean. 22 and up are
+    /// not there: unmerged entries.
+    pub number: &'static str,
+    pub index: InIndex,
+    pub head: Is,
+    pub target: Is,
+    pub index_is_head: Is,
+    pub index_is_target: Is,
+    pub head_is_target: Is,
+    pub initial: Is,
+    pub force: Is,
+    pub action: Action,
+}
+
+#[allow(clippy::too_many_arguments)]
+const fn two(
+    number: &'static str,
+    index: InIndex,
+    head: Is,
+    target: Is,
+    index_is_head: Is,
+    index_is_target: Is,
+    head_is_target: Is,
+    initial: Is,
+    force: Is,
+    action: Action,
+) -> TwoWayCase {
+    TwoWayCase {
+        number,
+        index,
+        head,
+        target,
+        index_is_head,
+        index_is_target,
+        head_is_target,
+        initial,
+        force,
+        action,
+    }
+}
+
+/// Two trees with the index. Where the table of `git-read-tree(1)` says "fail" because the file is not
+/// clean (11, 21), [`Action::Take`] and [`Action::Remove`] find that out.
+#[rustfmt::skip]
+pub const TWO_WAY: &[TwoWayCase] = &[
+    //  number   index              H    M    I==H I==M H==M init force
+    two("0",     InIndex::Nothing,  No,  No,  Any, Any, Any, Any, Any, Action::Keep),
+    two("1",     InIndex::Nothing,  No,  Yes, Any, Any, Any, Any, Any, Action::Take(Source::Target)),
+    two("2",     InIndex::Nothing,  Yes, No,  Any, Any, Any, Any, Any, Action::Remove),
+    two("3",     InIndex::Nothing,  Yes, Yes, Any, Any, Any, Yes, Any, Action::Take(Source::Target)),
+    two("3",     InIndex::Nothing,  Yes, Yes, Any, Any, Yes, No,  Any, Action::Keep),
+    two("3",     InIndex::Nothing,  Yes, Yes, Any, Any, No,  No,  Any, Action::Refuse),
+    two("4/5",   InIndex::Merged,   No,  No,  Any, Any, Any, Any, Any, Action::Keep),
+    two("6/7",   InIndex::Merged,   No,  Yes, Any, Yes, Any, Any, Any, Action::Keep),
+    two("8/9",   InIndex::Merged,   No,  Yes, Any, No,  Any, Any, Any, Action::Refuse),
+    two("10/11", InIndex::Merged,   Yes, No,  Yes, Any, Any, Any, Any, Action::Remove),
+    two("12/13", InIndex::Merged,   Yes, No,  No,  Any, Any, Any, Any, Action::Refuse),
+    two("14/15", InIndex::Merged,   Yes, Yes, Any, Any, Yes, Any, Any, Action::Keep),
+    two("16/17", InIndex::Merged,   Yes, Yes, No,  No,  No,  Any, Any, Action::Refuse),
+    two("18/19", InIndex::Merged,   Yes, Yes, Any, Yes, No,  Any, Any, Action::Keep),
+    two("20/21", InIndex::Merged,   Yes, Yes, Yes, No,  No,  Any, Any, Action::Take(Source::Target)),
+    two("22",    InIndex::Unmerged, Any, Yes, Any, Any, Yes, Any, Any, Action::Take(Source::Target)),
+    two("22",    InIndex::Unmerged, Any, Yes, Any, Any, No,  Any, Yes, Action::Take(Source::Target)),
+    two("23",    InIndex::Unmerged, Any, No,  Any, Any, Yes, Any, Any, Action::Remove),
+    two("23",    InIndex::Unmerged, Any, No,  Any, Any, No,  Any, Yes, Action::Remove),
+    two("24",    InIndex::Unmerged, Any, Any, Any, Any, No,  Any, No,  Action::Refuse),
+];
+
+/// What a three-way merge looks at.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct ThreeWay {
+    /// The index has an entry (unmerged counts: it is the same as nothing).
+    pub index: bool,
+    pub index_is_ours: bool,
+    pub index_is_theirs: bool,
+    pub ours: bool,
+    pub theirs: bool,
+    /// A directory is in the way of a file of another tree or of the index.
+    pub ours_conflicts: bool,
+    pub theirs_conflicts: bool,
+    /// Both absent counts as the same.
+    pub ours_is_theirs: bool,
+    /// Some base is the same, absence included; not asked if `ours_is_theirs`.
+    pub base_is_ours: bool,
+    pub base_is_theirs: bool,
+    pub some_base_missing: bool,
+}
+
+/// One row of [`THREE_WAY`].
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct ThreeWayCase {
+    /// Name in Git's `trivial-merge` notes; "index" where the index alone decides.
+    pub name: &'static str,
+    pub index: Is,
+    pub index_is_ours: Is,
+    pub index_is_theirs: Is,
+    pub ours: Is,
+    pub theirs: Is,
+    pub ours_conflicts: Is,
+    pub theirs_conflicts: Is,
+    pub ours_is_theirs: Is,
+    pub base_is_ours: Is,
+    pub base_is_theirs: Is,
+    pub some_base_missing: Is,
+    pub action: Action,
+}
+
+#[rustfmt::skip]
+const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [Is; 2], same: [Is; 3], some_base_missing: Is, action: Action) -> ThreeWayCase {
+    ThreeWayCase {
+        name,
+        index: index[0], index_is_ours: index[1], index_is_theirs: index[2],
+        ours: sides[0], theirs: sides[1],
+        ours_conflicts: conflicts[0], theirs_conflicts: conflicts[1],
+        ours_is_theirs: same[0], base_is_ours: same[1], base_is_theirs: same[2],
+        some_base_missing,
+        action,
+    }
+}
+
+/// Three or more trees with the index: bases, ours, theirs.
+#[rustfmt::skip]
+pub const THREE_WAY: &[ThreeWayCase] = &[
+    //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t  some base missing
+    three("2ALT/14", [No,  Any, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
+    three("2ALT/14", [Yes, Yes, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
+    three("2ALT/14", [Yes, Any, Yes],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
+    three("index",   [Yes, No,  Any],     [Any, Any],  [Any, Any], [Any, Any, Any], Any, Action::Refuse),
+    three("5ALT/15", [Any, Any, Any],     [Yes, Any],  [Any, Any], [Yes, Any, Any], Any, Action::Take(Source::Ours)),
+    three("3ALT/13", [Any, Any, Any],     [Yes, Any],  [Any, No],  [No, No, Yes],   Any, Action::Take(Source::Ours)),
+    three("1",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], Yes, Action::Keep),
+    three("2-11,16", [Any, Any, Any],     [Any, Any],  [Any, Any], [Any, Any, Any], Any, Action::Unmerged),
+];
+
+impl OneWay {
+    /// The case's name and what is done.
+    pub fn decide(self) -> (&'static str, Action) {
+        let (name, _, _, action) = ONE_WAY
+            .iter()
+            .find(|(_, target, same, _)| target.fits(self.target) && same.fits(self.same))
+            .expect("the table is complete");
+        (name, *action)
+    }
+}
+
+impl TwoWay {
+    /// The case.
+    pub fn decide(self) -> &'static TwoWayCase {
+        TWO_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
+    }
+
+    fn fits(&self, case: &TwoWayCase) -> bool {
+        case.index == self.index
+            && case.head.fits(self.head)
+            && case.target.fits(self.target)
+            && case.index_is_head.fits(self.index_is_head)
+            && case.index_is_target.fits(self.index_is_target)
+            && case.head_is_target.fits(self.head_is_target)
+            && case.initial.fits(self.initial)
+            && case.force.fits(self.force)
+    }
+}
+
+impl ThreeWay {
+    /// The case.
+    pub fn decide(self) -> &'static ThreeWayCase {
+        THREE_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
+    }
+
+    fn fits(&self, case: &ThreeWayCase) -> bool {
+        case.index.fits(self.index)
+            && case.index_is_ours.fits(self.index_is_ours)
+            && case.index_is_theirs.fits(self.index_is_theirs)
+            && case.ours.fits(self.ours)
+            && case.theirs.fits(self.theirs)
+            && case.ours_conflicts.fits(self.ours_conflicts)
+            && case.theirs_conflicts.fits(self.theirs_conflicts)
+            && case.ours_is_theirs.fits(self.ours_is_theirs)
+            && case.base_is_ours.fits(self.base_is_ours)
+            && case.base_is_theirs.fits(self.base_is_theirs)
+            && case.some_base_missing.fits(self.some_base_missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOL: [bool; 2] = [false, true];
+
+    /// Every state of a path that can be: entries are 0 (absent) or a content 1 to 3.
+    fn two_way_states() -> impl Iterator<Item = TwoWay> {
+        let contents = || 0..4u8;
+        contents().flat_map(move |i| {
+            contents().flat_map(move |h| {
+                contents().flat_map(move |m| {
+                    [InIndex::Merged, InIndex::Unmerged].into_iter().flat_map(move |kind| {
+                        BOOL.into_iter().flat_map(move |initial| {
+                            BOOL.into_iter().map(move |force| {
+                                let merged = kind == InIndex::Merged;
+                                TwoWay {
+                                    index: if i == 0 { InIndex::Nothing } else { kind },
+                                    head: h != 0,
+                                    target: m != 0,
+                                    index_is_head: merged && i != 0 && i == h,
+                                    index_is_target: merged && i != 0 && i == m,
+                                    head_is_target: h == m,
+                                    initial,
+                                    force,
+                                }
+                            })
+                        })
+                    })
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn two_way_rows_are_complete_and_disjoint() {
+        let mut used = vec![false; TWO_WAY.len()];
+        for state in two_way_states() {
+            let fitting: Vec<usize> = (0..TWO_WAY.len()).filter(|&at| state.fits(&TWO_WAY[at])).collect();
+            assert_eq!(fitting.len(), 1, "{state:?} fits {fitting:?}");
+            used[fitting[0]] = true;
+        }
+        assert!(used.iter().all(|&used| used), "a row nothing fits: {used:?}");
+    }
+
+    #[test]
+    fn nothing_staged_is_ever_lost_without_force() {
+        for state in two_way_states().filter(|state| state.index == InIndex::Merged) {
+            let case = state.decide();
+            if matches!(case.action, Action::Take(_) | Action::Remove) {
+                assert!(state.index_is_head, "case {} drops what is only in the index", case.number);
+            }
+        }
+    }
+
+    #[test]
+    fn three_way_rows_are_complete_and_each_is_reached() {
+        let mut used = vec![false; THREE_WAY.len()];
+        for bits in 0..1u16 << 11 {
+            let bit = |at: u16| bits >> at & 1 == 1;
+            let state = ThreeWay {
+                index: bit(0),
+                index_is_ours: bit(1),
+                index_is_theirs: bit(2),
+                ours: bit(3),
+                theirs: bit(4),
+                ours_conflicts: bit(5),
+                theirs_conflicts: bit(6),
+                ours_is_theirs: bit(7),
+                base_is_ours: bit(8),
+                base_is_theirs: bit(9),
+                some_base_missing: bit(10),
+            };
+            let case = state.decide();
+            let at = THREE_WAY.iter().position(|row| std::ptr::eq(row, case)).expect("from the table");
+            used[at] = true;
+        }
+        assert!(used.iter().all(|&used| used), "{used:?}");
+    }
+
+    #[test]
+    fn one_way() {
+        assert_eq!(OneWay { target: false, same: false }.decide().1, Action::Remove);
+        assert_eq!(OneWay { target: true, same: true }.decide().1, Action::Keep);
+        assert_eq!(OneWay { target: true, same: false }.decide().1, Action::Take(Source::Target));
+    }
+}

@@ -1,0 +1,522 @@
+//! The decision: rows and facts -> edits of the index, steps for the worktree, or refusals.
+//!
+//! Pure, in the rows' order. What a case does is in [`cases`](super::cases); this file holds the looks at
+//! the worktree that go before it: `verify_uptodate`, `verify_absent` and `verify_clean_subdirectory` in
+//! Git's terms. Where reports are lists all rows are decided, else the first refusal ends it.
+
+use std::collections::{HashMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    Mode, ObjectId,
+    index::{Edit, Flags, Index, NewEntry, Stage, Stat},
+};
+use sys::FileType;
+
+use super::{
+    Force, PlanError, Premise, Refusal, RefusalKind, Removal,
+    cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
+    diff::{Kind, Row, Side, Slot},
+    facts::{Seen, Want},
+};
+
+/// What matters of the options here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy<'a> {
+    pub(super) kind: Kind,
+    pub(super) force: Force,
+    pub(super) update: bool,
+    pub(super) overwrite_ignored: bool,
+    /// Skip-worktree entries are kept out of the worktree (`core.sparseCheckout`).
+    pub(super) sparse: bool,
+    pub(super) cwd: Option<&'a BStr>,
+    /// Go on after a refusal.
+    pub(super) report_all: bool,
+}
+
+/// What is known of a row's path when it is decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fact {
+    pub(super) seen: Seen,
+    /// The file is the index entry's.
+    pub(super) clean: bool,
+}
+
+/// Questions too rare to be answered ahead.
+pub(super) trait Ask {
+    /// Whether an untracked path is ignored.
+    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError>;
+    /// Whether there is anything untracked below directory `dir`; ignored files count only if
+    /// `ignored_too`.
+    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, PlanError>;
+    /// What is at an index entry's path.
+    fn look(&mut self, entry: usize) -> Result<Fact, PlanError>;
+    /// On a file system that folds case: whether the file at `path` is in truth that of an index
+    /// entry whose name differs only in case.
+    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError>;
+    /// Whether a path new to the index is outside the sparse checkout.
+    fn outside(&mut self, path: &BStr) -> Result<bool, PlanError>;
+}
+
+/// Everything decided.
+#[derive(Debug, Default)]
+pub(super) struct Decided {
+    /// One for each path, sorted.
+    pub(super) edits: Vec<Edit>,
+    pub(super) writes: HashMap<BString, Premise>,
+    pub(super) removals: Vec<Removal>,
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// The case of a row.
+pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Action {
+    let held = match row.slot {
+        Slot::Merged(at) => {
+            let entry = &index.entries()[at];
+            Some((entry.mode, entry.oid))
+        }
+        _ => None,
+    };
+    let entry = |side: Side| match side {
+        Side::Entry(mode, oid) => Some((mode, oid)),
+        Side::Missing | Side::Conflict => None,
+    };
+    let target = row.sides.last().copied().and_then(entry);
+    match kind {
+        Kind::OneWay => {
+            OneWay { target: target.is_some(), same: held.is_some() && held == target }.decide().1
+        }
+        Kind::TwoWay { initial } => {
+            let head = entry(row.sides[0]);
+            let state = TwoWay {
+                index: match row.slot {
+                    Slot::Nothing => InIndex::Nothing,
+                    Slot::Merged(_) => InIndex::Merged,
+                    Slot::Unmerged(_) => InIndex::Unmerged,
+                },
+                head: head.is_some(),
+                target: target.is_some(),
+                index_is_head: held.is_some() && held == head,
+                index_is_target: held.is_some() && held == target,
+                head_is_target: head == target,
+                initial,
+                force: force != Force::No,
+            };
+            state.decide().action
+        }
+        Kind::ThreeWay => {
+            let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
+            let (ours, theirs) = (entry(sides[0]), target);
+            // A base in conflict is like neither side, not even like an absent one.
+            let any_base = |wanted: Option<(Mode, ObjectId)>| {
+                bases.iter().any(|&base| base != Side::Conflict && entry(base) == wanted)
+            };
+            let state = ThreeWay {
+                index: row.slot != Slot::Nothing,
+                index_is_ours: held.is_some() && held == ours,
+                index_is_theirs: held.is_some() && held == theirs,
+                ours: ours.is_some(),
+                theirs: theirs.is_some(),
+                ours_conflicts: sides[0] == Side::Conflict,
+                theirs_conflicts: sides[1] == Side::Conflict,
+                ours_is_theirs: ours == theirs,
+                base_is_ours: ours != theirs && any_base(ours),
+                base_is_theirs: ours != theirs && any_base(theirs),
+                some_base_missing: bases.iter().any(|&base| entry(base).is_none()),
+            };
+            state.decide().action
+        }
+    }
+}
+
+/// What has to be asked of the worktree before `row` can be decided; the same conditions as in
+/// [`Decider::uptodate`] and [`Decider::absent`].
+pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &Index) -> Option<Want> {
+    let forced = policy.force != Force::No;
+    let overwrites = policy.force == Force::OverwriteUntracked;
+    let asks = match (action, row.slot) {
+        (Action::Keep, Slot::Merged(at)) => {
+            // A forced one-way merge rewrites what is not as it should be.
+            let entry = &index.entries()[at];
+            policy.kind == Kind::OneWay && forced && policy.update && !is_trusted(entry.flags)
+        }
+        (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
+        // The result is in the index already: nothing is overwritten.
+        (Action::Take(source), Slot::Merged(at)) if is_held(row, source, index, at) => return None,
+        (_, Slot::Nothing | Slot::Unmerged(_)) => policy.update && !overwrites,
+        (_, Slot::Merged(at)) => {
+            let flags = index.entries()[at].flags;
+            let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+            let is_removed_dir = action == Action::Remove && policy.update && !overwrites;
+            doubted || !forced && !flags.contains(Flags::UPTODATE) || is_removed_dir
+        }
+    };
+    let want = if row.slot == Slot::Nothing { Want::Absence } else { Want::Stat };
+    asks.then_some(want)
+}
+
+/// The side a case takes.
+fn taken(row: &Row, source: Source) -> Side {
+    match source {
+        Source::Target => row.sides[row.sides.len() - 1],
+        Source::Ours => row.sides[row.sides.len() - 2],
+    }
+}
+
+fn is_held(row: &Row, source: Source, index: &Index, at: usize) -> bool {
+    let entry = &index.entries()[at];
+    taken(row, source) == Side::Entry(entry.mode, entry.oid)
+}
+
+/// Entries whose files are not looked at when nothing changes: known to match, or not there on purpose.
+pub(super) fn is_trusted(flags: Flags) -> bool {
+    flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE | Flags::FSMONITOR_VALID)
+}
+
+/// A look at the worktree.
+enum Look {
+    Fine(Premise),
+    Refused,
+}
+
+pub(super) struct Decider<'a> {
+    index: &'a Index,
+    policy: Policy<'a>,
+    ask: &'a mut dyn Ask,
+    decided: Decided,
+    /// Paths that will be removed from index and worktree.
+    removed: HashSet<BString>,
+    /// Index entries that went with a directory replaced by a file.
+    gone: HashSet<usize>,
+}
+
+impl<'a> Decider<'a> {
+    pub(super) fn new(index: &'a Index, policy: Policy<'a>, ask: &'a mut dyn Ask) -> Self {
+        let (decided, removed, gone) = Default::default();
+        Decider { index, policy, ask, decided, removed, gone }
+    }
+
+    /// Decides all rows, each with its fact.
+    pub(super) fn run(mut self, rows: &[Row], facts: &[Fact]) -> Result<Decided, PlanError> {
+        let from_trees = rows.iter().position(|row| is_left_over(row)).unwrap_or(rows.len());
+        for (at, (row, fact)) in rows.iter().zip(facts).enumerate() {
+            // What only the index has is not looked at once the trees gave a refusal, nor after its first.
+            let stop = !self.policy.report_all || at >= from_trees;
+            if stop && !self.decided.refusals.is_empty() {
+                break;
+            }
+            self.decide(row, fact)?;
+        }
+        if self.decided.refusals.is_empty() {
+            self.resolve_conflicting_names();
+        }
+        Ok(self.decided)
+    }
+
+    fn decide(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
+        let mut row = std::borrow::Cow::Borrowed(row);
+        if matches!(row.slot, Slot::Merged(at) if self.gone.contains(&at)) {
+            if is_left_over(&row) {
+                return Ok(());
+            }
+            row.to_mut().slot = Slot::Nothing;
+        }
+        match action(&row, self.policy.kind, self.policy.force, self.index) {
+            Action::Keep => self.keep(&row, fact),
+            Action::Refuse => self.refuse(RefusalKind::WouldOverwrite, row.path.as_bstr()),
+            Action::Take(source) => {
+                let Side::Entry(mode, oid) = taken(&row, source) else {
+                    unreachable!("cases take only what is there")
+                };
+                self.take(&row, fact, mode, oid)?;
+            }
+            Action::Remove => self.remove(&row, fact)?,
+            Action::Unmerged => self.unmerged(&row, fact)?,
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, kind: RefusalKind, path: &BStr) {
+        self.decided.refusals.push(Refusal { kind, path: path.to_owned() });
+    }
+
+    /// The entry stays; a forced one-way merge restores its file if it was changed or is gone.
+    fn keep(&mut self, row: &Row, fact: &Fact) {
+        if fact.seen != Seen::Unknown && !fact.clean && self.policy.kind == Kind::OneWay {
+            self.decided.writes.insert(row.path.clone(), Premise::Anything);
+        }
+    }
+
+    /// Git's `merged_entry`.
+    fn take(&mut self, row: &Row, fact: &Fact, mode: Mode, oid: ObjectId) -> Result<(), PlanError> {
+        let path = row.path.as_bstr();
+        let mut flags = Flags::empty();
+        let look = match row.slot {
+            Slot::Nothing => {
+                if self.policy.sparse && self.ask.outside(path)? {
+                    flags |= Flags::SKIP_WORKTREE;
+                    Look::Fine(Premise::Absent)
+                } else {
+                    let kind = RefusalKind::UntrackedOverwritten;
+                    self.absent(path, mode, fact, kind, Strict::Yes)?
+                }
+            }
+            Slot::Merged(at) => {
+                let entry = &self.index.entries()[at];
+                if (entry.mode, entry.oid) == (mode, oid) {
+                    return Ok(());
+                }
+                flags = entry.flags & Flags::SKIP_WORKTREE;
+                self.uptodate(path, entry.flags, entry.mode, fact)
+            }
+            Slot::Unmerged(_) => {
+                let kind = RefusalKind::UntrackedOverwritten;
+                self.absent(path, mode, fact, kind, Strict::No)?
+            }
+        };
+        let Look::Fine(premise) = look else { return Ok(()) };
+        let entry = NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal };
+        self.decided.edits.push(Edit { path: row.path.clone(), entries: vec![entry] });
+        let kept_out = self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE);
+        if self.policy.update && !kept_out {
+            let premise = match (mode.is_gitlink(), premise, fact.seen) {
+                (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
+                _ => premise,
+            };
+            self.decided.writes.insert(row.path.clone(), premise);
+        }
+        Ok(())
+    }
+
+    /// Git's `deleted_entry`.
+    fn remove(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
+        let path = row.path.as_bstr();
+        let kind = RefusalKind::UntrackedRemoved;
+        let mode = match row.slot {
+            Slot::Nothing => {
+                let mode = row.sides.iter().find_map(|side| match side {
+                    Side::Entry(mode, _) => Some(*mode),
+                    _ => None,
+                });
+                let mode = mode.expect("a path that is nowhere is no row");
+                self.absent(path, mode, fact, kind, Strict::Yes)?;
+                return Ok(());
+            }
+            Slot::Merged(at) | Slot::Unmerged(at) => self.index.entries()[at].mode,
+        };
+        let Look::Fine(mut premise) = self.absent(path, mode, fact, kind, Strict::No)? else { return Ok(()) };
+        let mut kept_out = false;
+        if let Slot::Merged(at) = row.slot {
+            let entry = &self.index.entries()[at];
+            let Look::Fine(seen) = self.uptodate(path, entry.flags, mode, fact) else { return Ok(()) };
+            premise = seen;
+            kept_out = self.policy.sparse && entry.flags.contains(Flags::SKIP_WORKTREE);
+        }
+        self.drop_path(path, mode, premise, kept_out);
+        Ok(())
+    }
+
+    fn drop_path(&mut self, path: &BStr, mode: Mode, premise: Premise, kept_out: bool) {
+        self.decided.edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
+        self.removed.insert(path.to_owned());
+        if self.policy.update && !kept_out {
+            let gitlink = mode.is_gitlink();
+            self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink });
+        }
+    }
+
+    /// "No merge": the stages are kept, of the bases only the first, and none where both sides went
+    /// back to different bases (case 16).
+    fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
+        if let Slot::Merged(at) = row.slot {
+            let entry = &self.index.entries()[at];
+            if let Look::Refused = self.uptodate(row.path.as_bstr(), entry.flags, entry.mode, fact) {
+                return Ok(());
+            }
+        }
+        let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
+        let is_like = |side: Side| {
+            let side = if side == Side::Conflict { Side::Missing } else { side };
+            bases.contains(&side)
+        };
+        let without_conflict = |side: Side| if side == Side::Conflict { Side::Missing } else { side };
+        let differ = without_conflict(sides[0]) != without_conflict(sides[1]);
+        let both_went_back = differ && is_like(sides[0]) && is_like(sides[1]);
+        let base = bases.iter().copied().find(|side| matches!(side, Side::Entry(..)));
+        let base = base.filter(|_| !both_went_back).unwrap_or(Side::Missing);
+        let stages = [(Stage::Base, base), (Stage::Ours, sides[0]), (Stage::Theirs, sides[1])];
+        let entries = stages.into_iter().filter_map(|(stage, side)| match side {
+            Side::Entry(mode, oid) => {
+                Some(NewEntry { stat: Stat::default(), oid, mode, flags: Flags::empty(), stage })
+            }
+            _ => None,
+        });
+        self.decided.edits.push(Edit { path: row.path.clone(), entries: entries.collect() });
+        Ok(())
+    }
+
+    /// Git's `verify_uptodate`: the file may be overwritten, being the index entry's, or missing.
+    fn uptodate(&mut self, path: &BStr, flags: Flags, mode: Mode, fact: &Fact) -> Look {
+        let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+        if self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE) {
+            return Look::Fine(Premise::Absent);
+        }
+        if !doubted && self.policy.force != Force::No {
+            return Look::Fine(Premise::Anything);
+        }
+        match fact.seen {
+            Seen::Absent => Look::Fine(Premise::Absent),
+            Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Directory),
+            Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(stat)),
+            Seen::Unknown if flags.contains(Flags::UPTODATE) => Look::Fine(Premise::Anything),
+            _ => {
+                self.refuse(RefusalKind::NotUptodateFile, path);
+                Look::Refused
+            }
+        }
+    }
+
+    /// Git's `verify_absent`: nothing untracked is at `path`, where an entry of `mode` is to be made or
+    /// removed.
+    fn absent(
+        &mut self,
+        path: &BStr,
+        mode: Mode,
+        fact: &Fact,
+        kind: RefusalKind,
+        strict: Strict,
+    ) -> Result<Look, PlanError> {
+        if !self.policy.update {
+            return Ok(Look::Fine(Premise::Absent));
+        }
+        if self.policy.force == Force::OverwriteUntracked {
+            if self.policy.cwd == Some(path) {
+                self.refuse(RefusalKind::CwdInTheWay, path);
+                return Ok(Look::Refused);
+            }
+            return Ok(Look::Fine(Premise::Anything));
+        }
+        let (at, stat, is_dir, whole) = match fact.seen {
+            Seen::Absent | Seen::Unknown => return Ok(Look::Fine(Premise::Absent)),
+            Seen::Blocked(len, stat) => {
+                (path[..len].as_bstr(), stat, stat.file_type == FileType::Directory, false)
+            }
+            Seen::There(stat) => (path, stat, mode.is_gitlink(), true),
+        };
+        if self.ask.other_case(at, &stat)? {
+            return Ok(Look::Fine(Premise::Anything));
+        }
+        if self.policy.overwrite_ignored && self.ask.ignored(at, is_dir)? {
+            if !whole {
+                self.remove_blocker(at, &stat);
+            }
+            return Ok(Look::Fine(Premise::Anything));
+        }
+        if stat.file_type == FileType::Directory {
+            return self.clean_subdirectory(path, mode);
+        }
+        if strict == Strict::No {
+            return Ok(Look::Fine(Premise::Anything));
+        }
+        if self.removed.contains(at) {
+            return Ok(Look::Fine(Premise::Absent));
+        }
+        self.refuse(kind, at);
+        Ok(Look::Refused)
+    }
+
+    /// An ignored file where a directory has to be made.
+    fn remove_blocker(&mut self, path: &BStr, stat: &sys::Stat) {
+        if self.removed.insert(path.to_owned()) {
+            let premise = Premise::Unchanged(*stat);
+            self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink: false });
+        }
+    }
+
+    /// Git's `verify_clean_subdirectory`: the directory at `path`, to be replaced, holds nothing but clean
+    /// tracked files (they go) and ignored ones.
+    fn clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Look, PlanError> {
+        if mode.is_gitlink() {
+            return Ok(Look::Fine(Premise::Directory));
+        }
+        for at in self.index.range_below(path) {
+            let entry = &self.index.entries()[at];
+            if entry.stage != Stage::Normal || self.gone.contains(&at) {
+                continue;
+            }
+            let below = self.index.path(entry);
+            let fact = self.ask.look(at)?;
+            let Look::Fine(premise) = self.uptodate(below, entry.flags, entry.mode, &fact) else {
+                return Ok(Look::Refused);
+            };
+            let kept_out = self.policy.sparse && entry.flags.contains(Flags::SKIP_WORKTREE);
+            self.drop_path(below, entry.mode, premise, kept_out);
+            self.gone.insert(at);
+        }
+        if self.ask.untracked_below(path, !self.policy.overwrite_ignored)? {
+            self.refuse(RefusalKind::NotUptodateDir, path);
+            return Ok(Look::Refused);
+        }
+        if self.policy.cwd == Some(path) {
+            self.refuse(RefusalKind::CwdInTheWay, path);
+            return Ok(Look::Refused);
+        }
+        Ok(Look::Fine(Premise::Anything))
+    }
+
+    /// An index cannot hold both a path and something below it: as in Git, what was added last stays.
+    /// Edits come out sorted, one for each path.
+    fn resolve_conflicting_names(&mut self) {
+        let decided = &mut self.decided;
+        decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+        // The last of several edits of a path counts.
+        decided.edits.reverse();
+        decided.edits.dedup_by(|a, b| a.path == b.path);
+        decided.edits.reverse();
+        let index = self.index;
+        if index.entries().is_empty() {
+            return;
+        }
+        let edited =
+            |path: &BStr| decided.edits.binary_search_by(|edit| edit.path.as_bstr().cmp(path)).is_ok();
+        let mut replaced = HashSet::new();
+        let mut lost = HashSet::new();
+        let mut last_dir = BString::default();
+        for edit in decided.edits.iter().filter(|edit| !edit.entries.is_empty()) {
+            let is_new = index.range_of(edit.path.as_bstr()).is_empty();
+            if is_new && index.range_below(edit.path.as_bstr()).any(|at| !edited(index.path_at(at))) {
+                lost.insert(edit.path.clone());
+            }
+            let dir = edit.path.rfind_byte(b'/').map_or(BStr::new(""), |slash| edit.path[..slash].as_bstr());
+            if dir == last_dir {
+                continue;
+            }
+            for end in dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len())) {
+                let above = dir[..end].as_bstr();
+                if !index.range_of(above).is_empty() && !edited(above) {
+                    replaced.insert(above.to_owned());
+                }
+            }
+            last_dir = dir.to_owned();
+        }
+        if replaced.is_empty() && lost.is_empty() {
+            return;
+        }
+        decided.edits.retain(|edit| !lost.contains(&edit.path));
+        decided.writes.retain(|path, _| !lost.contains(path));
+        decided.edits.extend(replaced.into_iter().map(|path| Edit { path, entries: Vec::new() }));
+        decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+}
+
+/// Whether an untracked file counts, or only an untracked directory's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strict {
+    Yes,
+    No,
+}
+
+/// A path only the index has.
+fn is_left_over(row: &Row) -> bool {
+    row.sides.iter().all(|side| *side == Side::Missing)
+}

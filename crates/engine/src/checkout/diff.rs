@@ -1,0 +1,473 @@
+//! The walk: trees and index -> the paths something may have to be done about.
+//!
+//! Pure but for reading trees. Directories whose trees are all alike are not entered where that cannot
+//! change anything (see [`Walker::skip`]), so the walk costs what differs. Rows come in the order in
+//! which Git reports refusals: each directory in the order of its trees, a name before what is below it,
+//! and last what only the index has.
+
+use std::ops::Range;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    Mode, ObjectId,
+    index::{CacheTree, Index, Stage},
+    tree::TreeEntries,
+};
+use repo::objects;
+
+use super::PlanError;
+use crate::parallel;
+
+/// Where trees are read from; tests use a map.
+pub trait TreeSource: Sync {
+    /// A reader of one thread.
+    fn reader(&self) -> Box<dyn TreeReader + '_>;
+    /// Whether there is such a tree.
+    fn has(&self, oid: &ObjectId) -> bool;
+}
+
+/// Reads trees.
+pub trait TreeReader: Send {
+    /// The content of tree `oid` replaces what `out` holds.
+    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError>;
+}
+
+impl TreeSource for objects::Objects {
+    fn reader(&self) -> Box<dyn TreeReader + '_> {
+        Box::new(objects::Objects::reader(self))
+    }
+
+    fn has(&self, oid: &ObjectId) -> bool {
+        self.contains(oid)
+    }
+}
+
+impl TreeReader for objects::Reader<'_> {
+    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError> {
+        let (kind, data) = self.read(oid)?;
+        if kind != objects::Kind::Tree {
+            return Err(PlanError::NotATree(*oid));
+        }
+        out.clear();
+        out.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+/// What one tree holds at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Nothing.
+    Missing,
+    /// A directory, while a file of that name is elsewhere; or nothing, below such a file.
+    Conflict,
+    /// A file, link or gitlink.
+    Entry(Mode, ObjectId),
+}
+
+/// What the index holds at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Nothing,
+    /// The position of a merged entry.
+    Merged(usize),
+    /// The position of the first of the unmerged entries.
+    Unmerged(usize),
+}
+
+/// A path something may have to be done about.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) path: BString,
+    pub(super) slot: Slot,
+    /// One for each tree, in the merge's order.
+    pub(super) sides: Vec<Side>,
+}
+
+/// What the walk found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) rows: Vec<Row>,
+    /// Index entries known to be the target's without having been looked at one by one.
+    pub(super) same: Vec<Range<usize>>,
+}
+
+/// Which kind of merge walks: they differ in what may be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    OneWay,
+    /// `initial`: paths missing from the index are to be taken from the target.
+    TwoWay {
+        initial: bool,
+    },
+    ThreeWay,
+}
+
+/// Walks `trees` (`None` is the empty tree) beside `index`.
+pub(super) fn walk(
+    source: &dyn TreeSource,
+    index: &Index,
+    kind: Kind,
+    trees: Vec<Option<ObjectId>>,
+    threads: usize,
+) -> Result<Found, PlanError> {
+    let count = trees.len();
+    let walker = Walker { index, kind, unmerged: index.is_unmerged() };
+    let root = Directory {
+        path: BString::default(),
+        trees,
+        conflicts: 0,
+        range: 0..index.entries().len(),
+        cached: index.cache_tree.as_ref(),
+    };
+    let mut found = Found::default();
+    if let Skip::Same = walker.skip(&root) {
+        found.same.push(root.range);
+        return Ok(found);
+    }
+    let visited = walker.run(source, root, threads)?;
+    let mut seen = vec![false; index.entries().len()];
+    flatten(index, visited, &mut found, &mut seen);
+    walker.left_over(count, &mut found, &seen);
+    Ok(found)
+}
+
+/// A directory to be entered.
+struct Directory<'a> {
+    path: BString,
+    /// `None`: the tree has no such directory.
+    trees: Vec<Option<ObjectId>>,
+    /// Bit `n`: tree `n` has a file where this directory or one above it is.
+    conflicts: u64,
+    /// The index entries below it.
+    range: Range<usize>,
+    cached: Option<&'a CacheTree>,
+}
+
+/// What a directory brought, in order.
+enum Item {
+    Row(Row),
+    /// Index entries skipped, being the target's.
+    Same(Range<usize>),
+    /// Index entries skipped, to be left alone.
+    Keep(Range<usize>),
+    /// The directory with this number.
+    Directory(usize),
+}
+
+/// Whether a directory need not be entered.
+enum Skip {
+    No,
+    Keep,
+    Same,
+}
+
+struct Walker<'a> {
+    index: &'a Index,
+    kind: Kind,
+    unmerged: bool,
+}
+
+/// Below this many directories of one depth a second thread costs more than it saves.
+const DIRECTORIES_PER_THREAD: usize = 16;
+
+impl<'a> Walker<'a> {
+    /// Breadth first, so that all directories of one depth can be read at once.
+    fn run(
+        &self,
+        source: &dyn TreeSource,
+        root: Directory<'a>,
+        threads: usize,
+    ) -> Result<Vec<Vec<Item>>, PlanError> {
+        let mut workers = vec![(source.reader(), Vec::new())];
+        let mut done: Vec<Vec<Item>> = Vec::new();
+        let mut level = vec![root];
+        while !level.is_empty() {
+            let wanted = parallel::threads(level.len(), DIRECTORIES_PER_THREAD, threads);
+            while workers.len() < wanted {
+                workers.push((source.reader(), Vec::new()));
+            }
+            let outcome = parallel::map(&level, &mut workers[..wanted], |(reader, buffers), directory| {
+                self.visit(directory, &mut **reader, buffers)
+            })?;
+            // Directories are numbered as they will be entered: this level's, then the next one's.
+            let mut number = done.len() + level.len();
+            level = Vec::new();
+            for visit in outcome {
+                let mut items = visit.items;
+                for item in &mut items {
+                    if let Item::Directory(at) = item {
+                        *at = number;
+                        number += 1;
+                    }
+                }
+                done.push(items);
+                level.extend(visit.below);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Whether everything below `directory` stays as it is, whatever the worktree says.
+    ///
+    /// - One-way: the index has exactly the target's entries there, by its cache-tree.
+    /// - Two-way: cases 3, 14 and 15, as long as nothing is unmerged (22, 23) and a missing entry
+    ///   means a staged removal.
+    /// - Three-way: case 5ALT/15, the index having exactly these entries.
+    fn skip(&self, directory: &Directory<'_>) -> Skip {
+        let Some(target) = directory.trees.last().copied().flatten() else { return Skip::No };
+        if directory.conflicts != 0 {
+            return Skip::No;
+        }
+        let cached = || {
+            directory
+                .cached
+                .and_then(|node| node.valid)
+                .is_some_and(|(oid, count)| oid == target && count as usize == directory.range.len())
+        };
+        match self.kind {
+            Kind::OneWay if cached() => Skip::Same,
+            Kind::TwoWay { initial: false }
+                if directory.trees[0] == Some(target)
+                    && !(self.unmerged && self.any_unmerged(&directory.range)) =>
+            {
+                Skip::Keep
+            }
+            Kind::ThreeWay if directory.trees[directory.trees.len() - 2] == Some(target) && cached() => {
+                Skip::Same
+            }
+            _ => Skip::No,
+        }
+    }
+
+    fn any_unmerged(&self, range: &Range<usize>) -> bool {
+        self.index.entries()[range.clone()].iter().any(|entry| entry.stage != Stage::Normal)
+    }
+
+    fn visit(
+        &self,
+        directory: &Directory<'a>,
+        reader: &mut dyn TreeReader,
+        buffers: &mut Vec<Vec<u8>>,
+    ) -> Result<Visit<'a>, PlanError> {
+        let count = directory.trees.len();
+        buffers.resize_with(count, Vec::new);
+        let mut listings = Vec::with_capacity(count);
+        for (buffer, tree) in buffers.iter_mut().zip(&directory.trees) {
+            buffer.clear();
+            if let Some(oid) = tree {
+                reader.read_tree(oid, buffer)?;
+            }
+        }
+        for (buffer, tree) in buffers.iter().zip(&directory.trees) {
+            listings.push(Listing::parse(buffer, tree.as_ref(), self.index.hash)?);
+        }
+        let mut visit = Visit { items: Vec::new(), below: Vec::new() };
+        let mut path = directory.path.clone();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        let base = path.len();
+        let mut sides = vec![None; count];
+        while let Some(name) = next_name(&mut listings, &mut sides) {
+            if self.is_unchanged_file(directory, &sides) {
+                continue;
+            }
+            path.truncate(base);
+            path.extend_from_slice(name);
+            self.visit_name(directory, path.as_bstr(), &sides, &mut visit);
+        }
+        Ok(visit)
+    }
+
+    /// The shortcut for most names of a two-way merge: the same file in both trees, cases 3, 14, 15.
+    fn is_unchanged_file(&self, directory: &Directory<'_>, sides: &[Option<(Mode, ObjectId)>]) -> bool {
+        matches!(self.kind, Kind::TwoWay { initial: false })
+            && !self.unmerged
+            && directory.conflicts == 0
+            && sides[0] == sides[1]
+            && sides[0].is_some_and(|(mode, _)| !mode.is_tree())
+    }
+
+    fn visit_name(
+        &self,
+        directory: &Directory<'a>,
+        path: &BStr,
+        sides: &[Option<(Mode, ObjectId)>],
+        visit: &mut Visit<'a>,
+    ) {
+        let bits = |wanted: fn(Mode) -> bool| {
+            sides
+                .iter()
+                .enumerate()
+                .filter(|(_, side)| side.is_some_and(|(mode, _)| wanted(mode)))
+                .fold(0, |bits, (at, _)| bits | 1u64 << at)
+        };
+        let (directories, files) = (bits(Mode::is_tree), bits(|mode| !mode.is_tree()));
+        let slot = self.slot(path, &directory.range);
+        if files != 0 || slot != Slot::Nothing {
+            let conflicts = directory.conflicts | directories;
+            let sides = sides
+                .iter()
+                .enumerate()
+                .map(|(at, side)| match side {
+                    _ if conflicts >> at & 1 == 1 => Side::Conflict,
+                    Some((mode, oid)) => Side::Entry(*mode, *oid),
+                    None => Side::Missing,
+                })
+                .collect();
+            visit.items.push(Item::Row(Row { path: path.to_owned(), slot, sides }));
+        }
+        if directories == 0 {
+            return;
+        }
+        let below = Directory {
+            path: path.to_owned(),
+            trees: sides
+                .iter()
+                .map(|side| side.filter(|(mode, _)| mode.is_tree()).map(|(_, oid)| oid))
+                .collect(),
+            conflicts: directory.conflicts | files,
+            range: self.range_below(path, &directory.range),
+            cached: directory.cached.and_then(|node| {
+                let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
+                node.child(name)
+            }),
+        };
+        match self.skip(&below) {
+            Skip::Keep => visit.items.push(Item::Keep(below.range)),
+            Skip::Same => visit.items.push(Item::Same(below.range)),
+            Skip::No => {
+                visit.items.push(Item::Directory(0));
+                visit.below.push(below);
+            }
+        }
+    }
+
+    fn slot(&self, path: &BStr, within: &Range<usize>) -> Slot {
+        let entries = &self.index.entries()[within.clone()];
+        let at = within.start + entries.partition_point(|entry| self.index.path(entry) < path);
+        match self.index.entries().get(at) {
+            Some(entry) if at < within.end && self.index.path(entry) == path => match entry.stage {
+                Stage::Normal => Slot::Merged(at),
+                _ => Slot::Unmerged(at),
+            },
+            _ => Slot::Nothing,
+        }
+    }
+
+    fn range_below(&self, dir: &BStr, within: &Range<usize>) -> Range<usize> {
+        let entries = &self.index.entries()[within.clone()];
+        let mut bound = dir.to_owned();
+        bound.push(b'/');
+        let start = entries.partition_point(|entry| self.index.path(entry) < bound.as_bstr());
+        // '0' follows '/'.
+        *bound.last_mut().expect("a slash was pushed") = b'0';
+        let len = entries[start..].partition_point(|entry| self.index.path(entry) < bound.as_bstr());
+        within.start + start..within.start + start + len
+    }
+
+    /// What only the index has. A two-way merge keeps it (cases 4, 5) unless it is unmerged.
+    fn left_over(&self, trees: usize, found: &mut Found, seen: &[bool]) {
+        let two_way = matches!(self.kind, Kind::TwoWay { .. });
+        if two_way && !self.unmerged {
+            return;
+        }
+        let mut last: Option<&BStr> = None;
+        for (at, entry) in self.index.entries().iter().enumerate() {
+            let path = self.index.path(entry);
+            let merged = entry.stage == Stage::Normal;
+            if seen[at] || last == Some(path) || two_way && merged {
+                continue;
+            }
+            last = Some(path);
+            let slot = if merged { Slot::Merged(at) } else { Slot::Unmerged(at) };
+            let sides = vec![Side::Missing; trees];
+            found.rows.push(Row { path: path.to_owned(), slot, sides });
+        }
+    }
+}
+
+/// What a directory brought, and the directories to enter next.
+struct Visit<'a> {
+    items: Vec<Item>,
+    below: Vec<Directory<'a>>,
+}
+
+/// Puts what the directories brought into Git's order, and marks the index entries met.
+fn flatten(index: &Index, mut visited: Vec<Vec<Item>>, found: &mut Found, seen: &mut [bool]) {
+    let mut open = vec![std::mem::take(&mut visited[0]).into_iter()];
+    while let Some(items) = open.last_mut() {
+        match items.next() {
+            None => {
+                open.pop();
+            }
+            Some(Item::Directory(at)) => open.push(std::mem::take(&mut visited[at]).into_iter()),
+            Some(Item::Keep(range)) => seen[range].fill(true),
+            Some(Item::Same(range)) => {
+                seen[range.clone()].fill(true);
+                found.same.push(range);
+            }
+            Some(Item::Row(row)) => {
+                match row.slot {
+                    Slot::Merged(at) => seen[at] = true,
+                    Slot::Unmerged(_) => seen[index.range_of(row.path.as_bstr())].fill(true),
+                    Slot::Nothing => {}
+                }
+                found.rows.push(row);
+            }
+        }
+    }
+}
+
+/// The entries of one tree that have not been taken.
+struct Listing<'a> {
+    entries: Vec<Option<format::tree::TreeEntry<'a>>>,
+    first: usize,
+}
+
+impl<'a> Listing<'a> {
+    fn parse(data: &'a [u8], oid: Option<&ObjectId>, hash: format::HashKind) -> Result<Self, PlanError> {
+        let entries = TreeEntries::new(hash, data).map(|entry| entry.map(Some)).collect::<Result<_, _>>();
+        match (entries, oid) {
+            (Ok(entries), _) => Ok(Listing { entries, first: 0 }),
+            (Err(_), Some(oid)) => Err(PlanError::MalformedTree(*oid)),
+            (Err(_), None) => Ok(Listing { entries: Vec::new(), first: 0 }),
+        }
+    }
+
+    fn head(&mut self) -> Option<&'a BStr> {
+        while let Some(None) = self.entries.get(self.first) {
+            self.first += 1;
+        }
+        self.entries.get(self.first).and_then(|entry| entry.as_ref()).map(|entry| entry.name)
+    }
+
+    /// Takes the entry called `name`. A directory sorts as if its name ended in a slash: `t` may come
+    /// after `t-2`, so that it has to be looked for.
+    fn take(&mut self, name: &BStr) -> Option<(Mode, ObjectId)> {
+        self.head()?;
+        for entry in &mut self.entries[self.first..] {
+            let Some(found) = entry else { continue };
+            if found.name == name {
+                let taken = (found.mode, found.oid);
+                *entry = None;
+                return Some(taken);
+            }
+            let may_follow = found.name.starts_with(name) && found.name[name.len()] < b'/';
+            if !may_follow && found.name > name {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// The smallest of the names the trees are at, and what each tree has of that name.
+fn next_name<'a>(listings: &mut [Listing<'a>], sides: &mut [Option<(Mode, ObjectId)>]) -> Option<&'a BStr> {
+    let name = listings.iter_mut().filter_map(Listing::head).min()?;
+    for (listing, side) in listings.iter_mut().zip(sides) {
+        *side = listing.take(name);
+    }
+    Some(name)
+}

@@ -1,0 +1,296 @@
+//! The probe: what the worktree holds at the paths a plan asks about.
+//!
+//! Order: questions are grouped by directory; directories are asked in order of depth, all of one depth in
+//! parallel, each through one handle. A directory found absent, or with a file or link in the way, answers
+//! for everything below it. Where many new paths meet in one directory it is listed once instead of
+//! asking for each. Last, files whose stat does not settle it are read and hashed, in parallel.
+//!
+//! Nothing is changed. The first failure ends the probe; it names the path.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::{ErrorKind, Read as _},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    ObjectId,
+    hash::Hasher,
+    index::{Entry, Index},
+};
+use sys::{Dir, FileType, Stat};
+
+use super::PlanError;
+use crate::parallel;
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// Nothing is expected to be there.
+    Absence,
+    /// The stat of an entry's file.
+    Stat,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Nobody asked.
+    Unknown,
+    /// Nothing, or a leading directory is missing.
+    Absent,
+    /// The leading part of this length is there and is no directory.
+    Blocked(usize, Stat),
+    /// This.
+    There(Stat),
+}
+
+/// Fewer new paths than this are asked for one by one.
+const LIST_FROM: usize = 4;
+/// A directory is listed if its entries in the index are at most this many for each new path.
+const LIST_RATIO: usize = 32;
+/// With this many questions about absence the root is listed first: it may be empty.
+const EMPTY_FROM: usize = 16;
+const DIRECTORIES_PER_THREAD: usize = 4;
+const FILES_PER_THREAD: usize = 4;
+
+/// Threads for questions that mostly wait.
+fn most_threads() -> usize {
+    parallel::cores() * 4
+}
+
+/// What is known of a directory.
+enum Known {
+    Absent,
+    Blocked(usize, Stat),
+    Listed(HashSet<Vec<u8>>),
+}
+
+/// The questions about one directory.
+struct Group<'a> {
+    dir: &'a BStr,
+    members: Vec<usize>,
+    /// Upper bound for its size, by the index.
+    tracked: usize,
+}
+
+/// Answers, in the order of the questions.
+pub(super) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, PlanError> {
+    let mut answers = vec![Seen::Unknown; questions.len()];
+    let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
+    if absences >= EMPTY_FROM {
+        let names = root.list().map_err(|source| PlanError::Examine { path: ".".into(), source })?;
+        if names.iter().all(|(name, _)| name == b".git") {
+            answers.fill(Seen::Absent);
+            return Ok(answers);
+        }
+    }
+    let mut levels: Vec<Vec<Group<'_>>> = Vec::new();
+    for group in groups(questions, index) {
+        let depth = if group.dir.is_empty() { 0 } else { 1 + group.dir.find_iter("/").count() };
+        if levels.len() <= depth {
+            levels.resize_with(depth + 1, Vec::new);
+        }
+        levels[depth].push(group);
+    }
+    let mut known: HashMap<BString, Known> = HashMap::new();
+    for level in levels {
+        let (settled, open): (Vec<_>, Vec<_>) = level
+            .into_iter()
+            .map(|group| (settle(&known, group.dir), group))
+            .partition(|(seen, _)| seen.is_some());
+        for (seen, group) in settled {
+            let seen = seen.expect("partitioned by this");
+            group.members.iter().for_each(|&at| answers[at] = seen);
+        }
+        let open: Vec<Group<'_>> = open.into_iter().map(|(_, group)| group).collect();
+        let threads = parallel::threads(open.len(), DIRECTORIES_PER_THREAD, most_threads());
+        let found = parallel::map(&open, &mut vec![(); threads], |(), group| ask(root, questions, group))?;
+        for (group, (seen, about)) in open.iter().zip(found) {
+            group.members.iter().zip(seen).for_each(|(&at, seen)| answers[at] = seen);
+            if let Some((dir, fact)) = about {
+                known.insert(dir, fact);
+            }
+        }
+    }
+    Ok(answers)
+}
+
+fn groups<'a>(questions: &[(&'a BStr, Want)], index: &Index) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut by_dir: HashMap<&BStr, usize> = HashMap::new();
+    for (at, &(path, _)) in questions.iter().enumerate() {
+        let dir = path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr());
+        let group = *by_dir.entry(dir).or_insert_with(|| {
+            groups.push(Group { dir, members: Vec::new(), tracked: index.range_below(dir).len() });
+            groups.len() - 1
+        });
+        groups[group].members.push(at);
+    }
+    groups
+}
+
+/// The answer for everything in `dir`, if a directory above it gives one.
+fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
+    let mut above = BStr::new("");
+    let mut rest = dir;
+    loop {
+        match known.get(above) {
+            Some(Known::Absent) => return Some(Seen::Absent),
+            Some(&Known::Blocked(len, stat)) => return Some(Seen::Blocked(len, stat)),
+            Some(Known::Listed(names)) => {
+                let name = rest.split_once_str("/").map_or(rest.as_bytes(), |(name, _)| name);
+                if !rest.is_empty() && !names.contains(name) {
+                    return Some(Seen::Absent);
+                }
+            }
+            None => {}
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find_byte(b'/').unwrap_or(rest.len());
+        above = dir[..dir.len() - rest.len() + end].as_bstr();
+        rest = rest[(end + 1).min(rest.len())..].as_bstr();
+    }
+}
+
+type Answer = (Vec<Seen>, Option<(BString, Known)>);
+
+/// Answers all questions about one directory.
+fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
+    let fail = |source| PlanError::Examine { path: group.dir.to_owned(), source };
+    let opened;
+    let dir = if group.dir.is_empty() {
+        root
+    } else {
+        match root.open_dir(group.dir) {
+            Ok(dir) => {
+                opened = dir;
+                &opened
+            }
+            Err(error) if is_obstacle(&error) => return obstacle(root, group),
+            Err(error) => return Err(fail(error)),
+        }
+    };
+    let absences = group.members.iter().filter(|&&at| questions[at].1 == Want::Absence).count();
+    let names: Option<HashSet<Vec<u8>>> = if absences >= LIST_FROM && group.tracked <= absences * LIST_RATIO {
+        Some(dir.list().map_err(fail)?.into_iter().map(|(name, _)| name).collect())
+    } else {
+        None
+    };
+    let seen = group.members.iter().map(|&at| {
+        let (path, want) = questions[at];
+        let name = path[if group.dir.is_empty() { 0 } else { group.dir.len() + 1 }..].as_bytes();
+        if want == Want::Absence && names.as_ref().is_some_and(|names| !names.contains(name)) {
+            return Ok(Seen::Absent);
+        }
+        match dir.stat(name) {
+            Ok(Some(stat)) => Ok(Seen::There(stat)),
+            Ok(None) => Ok(Seen::Absent),
+            Err(source) => Err(PlanError::Examine { path: path.to_owned(), source }),
+        }
+    });
+    let seen = seen.collect::<Result<_, _>>()?;
+    Ok((seen, names.map(|names| (group.dir.to_owned(), Known::Listed(names)))))
+}
+
+/// The errors of opening a directory that say something else, or nothing, is there.
+fn is_obstacle(error: &std::io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::NotADirectory || is_loop(error)
+}
+
+/// ELOOP: a symbolic link is on the way.
+fn is_loop(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(40)
+}
+
+/// Why a directory could not be opened: the first component that is missing or no directory.
+fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
+    let all =
+        |seen, prefix: &BStr, known| Ok((vec![seen; group.members.len()], Some((prefix.to_owned(), known))));
+    let ends = group.dir.find_iter("/").chain([group.dir.len()]);
+    for end in ends {
+        let prefix = group.dir[..end].as_bstr();
+        match root.stat(prefix) {
+            Ok(None) => return all(Seen::Absent, prefix, Known::Absent),
+            Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
+            Ok(Some(stat)) => return all(Seen::Blocked(end, stat), prefix, Known::Blocked(end, stat)),
+            Err(source) => return Err(PlanError::Examine { path: prefix.to_owned(), source }),
+        }
+    }
+    // It appeared in between: somebody else is at work here.
+    let source = std::io::Error::from(ErrorKind::ResourceBusy);
+    Err(PlanError::Examine { path: group.dir.to_owned(), source })
+}
+
+/// Turns a worktree file's bytes into a blob's; tests leave them as they are.
+pub(super) trait Cleaning: Sync {
+    /// A worker of one thread.
+    fn worker(&self) -> Box<dyn CleaningWorker + '_>;
+}
+
+/// One thread's.
+pub(super) trait CleaningWorker: Send {
+    /// What `file`, of this path, becomes in the repository: `file` itself or `out`.
+    fn to_git<'a>(
+        &mut self,
+        path: &BStr,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], repo::Error>;
+}
+
+/// Whether the files of `entries` have the entries' content.
+pub(super) fn same_content(
+    root: &Dir,
+    index: &Index,
+    entries: &[usize],
+    cleaning: &dyn Cleaning,
+) -> Result<Vec<bool>, PlanError> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let threads = parallel::threads(entries.len(), FILES_PER_THREAD, parallel::cores());
+    let mut workers: Vec<_> = (0..threads).map(|_| cleaning.worker()).collect();
+    parallel::map(entries, &mut workers, |worker, &at| {
+        let entry = &index.entries()[at];
+        let path = index.path(entry);
+        match hash(root, path, entry, &mut **worker)? {
+            Some(oid) => Ok(oid == entry.oid),
+            None => Ok(false),
+        }
+    })
+}
+
+/// The name the worktree file would get; `None` if it is gone.
+fn hash(
+    root: &Dir,
+    path: &BStr,
+    entry: &Entry,
+    worker: &mut dyn CleaningWorker,
+) -> Result<Option<ObjectId>, PlanError> {
+    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    let gone = is_obstacle;
+    let mut out = Vec::new();
+    let mut file = Vec::new();
+    let link = match entry.mode.is_symlink() {
+        true => root.read_link(path).ok(),
+        false => None,
+    };
+    let content = if let Some(target) = &link {
+        target
+    } else {
+        // With core.symlinks off a link's target is a regular file's content.
+        match root.open_file(path) {
+            Ok(mut open) => open.read_to_end(&mut file).map_err(examine)?,
+            Err(error) if gone(&error) => return Ok(None),
+            Err(error) => return Err(examine(error)),
+        };
+        if entry.mode.is_symlink() { &file } else { worker.to_git(path, &file, &mut out)? }
+    };
+    let mut hasher = Hasher::object(entry.oid.kind(), "blob", content.len() as u64);
+    hasher.update(content);
+    // A collision attack is not the entry's content.
+    Ok(Some(hasher.finish().unwrap_or(ObjectId::null(entry.oid.kind()))))
+}

@@ -1,0 +1,125 @@
+//! The worktree's answers to the rare questions of a decision, one at a time.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::index::{Index, Stage};
+use sys::{Dir, FileType};
+
+use super::{
+    PlanError,
+    decide::{Ask, Fact},
+    facts::{self, Cleaning, Seen, Want},
+};
+use crate::{
+    ignore::Ignores,
+    stat::{Match, StatRules},
+};
+
+/// Says of a path whether the sparse checkout includes it.
+pub type InSparse = dyn Fn(&BStr) -> bool;
+
+/// The worktree and what is needed to make sense of it.
+pub(super) struct Looker<'a> {
+    pub(super) root: &'a Dir,
+    pub(super) index: &'a Index,
+    pub(super) rules: StatRules,
+    pub(super) refresh: bool,
+    pub(super) ignores: Ignores<'a>,
+    pub(super) cleaning: &'a dyn Cleaning,
+    pub(super) fold_case: bool,
+    pub(super) in_sparse: Option<&'a InSparse>,
+    /// Entries by their name in lower case; made when first asked for.
+    pub(super) folded: Option<HashMap<BString, usize>>,
+}
+
+impl Looker<'_> {
+    /// Which of `entries`, seen so, are their index entries' files.
+    pub(super) fn clean(&self, entries: &[(usize, Seen)]) -> Result<Vec<bool>, PlanError> {
+        let mut unsure = Vec::new();
+        let mut clean: Vec<bool> = Vec::with_capacity(entries.len());
+        for (at, &(entry, seen)) in entries.iter().enumerate() {
+            let verdict = match seen {
+                Seen::There(stat) => {
+                    self.rules.compare(&self.index.entries()[entry], &stat, self.index.timestamp)
+                }
+                _ => Match::Different,
+            };
+            clean.push(verdict == Match::Same);
+            if verdict == Match::Racy || verdict == Match::Touched && self.refresh {
+                unsure.push(at);
+            }
+        }
+        let positions: Vec<usize> = unsure.iter().map(|&at| entries[at].0).collect();
+        let same = facts::same_content(self.root, self.index, &positions, self.cleaning)?;
+        unsure.into_iter().zip(same).for_each(|(at, same)| clean[at] = same);
+        Ok(clean)
+    }
+
+    fn examine<T>(path: &BStr, result: std::io::Result<T>) -> Result<T, PlanError> {
+        result.map_err(|source| PlanError::Examine { path: path.to_owned(), source })
+    }
+}
+
+impl Ask for Looker<'_> {
+    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError> {
+        Self::examine(path, self.ignores.is_ignored(path, is_dir))
+    }
+
+    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, PlanError> {
+        let opened = match self.root.open_dir(dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            opened => Self::examine(dir, opened)?,
+        };
+        let names = Self::examine(dir, opened.list())?;
+        let is_repository = names.iter().any(|(name, _)| name == b".git");
+        let mut path = dir.to_owned();
+        path.push(b'/');
+        for (name, file_type) in names {
+            path.truncate(dir.len() + 1);
+            path.extend_from_slice(&name);
+            let is_dir = file_type == FileType::Directory;
+            if !self.index.range_of(path.as_bstr()).is_empty() {
+                continue;
+            }
+            // A repository of somebody's own counts as one untracked thing.
+            if is_repository && self.index.range_below(dir).is_empty() {
+                return Ok(true);
+            }
+            if !ignored_too && self.ignored(path.as_bstr(), is_dir)? {
+                continue;
+            }
+            if !is_dir || self.untracked_below(path.as_bstr(), ignored_too)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn look(&mut self, entry: usize) -> Result<Fact, PlanError> {
+        let path = self.index.path_at(entry);
+        let seen = facts::probe(self.root, self.index, &[(path, Want::Stat)])?[0];
+        let clean = self.clean(&[(entry, seen)])?[0];
+        Ok(Fact { seen, clean })
+    }
+
+    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError> {
+        if !self.fold_case {
+            return Ok(false);
+        }
+        let index = self.index;
+        let folded = self.folded.get_or_insert_with(|| {
+            let merged = index.entries().iter().enumerate().filter(|(_, entry)| entry.stage == Stage::Normal);
+            merged.map(|(at, entry)| (index.path(entry).to_ascii_lowercase().into(), at)).collect()
+        });
+        let Some(&at) = folded.get(path.to_ascii_lowercase().as_bstr()) else { return Ok(false) };
+        Ok(self.clean(&[(at, Seen::There(*stat))])?[0])
+    }
+
+    fn outside(&mut self, path: &BStr) -> Result<bool, PlanError> {
+        match self.in_sparse {
+            Some(includes) => Ok(!includes(path)),
+            None => Err(PlanError::Unsupported("sparse checkout patterns")),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Why an operation is refused, in Git's words.
+
+use bstr::{BStr, BString, ByteSlice};
+
+/// One of Git's unpack-trees errors, in the order Git reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusalKind {
+    /// The index holds local changes.
+    WouldOverwrite,
+    /// The worktree file differs from the index.
+    NotUptodateFile,
+    /// A directory to be replaced holds untracked files.
+    NotUptodateDir,
+    /// The current directory would have to go.
+    CwdInTheWay,
+    /// An untracked file is where a file is to be written.
+    UntrackedOverwritten,
+    /// An untracked file is where a file is to be removed.
+    UntrackedRemoved,
+    /// `read-tree --prefix` onto existing entries.
+    BindOverlap,
+    /// A submodule cannot be changed.
+    WouldLoseSubmodule,
+}
+
+/// A path and why it stops the operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub kind: RefusalKind,
+    /// Which path.
+    pub path: BString,
+}
+
+/// How an operation tells of refusals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// All paths, sorted by kind, and advice.
+    Porcelain,
+    /// One line, for the first path.
+    Plumbing,
+}
+
+fn style(operation: &str) -> Style {
+    match operation {
+        "checkout" | "merge" => Style::Porcelain,
+        _ => Style::Plumbing,
+    }
+}
+
+/// Whether planning goes on after the first refusal, to report all of them.
+pub(super) fn reports_all(operation: &str) -> bool {
+    style(operation) == Style::Porcelain
+}
+
+/// What Git prints to standard error, to the last newline. `operation` is "checkout" (`switch` too) or
+/// "merge" for the lists of the porcelain; any other name ("reset", "clone", and `checkout -f`, which
+/// speaks as "reset") gives the one line of the plumbing. `advice` is `advice.commitBeforeMerge`.
+pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
+    match style(operation) {
+        Style::Plumbing => refusals.first().map(plumbing).unwrap_or_default(),
+        Style::Porcelain => porcelain(refusals, operation, advice),
+    }
+}
+
+fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
+    let (before, after) = match kind {
+        RefusalKind::WouldOverwrite => ("Entry '", "' would be overwritten by merge. Cannot merge."),
+        RefusalKind::NotUptodateFile => ("Entry '", "' not uptodate. Cannot merge."),
+        RefusalKind::NotUptodateDir => ("Updating '", "' would lose untracked files in it"),
+        RefusalKind::CwdInTheWay => ("Refusing to remove '", "' since it is the current working directory."),
+        RefusalKind::UntrackedOverwritten => {
+            ("Untracked working tree file '", "' would be overwritten by merge.")
+        }
+        RefusalKind::UntrackedRemoved => ("Untracked working tree file '", "' would be removed by merge."),
+        RefusalKind::BindOverlap => ("Entry '", "' overlaps.  Cannot bind."),
+        RefusalKind::WouldLoseSubmodule => ("Submodule '", "' cannot checkout new HEAD."),
+    };
+    let mut text = BString::from("error: ");
+    for part in [before.as_bytes(), path, after.as_bytes()] {
+        push_printable(&mut text, part.as_bstr());
+    }
+    text.push(b'\n');
+    text
+}
+
+fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
+    let doing = if operation == "checkout" { "switch branches" } else { operation };
+    let local = (
+        format!("Your local changes to the following files would be overwritten by {operation}:"),
+        Some(format!("Please commit your changes or stash them before you {doing}.")),
+    );
+    let untracked = |fate: &str| {
+        (
+            format!("The following untracked working tree files would be {fate} by {operation}:"),
+            Some(format!("Please move or remove them before you {doing}.")),
+        )
+    };
+    let plain = |text: &str| (text.to_owned(), None);
+    let mut kinds: Vec<RefusalKind> = refusals.iter().map(|refusal| refusal.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut text = BString::default();
+    for kind in kinds {
+        let (headline, remedy) = match kind {
+            RefusalKind::WouldOverwrite | RefusalKind::NotUptodateFile => local.clone(),
+            RefusalKind::NotUptodateDir => {
+                plain("Updating the following directories would lose untracked files in them:")
+            }
+            RefusalKind::CwdInTheWay => plain("Refusing to remove the current working directory:"),
+            RefusalKind::UntrackedOverwritten => untracked("overwritten"),
+            RefusalKind::UntrackedRemoved => untracked("removed"),
+            RefusalKind::BindOverlap => plain("The following entries overlap.  Cannot bind:"),
+            RefusalKind::WouldLoseSubmodule => plain("Cannot update submodule:"),
+        };
+        text.extend_from_slice(format!("error: {headline}\n").as_bytes());
+        for refusal in refusals.iter().filter(|refusal| refusal.kind == kind) {
+            text.push(b'\t');
+            push_printable(&mut text, refusal.path.as_bstr());
+            text.push(b'\n');
+        }
+        // Without advice Git's message ends in the list's newline and is given its own one more.
+        if let Some(remedy) = remedy.filter(|_| advice) {
+            text.extend_from_slice(remedy.as_bytes());
+        }
+        text.push(b'\n');
+    }
+    if !text.is_empty() {
+        text.extend_from_slice(b"Aborting\n");
+    }
+    text
+}
+
+/// Control characters print as question marks, as in all of Git's messages.
+fn push_printable(text: &mut BString, part: &BStr) {
+    text.extend(part.iter().map(|&byte| match byte {
+        b'\t' | b'\n' => byte,
+        byte if byte.is_ascii_control() => b'?',
+        byte => byte,
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(kind: RefusalKind, path: &str) -> Refusal {
+        Refusal { kind, path: path.into() }
+    }
+
+    #[test]
+    fn lists_by_kind_with_advice() {
+        let refusals = [
+            refusal(RefusalKind::UntrackedOverwritten, "new"),
+            refusal(RefusalKind::NotUptodateFile, "b"),
+            refusal(RefusalKind::NotUptodateDir, "d\u{1}"),
+            refusal(RefusalKind::NotUptodateFile, "a"),
+        ];
+        assert_eq!(
+            text(&refusals, "checkout", true),
+            "error: Your local changes to the following files would be overwritten by checkout:\n\
+             \tb\n\ta\n\
+             Please commit your changes or stash them before you switch branches.\n\
+             error: Updating the following directories would lose untracked files in them:\n\
+             \td?\n\n\
+             error: The following untracked working tree files would be overwritten by checkout:\n\
+             \tnew\n\
+             Please move or remove them before you switch branches.\n\
+             Aborting\n"
+        );
+        assert_eq!(
+            text(&refusals[1..2], "merge", false),
+            "error: Your local changes to the following files would be overwritten by merge:\n\tb\n\nAborting\n"
+        );
+        assert_eq!(text(&refusals[1..], "reset", true), "error: Entry 'b' not uptodate. Cannot merge.\n");
+    }
+}

@@ -1,0 +1,88 @@
+//! Many small jobs on a few threads.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Runs `work` on each of `jobs`, one thread for each of `states`, and returns the results in the jobs'
+/// order. The first failure stops the rest. One state is one thread: the caller's.
+pub(crate) fn map<J, S, R, E>(
+    jobs: &[J],
+    states: &mut [S],
+    work: impl Fn(&mut S, &J) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E>
+where
+    J: Sync,
+    S: Send,
+    R: Send + Sync,
+    E: Send,
+{
+    if let [state] = states {
+        return jobs.iter().map(|job| work(state, job)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = states
+            .iter_mut()
+            .map(|state| {
+                scope.spawn(|| {
+                    let state = state;
+                    while let Some((at, job)) = {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        jobs.get(at).map(|job| (at, job))
+                    } {
+                        match work(state, job) {
+                            Ok(result) => assert!(results[at].set(result).is_ok(), "each job is done once"),
+                            Err(error) => {
+                                next.store(jobs.len(), Ordering::Relaxed);
+                                return Err(error);
+                            }
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    let done = |result: OnceLock<R>| result.into_inner().expect("no job failed, so each was done");
+    Ok(results.into_iter().map(done).collect())
+}
+
+/// How many threads are worth it: one for each `share` of the jobs, at most `most`.
+pub(crate) fn threads(jobs: usize, share: usize, most: usize) -> usize {
+    (jobs / share).clamp(1, most.max(1))
+}
+
+/// The number of cores this process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept_and_failure_stops() {
+        let jobs: Vec<usize> = (0..1000).collect();
+        for threads in [1, 4] {
+            let mut states = vec![0usize; threads];
+            let doubled = map(&jobs, &mut states, |count, job| {
+                *count += 1;
+                Ok::<_, ()>(job * 2)
+            })
+            .expect("no job fails");
+            assert!(doubled.iter().enumerate().all(|(at, &value)| value == at * 2));
+            assert_eq!(states.iter().sum::<usize>(), jobs.len());
+            let failed = map(&jobs, &mut states, |_, &job| if job == 500 { Err(job) } else { Ok(job) });
+            assert_eq!(failed, Err(500));
+        }
+        assert_eq!((threads(3, 8, 4), threads(100, 8, 4), threads(16, 8, 4)), (1, 4, 2));
+    }
+}
