@@ -1,29 +1,47 @@
 //! Durable writing: every file inside the Git directory is written through this crate, by one path:
-//! lock, write, (sync), rename.
+//! lock, write, (sync), rename. What survives what is in `docs/design/durability.md`.
 
-use bstr::BString;
-use format::{HashKind, ObjectId, index::Index};
+use format::{HashKind, index::Index};
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-/// `core.fsync`, `core.fsyncMethod`: which components are synced and how. Parsed by `repo`'s caller
-/// from the configuration values, defaults as Git's (`committed,loose-object`... see git-config).
-#[derive(Clone, Debug)]
-pub struct Fsync {/* components, method */}
+mod fsync;
+mod hash_writer;
+mod lock;
+pub mod refs;
+mod shared;
 
-/// A `<path>.lock` created with O_EXCL; dropped without `commit`, it is removed again.
-pub struct Lock {/* path, file */}
+pub use fsync::{Components, Fsync, Method};
+pub use hash_writer::{HashWriter, Hashing};
+pub use lock::{Holder, Lock, LockOptions, Wait};
+pub use shared::{BadSharedRepository, SharedRepository};
 
-/// Errors name the file. `Locked` carries the lock's path and Git's advice.
+/// Why a file could not be locked or replaced. The message is Git's where Git has one.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    #[error("Unable to create '{}': File exists.", .path.display())]
-    Locked { path: PathBuf },
-    #[error("could not {what} '{}'", .path.display())]
+    /// Somebody else holds the lock, or left it behind.
+    #[error("Unable to create '{}': File exists.\n\n{holder}", .path.display())]
+    Locked { path: PathBuf, holder: Holder },
+    #[error("Unable to create '{}': {}", .path.display(), sys::reason(.source))]
+    CannotLock { path: PathBuf, source: io::Error },
+    #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// One line on what to do about it, for people.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Error::Locked { path, .. } => Some(format!(
+                "if no other process uses the repository, remove the lock file: rm '{}'",
+                path.display()
+            )),
+            _ => None,
+        }
+    }
 }
 
 #[allow(unused_variables)]
@@ -64,72 +82,16 @@ pub mod index {
     pub struct LoadError;
 }
 
-#[allow(unused_variables)]
-/// Refs, files backend: loose refs, packed-refs, HEAD, reflogs. Worktree-specific refs (HEAD,
-/// ORIG_HEAD, …) live in the git dir, the rest in the common dir.
-pub mod refs {
-    use super::*;
-    /// Where and how refs are written.
-    #[derive(Clone, Debug)]
-    #[allow(missing_docs)]
-    pub struct Options {
-        pub git_dir: PathBuf,
-        pub common_dir: PathBuf,
-        pub hash: HashKind,
-        /// `<name> <<email>> <seconds> <zone>` for reflogs.
-        pub committer: BString,
-        /// `core.logAllRefUpdates`
-        pub log: LogPolicy,
-        pub fsync: Fsync,
-    }
-    /// `core.logAllRefUpdates` resolved against `core.bare`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
-    pub enum LogPolicy {
-        Never,
-        Standard,
-        Always,
-    }
-    /// One change. All changes of a transaction are locked and checked before the first is made.
-    #[derive(Clone, Debug)]
-    #[allow(missing_docs)]
-    pub enum Change {
-        /// Point `name` (not dereferenced) at `new`; if HEAD is symbolic to `name`, HEAD's reflog gets the line too.
-        Update {
-            name: BString,
-            new: ObjectId,
-            expected: Expected,
-            message: BString,
-        },
-        /// Make `name` symbolic to `target`, reflog line from its old to its new value.
-        Symbolic {
-            name: BString,
-            target: BString,
-            message: Option<BString>,
-            old: Option<ObjectId>,
-            new: Option<ObjectId>,
-        },
-        Delete {
-            name: BString,
-            expected: Expected,
-        },
-    }
-    /// The value a ref must have before the change.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
-    pub enum Expected {
-        Any,
-        Missing,
-        Is(ObjectId),
-    }
-    /// Applies all changes, or none.
-    pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
-        todo!()
-    }
-}
-
-#[allow(unused_variables)]
-/// Writes `content` to `path` through its lock (config files, packed-refs, ORIG_HEAD and the like).
-pub fn replace(path: &Path, content: &[u8], fsync: &Fsync) -> Result<(), Error> {
-    todo!()
+/// Writes `content` to `path` through its lock, synced if `component` is hardened. For config files
+/// and the like, which belong to no component, pass [`Components::empty`].
+pub fn replace(
+    path: &Path,
+    content: &[u8],
+    options: &LockOptions,
+    fsync: &Fsync,
+    component: Components,
+) -> Result<(), Error> {
+    let mut lock = Lock::take(path, options)?;
+    lock.write(content)?;
+    lock.commit_synced(fsync, component)
 }

@@ -1,0 +1,112 @@
+//! Refs, files backend: loose refs, packed-refs, HEAD, reflogs. Refs of one worktree (HEAD, ORIG_HEAD,
+//! `refs/bisect/` and so on) live in its Git directory, the rest in the common one.
+
+use std::path::PathBuf;
+
+use bstr::BString;
+use format::{HashKind, ObjectId};
+
+use crate::{Fsync, SharedRepository, Wait};
+
+/// Where and how refs are written.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The worktree's Git directory, absolute.
+    pub git_dir: PathBuf,
+    /// The Git directory shared by all worktrees, absolute; often the same.
+    pub common_dir: PathBuf,
+    /// How objects are named.
+    pub hash: HashKind,
+    /// `<name> <<email>> <seconds> <zone>` for reflogs.
+    pub committer: BString,
+    /// `core.logAllRefUpdates`
+    pub log: LogPolicy,
+    /// `core.fsync` and its kin; refs are the component `reference`.
+    pub fsync: Fsync,
+    /// How long to wait for locks, and what mode files get.
+    pub locks: Locks,
+}
+
+/// Locks of refs.
+#[derive(Clone, Copy, Debug)]
+pub struct Locks {
+    /// `core.filesRefLockTimeout`, for each loose ref.
+    pub loose: Wait,
+    /// `core.packedRefsTimeout`, for packed-refs.
+    pub packed: Wait,
+    /// `core.sharedRepository`
+    pub shared: SharedRepository,
+}
+
+impl Default for Locks {
+    /// Git's: 100 milliseconds and a second.
+    fn default() -> Self {
+        Locks { loose: Wait::Millis(100), packed: Wait::Millis(1000), shared: SharedRepository::Umask }
+    }
+}
+
+/// `core.logAllRefUpdates`, its default resolved: `Never` in a bare repository, else `Standard`.
+/// Whatever the policy, a reflog that exists is continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPolicy {
+    /// `false`: no reflog is begun.
+    Never,
+    /// `true`: for HEAD, `refs/heads/`, `refs/remotes/` and `refs/notes/`.
+    Standard,
+    /// `always`: for every ref.
+    Always,
+}
+
+/// One change. All changes of a transaction are locked and checked before the first is made.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Point `name` (not dereferenced) at `new`, logging `message`. If HEAD is symbolic to `name`, HEAD's
+    /// reflog gets the line too, even if the value stays the same.
+    Update {
+        /// Full name.
+        name: BString,
+        /// The new value.
+        new: ObjectId,
+        /// What the ref must be before.
+        expected: Expected,
+        /// For the reflog; white space is squeezed.
+        message: BString,
+    },
+    /// Make `name` symbolic to `target`, with a reflog line from its old to its new value.
+    Symbolic {
+        /// Full name, usually `HEAD`.
+        name: BString,
+        /// Full name of the ref it will point to; it may be missing (an unborn branch), then nothing is logged.
+        target: BString,
+        /// For the reflog; `None` logs a line without message, as `git symbolic-ref` does.
+        message: Option<BString>,
+        /// The old value for the reflog, if it is not to be looked up.
+        old: Option<ObjectId>,
+        /// The new value for the reflog, if it is not to be looked up.
+        new: Option<ObjectId>,
+    },
+    /// Remove `name` (not dereferenced) with its reflog.
+    Delete {
+        /// Full name.
+        name: BString,
+        /// What the ref must be before.
+        expected: Expected,
+    },
+}
+
+/// The value a ref must have before the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything, also none.
+    Any,
+    /// There must be no such ref.
+    Missing,
+    /// This.
+    Is(ObjectId),
+}
+
+/// Applies all changes, or none.
+#[allow(unused_variables)]
+pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), crate::Error> {
+    todo!()
+}

@@ -1,0 +1,23 @@
+//! The C library's words for errors, which Git's messages end with.
+
+use std::io;
+
+/// What `strerror` says, without Rust's ` (os error n)`.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) if error.raw_os_error().is_some() => text[..end].to_owned(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_strerror() {
+        assert_eq!(reason(&io::Error::from_raw_os_error(libc::ENOENT)), "No such file or directory");
+        assert_eq!(reason(&io::Error::other("own words (os error 5)")), "own words (os error 5)");
+    }
+}
