@@ -63,7 +63,7 @@ pub fn parse(data: &[u8]) -> Result<Header, Error> {
         if end == 0 {
             return Ok(header);
         }
-        let line = rest[..end].trim_end();
+        let line = rest[..end].trim_ascii_end();
         match line.strip_prefix(b"@") {
             Some(capability) if version == 3 => header.capability(capability)?,
             _ => header.tip(line)?,

@@ -4,6 +4,7 @@
 //! whatever the bytes, the answer is a value or an error, never a panic or an unbounded allocation.
 
 pub mod bundle;
+pub mod config;
 mod fanout;
 pub mod hash;
 pub mod idx;

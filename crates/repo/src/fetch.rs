@@ -129,11 +129,11 @@ impl Connection {
     fn read_capabilities(&mut self) -> Result<(), Error> {
         let mut line = Vec::new();
         let first = read_line(&mut self.output, &mut line)?;
-        if !matches!(first, pkt::Header::Data(_)) || line.trim_end() != b"version 2" {
+        if !matches!(first, pkt::Header::Data(_)) || line.trim_ascii_end() != b"version 2" {
             return Err(Error::Protocol("upload-pack does not speak protocol version 2".into()));
         }
         while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
-            let capability = line.trim_end();
+            let capability = line.trim_ascii_end();
             if let Some(name) = capability.strip_prefix(b"object-format=") {
                 self.hash = match name {
                     b"sha1" => HashKind::Sha1,
@@ -229,12 +229,12 @@ impl Connection {
                 pkt::Header::Data(_) => {}
                 other => return Err(Error::Protocol(format!("expected a section, found {other:?}"))),
             }
-            match line.trim_end() {
+            match line.trim_ascii_end() {
                 b"packfile" => break,
                 b"shallow-info" => {
                     while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
                         let oid = line
-                            .trim_end()
+                            .trim_ascii_end()
                             .strip_prefix(b"shallow ")
                             .and_then(|hex| ObjectId::from_hex(self.hash, hex))
                             .ok_or_else(|| {
@@ -302,7 +302,7 @@ impl PackStream<'_> {
                 (3, _) => {
                     return Err(io::Error::other(format!(
                         "remote error: {}",
-                        text.as_bstr().trim().as_bstr()
+                        text.as_bstr().trim_ascii().as_bstr()
                     )));
                 }
                 _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "bad band")),
@@ -341,7 +341,7 @@ fn read_line(from: &mut impl Read, line: &mut Vec<u8>) -> Result<pkt::Header, Er
         line.resize(length, 0);
         from.read_exact(line).map_err(hung_up)?;
         if let Some(text) = line.strip_prefix(b"ERR ") {
-            return Err(Error::Remote(text.trim_end().into()));
+            return Err(Error::Remote(text.trim_ascii_end().into()));
         }
     }
     Ok(header)

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub mod config;
 mod fsync;
 mod hash_writer;
 mod lock;

@@ -146,7 +146,9 @@ impl Codec {
             let strip = reader.varint().ok_or_else(short)?;
             let rest = reader.string().ok_or_else(short)?;
             let shared = match previous {
-                Some(previous) => usize::try_from(strip).ok().and_then(|strip| previous.len().checked_sub(strip)),
+                Some(previous) => {
+                    usize::try_from(strip).ok().and_then(|strip| previous.len().checked_sub(strip))
+                }
                 None => Some(0),
             };
             match shared {
@@ -178,7 +180,8 @@ impl Codec {
         let (fields, _) = fields.as_chunks::<4>();
         let field = |at: usize| u32::from_be_bytes(fields[at]);
         let oid_at = offset + FIELDS;
-        let oid = data.get(oid_at..oid_at + self.hash.len()).and_then(|raw| ObjectId::from_bytes(self.hash, raw));
+        let oid =
+            data.get(oid_at..oid_at + self.hash.len()).and_then(|raw| ObjectId::from_bytes(self.hash, raw));
         let flags_at = oid_at + self.hash.len();
         let (Some(oid), Some(stored)) = (oid, u16_at(data, flags_at)) else {
             return Err(short);

@@ -57,7 +57,8 @@ impl Fsmonitor {
         out.extend_from_slice(self.token.as_bytes());
         out.push(0);
         let mut bitmap = Vec::new();
-        let dirty = entries.iter().enumerate().filter(|(_, entry)| !entry.flags.contains(Flags::FSMONITOR_VALID));
+        let dirty =
+            entries.iter().enumerate().filter(|(_, entry)| !entry.flags.contains(Flags::FSMONITOR_VALID));
         ewah::write(&mut bitmap, dirty.map(|(position, _)| position));
         out.extend_from_slice(&(bitmap.len() as u32).to_be_bytes());
         out.extend_from_slice(&bitmap);

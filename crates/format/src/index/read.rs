@@ -271,7 +271,10 @@ impl Entries<'_> {
                     })
                 })
                 .collect();
-            readers.into_iter().flat_map(|reader| reader.join().expect("reading does not panic")).collect::<Vec<_>>()
+            readers
+                .into_iter()
+                .flat_map(|reader| reader.join().expect("reading does not panic"))
+                .collect::<Vec<_>>()
         });
         let ends = runs.iter().map(|run| run.as_ref().ok().map(|run| run.end));
         let starts = blocks.iter().skip(1).map(|block| Some(block.offset));
@@ -297,7 +300,9 @@ impl Entries<'_> {
             if whole.paths.len() + run.paths.len() > self.budget() {
                 return Err(Error::Truncated { offset: whole.end });
             }
-            if let (None, Some(last), Some(first)) = (&whole.disorder, whole.entries.last(), run.entries.first()) {
+            if let (None, Some(last), Some(first)) =
+                (&whole.disorder, whole.entries.last(), run.entries.first())
+            {
                 let one = &whole.paths[last.path.start as usize..];
                 let two = &run.paths[..first.path.len as usize];
                 whole.disorder = disorder((one.as_bstr(), last.stage), (two.as_bstr(), first.stage));

@@ -1,0 +1,140 @@
+//! Edits compared with what `git config` makes of the same file.
+
+use std::process::Command;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn set(key: &str, value: &str) -> Edit {
+    Edit::Set { key: key.into(), value: value.into() }
+}
+
+fn add(key: &str, value: &str) -> Edit {
+    Edit::Add { key: key.into(), value: value.into() }
+}
+
+fn after(content: &str, edits: &[Edit]) -> String {
+    String::from_utf8(edit(content.as_bytes(), edits).expect("valid")).expect("text")
+}
+
+/// The same edit by Git; `None` if it refuses.
+#[allow(clippy::disallowed_methods)]
+fn by_git(content: &str, change: &Edit) -> Option<String> {
+    let dir = tempfile::tempdir().expect("a directory for tests");
+    let path = dir.path().join("config");
+    std::fs::write(&path, content).expect("written");
+    let mut git = Command::new("git");
+    git.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", dir.path());
+    git.arg("config").arg("--file").arg(&path);
+    match change {
+        Edit::Set { key, value } | Edit::SetIfMissing { key, value } => {
+            git.args([key.to_string(), value.to_string()])
+        }
+        Edit::Add { key, value } => git.args(["--add".to_string(), key.to_string(), value.to_string()]),
+        Edit::Unset { key } => git.args(["--unset-all".to_string(), key.to_string()]),
+    };
+    let done = git.output().expect("git runs").status.success();
+    done.then(|| std::fs::read_to_string(&path).expect("read"))
+}
+
+#[test]
+fn a_new_repository_as_git_clone_writes_it() {
+    let edits = [
+        set("core.repositoryformatversion", "0"),
+        set("core.bare", "false"),
+        set("remote.origin.url", "/srv/a b"),
+        set("extensions.objectformat", "sha256"),
+        set("core.repositoryformatversion", "1"),
+        add("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+        set("branch.feat/x.remote", "origin"),
+    ];
+    let expected = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\
+        [remote \"origin\"]\n\turl = /srv/a b\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+        [extensions]\n\tobjectformat = sha256\n\
+        [branch \"feat/x\"]\n\tremote = origin\n";
+    assert_eq!(after("", &edits), expected);
+}
+
+#[test]
+fn as_git_edits() {
+    let files = [
+        "",
+        "[a]",
+        "[a]\n",
+        "[a]\n\tb = 1\n",
+        "[a]\nb=1",
+        "[a] b = 1\n",
+        "# top\n[a]\n\t# about b\n\tb = 1 ; why\n\tc = 2\n[d]\n\te = f\n",
+        "[a]\n\tb = 1\n[d]\n\te = f\n[a]\n\tc = 2\n\n# end\n",
+        "[a]\n\tb = one \\\n two\n\tc\n",
+        "[A]\n\tB = 1\n[a \"X\"]\n\tb = 2\n[a \"x\"]\n\tb = 3\n",
+        "[a.x]\n\tb = 4\n",
+        "[a \"q\\\"\\\\\"]\n\tb = 5\n",
+        "\u{feff}[a]\n\tb = 1\n",
+        "[a]\n\n\n[d]\n\te = \"f ; g\"\n\n",
+        "[a]\r\n\tb = 1\r\n",
+    ];
+    let edits = [
+        set("a.b", "new"),
+        set("A.B", "new"),
+        set("a.c", " padded "),
+        set("a.x.b", "x"),
+        set("a.X.b", "X"),
+        set("a.q\"\\.b", "tab\tquote\"back\\"),
+        set("d.e", "semi;colon"),
+        set("new.sub.section.Name", "line\nbreak"),
+        add("a.b", "more"),
+        add("d.e", "more#"),
+        Edit::Unset { key: "a.b".into() },
+        Edit::Unset { key: "d.e".into() },
+    ];
+    for file in files {
+        for change in &edits {
+            let Some(expected) = by_git(file, change) else { continue };
+            assert_eq!(after(file, std::slice::from_ref(change)), expected, "{file:?} {change:?}");
+        }
+    }
+}
+
+#[test]
+fn refusals() {
+    let twice = "[a]\nb = 1\nb = 2\n";
+    assert_eq!(edit(twice.as_bytes(), &[set("a.b", "3")]), Err(Error::Multiple { key: "a.b".into() }));
+    for (key, error) in [
+        ("bad", Error::NoSection("bad".into())),
+        (".x", Error::NoSection(".x".into())),
+        ("a.", Error::NoName("a.".into())),
+        ("a.1", Error::InvalidKey("a.1".into())),
+        ("a_.b", Error::InvalidKey("a_.b".into())),
+        ("a.x\ny.b", Error::InvalidKey("a.x\ny.b".into())),
+    ] {
+        assert_eq!(edit(b"", &[set(key, "v")]), Err(error));
+    }
+    for (file, line) in [("[a\n", 1), ("\n= 1\n", 2), ("[a]\nb = \"x\n", 2), ("[a]\nb ? 1\n", 2)] {
+        assert_eq!(edit(file.as_bytes(), &[set("a.b", "1")]), Err(Error::Syntax { line }), "{file:?}");
+    }
+}
+
+#[test]
+fn only_if_missing() {
+    let edit = Edit::SetIfMissing { key: "a.b".into(), value: "2".into() };
+    assert_eq!(after("[a]\n\tb = 1\n", std::slice::from_ref(&edit)), "[a]\n\tb = 1\n");
+    assert_eq!(after("[a]\n", std::slice::from_ref(&edit)), "[a]\n\tb = 2\n");
+}
+
+proptest! {
+    #[test]
+    fn never_panics(content in proptest::collection::vec(any::<u8>(), 0..100)) {
+        for change in [set("a.b", "1"), add("a.x.b", "2"), Edit::Unset { key: "a.b".into() }] {
+            let _ = edit(&content, &[change]);
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_there_once(value in "[ -~\t\n]{0,20}") {
+        let once = after("[a]\n\tc = 1\n", &[set("a.b", &value)]);
+        let twice = after(&once, &[set("a.b", &value)]);
+        prop_assert_eq!(once, twice);
+    }
+}

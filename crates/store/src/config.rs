@@ -1,0 +1,67 @@
+//! Changing configuration files: lock, read, edit, rename.
+
+use std::path::{Path, PathBuf};
+
+use format::config::Edit;
+use sys::by_path;
+
+use crate::{Components, Fsync, Lock, LockOptions};
+
+/// Why a file was not changed. Messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Key(format::config::Error),
+    #[error("bad config line {line} in file {}", .path.display())]
+    Syntax { path: PathBuf, line: usize },
+    #[error(transparent)]
+    Store(#[from] crate::Error),
+}
+
+/// Makes all `edits` of the file at `path`, or none. A missing file is an empty one. The file keeps its
+/// permissions; one that is a symbolic link is replaced where it leads.
+pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -> Result<(), Error> {
+    let mut lock = Lock::take(path, options)?;
+    let io = |what| move |source| crate::Error::Io { what, path: path.to_owned(), source };
+    let before = by_path::read(lock.path()).map_err(io("read"))?.unwrap_or_default();
+    let after = format::config::edit(&before, edits).map_err(|error| match error {
+        format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
+        other => Error::Key(other),
+    })?;
+    if let Some(stat) = by_path::stat_followed(path).map_err(io("stat"))? {
+        sys::set_mode(lock.file(), stat.mode & 0o7777).map_err(io("set the mode of"))?;
+    }
+    lock.write(&after)?;
+    Ok(lock.commit_synced(fsync, Components::empty())?)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn change(path: &Path, key: &str, value: &str) -> Result<(), Error> {
+        let edit = Edit::Set { key: key.into(), value: value.into() };
+        super::edit(path, &[edit], &LockOptions::default(), &Fsync::default())
+    }
+
+    #[test]
+    fn all_or_nothing_and_the_mode_stays() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let path = dir.path().join("config");
+        change(&path, "a.b", "1").expect("a new file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
+        change(&path, "a.c", "2").expect("changed");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "[a]\n\tb = 1\n\tc = 2\n");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+
+        assert!(matches!(change(&path, "bad", "3"), Err(Error::Key(_))));
+        fs::write(&path, "[a]\n?\n").expect("written");
+        let refused = change(&path, "a.b", "3").expect_err("bad syntax").to_string();
+        assert_eq!(refused, format!("bad config line 2 in file {}", path.display()));
+        assert_eq!(fs::read_dir(dir.path()).expect("listed").count(), 1, "no lock stays");
+    }
+}
