@@ -1,41 +1,83 @@
 //! The repository: the only crate that knows gix; and reading objects on our own hot path.
 //!
-//! Nothing of gix shows in the public interface.
+//! [`Repository::open`] finds a repository, decides whether it may be used, and reads its configuration;
+//! all else is read when it is asked for. Nothing here writes, prints or asks the process for its
+//! environment, and nothing of gix shows in the public interface.
 
-use bstr::{BStr, BString};
-use format::{HashKind, Mode, ObjectId, index::Index};
-use std::path::{Path, PathBuf};
-
+mod branch;
+mod config;
+pub mod convert;
+mod database;
+mod disk;
+mod env;
 pub mod fetch;
+mod history;
+mod identity;
+mod message;
 pub mod objects;
+mod open;
 pub mod pack;
+mod reflog;
+mod refs;
+mod revision;
+
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{HashKind, ObjectId};
+
+pub use branch::{Guess, Tracking};
+pub use env::Env;
+pub use refs::branch_name;
 
 /// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,
 /// all passed in as values.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct OpenOptions {
+    /// The current directory, after `-C`.
     pub cwd: PathBuf,
+    /// `--git-dir`; stronger than `GIT_DIR`.
     pub git_dir: Option<PathBuf>,
+    /// `--work-tree`; stronger than `GIT_WORK_TREE`.
     pub work_tree: Option<PathBuf>,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
     /// The environment, as a whole; `GIT_*`, `HOME`, `XDG_CONFIG_HOME` are looked up here.
-    pub env: std::collections::HashMap<std::ffi::OsString, std::ffi::OsString>,
+    pub env: HashMap<OsString, OsString>,
 }
 
 /// An open repository. `Sync`: shared by worker threads.
-pub struct Repository {}
+pub struct Repository {
+    options: OpenOptions,
+    env: Env,
+    layout: open::Layout,
+    config: config::Config,
+    refs: gix::refs::file::Store,
+    objects: objects::Objects,
+    odb: Mutex<Option<Arc<gix::odb::Store>>>,
+    shallow: OnceLock<HashSet<ObjectId>>,
+}
 
 /// Why a repository or something in it could not be read. Messages are Git's.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /** Git's wording, without `fatal: ` */
+    /// Git's wording, without `fatal: `
     pub message: String,
 }
 
-/// Where HEAD points.
+impl Error {
+    pub(crate) fn new(message: String) -> Error {
+        Error { message }
+    }
+}
+
+/// Where HEAD points. Names are full (`refs/heads/main`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Head {
@@ -44,134 +86,120 @@ pub enum Head {
     Detached { oid: ObjectId },
 }
 
-#[allow(unused_variables)]
+impl Head {
+    /// The commit, unless the branch is yet to be born.
+    pub fn oid(&self) -> Option<ObjectId> {
+        match self {
+            Head::Branch { oid, .. } | Head::Detached { oid } => Some(*oid),
+            Head::Unborn { .. } => None,
+        }
+    }
+
+    /// The full name of the branch, born or not.
+    pub fn branch(&self) -> Option<&BStr> {
+        match self {
+            Head::Branch { name, .. } | Head::Unborn { name } => Some(name.as_bstr()),
+            Head::Detached { .. } => None,
+        }
+    }
+}
+
 impl Repository {
     /// Discovers and opens. Refuses unsafe ownership (`safe.directory`), unknown extensions, newer
     /// format versions and reftable by name, in Git's words.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
-        todo!()
+        let env = Env::from(options.env.clone());
+        let (layout, config) = open::open(options, &env)?;
+        let refs = refs::store(&layout);
+        let objects = database::open(&env, &layout, &config, &refs)?;
+        Ok(Repository {
+            options: options.clone(),
+            env,
+            layout,
+            config,
+            refs,
+            objects,
+            odb: Mutex::new(None),
+            shallow: OnceLock::new(),
+        })
     }
+
+    /// `.git`, or a linked worktree's own directory; absolute.
     pub fn git_dir(&self) -> &Path {
-        todo!()
+        &self.layout.git_dir
     }
+
+    /// What all worktrees share; absolute.
     pub fn common_dir(&self) -> &Path {
-        todo!()
+        &self.layout.common_dir
     }
-    /// `None` for a bare repository.
+
+    /// `None` for a bare repository and inside of `.git`. Absolute, without symbolic links.
     pub fn work_tree(&self) -> Option<&Path> {
-        todo!()
+        self.layout.work_tree.as_deref()
     }
+
+    /// Git's "is bare": no worktree, and `core.bare` does not deny it.
+    pub fn is_bare(&self) -> bool {
+        self.layout.bare
+    }
+
     /// Path of the cwd below the worktree with a trailing slash, or empty.
     pub fn prefix(&self) -> &BStr {
-        todo!()
+        self.layout.prefix.as_bstr()
     }
+
+    /// The index, `GIT_INDEX_FILE` honoured.
+    pub fn index_path(&self) -> PathBuf {
+        match self.env.get("GIT_INDEX_FILE") {
+            // Git reads it after it went to the top of the worktree.
+            Some(file) => self.work_tree().unwrap_or(&self.options.cwd).join(file),
+            None => self.layout.git_dir.join("index"),
+        }
+    }
+
+    /// How object names are made.
     pub fn hash(&self) -> HashKind {
-        todo!()
+        self.layout.hash
     }
+
+    /// The environment it was opened with.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Last value of a key, `section.subsection.name`. A name without `=` counts as empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
-        todo!()
+        self.config.string(key).map(ToOwned::to_owned)
     }
+
+    /// Last value of a key as a boolean.
     pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
-        todo!()
+        self.config.boolean(key)
     }
+
+    /// Last value of a key as an integer, units of k, m and g (powers of 1,024) applied.
     pub fn config_int(&self, key: &str) -> Result<Option<i64>, Error> {
-        todo!()
+        self.config.integer(key)
     }
+
+    /// Last value of a key as a path, `~` expanded.
+    pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
+        self.config.path(key, &self.env)
+    }
+
+    /// All values of a key, in order.
     pub fn config_all(&self, key: &str) -> Vec<BString> {
-        todo!()
+        self.config.all(key).map(ToOwned::to_owned).collect()
     }
-    pub fn head(&self) -> Result<Head, Error> {
-        todo!()
+
+    /// The names of remotes that are configured, in order of appearance.
+    pub fn remotes(&self) -> Vec<BString> {
+        self.config.subsections("remote").into_iter().map(ToOwned::to_owned).collect()
     }
-    /// Value of a full ref name, symbolic refs followed; `None` if missing.
-    pub fn find_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
-        todo!()
-    }
-    /// All refs below a prefix, sorted.
-    pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
-        todo!()
-    }
-    /// Any revision expression, `-` and `@{-N}` included.
-    pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
-        todo!()
-    }
-    /// The tree of a commit-ish or tree-ish.
-    pub fn tree_of(&self, id: ObjectId) -> Result<ObjectId, Error> {
-        todo!()
-    }
-    /// Shortest unique abbreviation (`core.abbrev`).
-    pub fn abbreviate(&self, id: ObjectId) -> Result<String, Error> {
-        todo!()
-    }
-    /// First line(s) of the message as Git's `%s`.
-    pub fn subject(&self, commit: ObjectId) -> Result<BString, Error> {
-        todo!()
-    }
-    /// Commits in `left...right`: (only left, only right), through the commit-graph if there is one.
-    pub fn ahead_behind(&self, left: ObjectId, right: ObjectId) -> Result<(usize, usize), Error> {
-        todo!()
-    }
-    /// `user.*`, `GIT_COMMITTER_*`, as the reflog wants it.
-    pub fn committer(&self) -> Result<BString, Error> {
-        todo!()
-    }
+
     /// The object database.
     pub fn objects(&self) -> &objects::Objects {
-        todo!()
-    }
-}
-
-#[allow(unused_variables)]
-/// In-process conversions and external filters (`gix-filter` behind it).
-pub mod convert {
-    use super::*;
-    /// What a path needs on its way to the worktree.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
-    pub enum Class {
-        /// Bytes as they are.
-        None,
-        /// eol, ident, working-tree-encoding: any thread, in memory.
-        InProcess,
-        /// A smudge command or a long-running process.
-        External,
-    }
-    /// Shared by all threads. Attributes are read from the index given (Git's checkout direction),
-    /// then the worktree. If no attribute file and no configuration can concern conversion, every
-    /// path is `Class::None` at no cost.
-    pub struct Converter {}
-    /// One per thread.
-    pub struct Worker {}
-    impl Converter {
-        pub fn for_checkout(repo: &Repository, index: &Index) -> Result<Converter, Error> {
-            todo!()
-        }
-        pub fn worker(&self) -> Worker {
-            todo!()
-        }
-    }
-    impl Worker {
-        pub fn class(&mut self, path: &BStr, mode: Mode) -> Result<Class, Error> {
-            todo!()
-        }
-        /// Returns the bytes to write: `blob` itself or `out`.
-        pub fn to_worktree<'a>(
-            &mut self,
-            path: &BStr,
-            oid: ObjectId,
-            blob: &'a [u8],
-            out: &'a mut Vec<u8>,
-        ) -> Result<&'a [u8], Error> {
-            todo!()
-        }
-        /// The other direction, for comparing a file with its blob.
-        pub fn to_git<'a>(
-            &mut self,
-            path: &BStr,
-            file: &'a [u8],
-            out: &'a mut Vec<u8>,
-        ) -> Result<&'a [u8], Error> {
-            todo!()
-        }
+        &self.objects
     }
 }

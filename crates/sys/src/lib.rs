@@ -21,6 +21,7 @@ mod reason;
 mod stat;
 mod sync;
 mod umask;
+pub mod user;
 
 pub use capabilities::Capabilities;
 pub use copy::{copy, reflink};

@@ -1,0 +1,366 @@
+//! Branches and what they are built on: upstream, push destination, remote branches to guess from,
+//! and which worktree holds a branch.
+//!
+//! Source: git-config(1) `branch.<name>.*`, `remote.<name>.*`, `push.default`; git-worktree(1).
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+
+use crate::{Error, Repository, branch_name, disk};
+
+/// The ref a branch is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tracking {
+    /// `refs/remotes/origin/main`, or a local branch.
+    pub full: BString,
+    /// The shortest name that is not ambiguous: `origin/main`.
+    pub short: BString,
+    /// Its commit; `None` if it is gone.
+    pub oid: Option<ObjectId>,
+    /// It is the branch's `@{upstream}`.
+    pub is_upstream: bool,
+    /// It is where a push would go: advice may name `git push`.
+    pub is_push: bool,
+}
+
+/// What a short name that is no local branch may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guess {
+    /// No remote has such a branch.
+    None,
+    /// The remote-tracking ref to start from: the only one, or that of `checkout.defaultRemote`.
+    Unique {
+        /// Full name of the remote-tracking ref.
+        tracking: BString,
+        /// The remote it belongs to.
+        remote: BString,
+        /// Its commit.
+        oid: ObjectId,
+    },
+    /// Several remotes have it; Git prints how many and what to do.
+    Ambiguous {
+        /// How many.
+        matches: usize,
+    },
+}
+
+/// One `source:destination` of a remote.
+struct Refspec<'a> {
+    negative: bool,
+    source: &'a BStr,
+    destination: Option<&'a BStr>,
+}
+
+impl<'a> Refspec<'a> {
+    fn parse(text: &'a BStr) -> Self {
+        let rest = text.strip_prefix(b"+").unwrap_or(text);
+        let (negative, rest) = match rest.strip_prefix(b"^") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        let (source, destination) = match rest.rsplit_once_str(":") {
+            Some((source, destination)) => (source.as_bstr(), Some(destination.as_bstr())),
+            None => (rest.as_bstr(), None),
+        };
+        Refspec { negative, source, destination: destination.filter(|name| !name.is_empty()) }
+    }
+
+    /// What the asterisk stands for; empty where there is none.
+    fn matched<'n>(&self, name: &'n BStr) -> Option<&'n [u8]> {
+        match self.source.split_once_str("*") {
+            Some((before, after)) => {
+                let fits = name.len() >= before.len() + after.len();
+                (fits && name.starts_with(before) && name.ends_with(after))
+                    .then(|| &name.as_bytes()[before.len()..name.len() - after.len()])
+            }
+            None => (self.source == name).then_some(&b""[..]),
+        }
+    }
+}
+
+/// Where `name` goes by the first refspec that knows it.
+fn map_ref(specs: &[Refspec<'_>], name: &BStr) -> Option<BString> {
+    if specs.iter().any(|spec| spec.negative && spec.matched(name).is_some()) {
+        return None;
+    }
+    specs.iter().filter(|spec| !spec.negative).find_map(|spec| {
+        let star = spec.matched(name)?;
+        let destination = spec.destination?;
+        Some(match destination.split_once_str("*") {
+            Some((before, after)) => bstr::concat([before, star, after]).into(),
+            None => destination.to_owned(),
+        })
+    })
+}
+
+impl Repository {
+    fn refspecs(&self, remote: &BStr, kind: &str) -> Vec<Refspec<'_>> {
+        self.config.all(&format!("remote.{remote}.{kind}")).map(Refspec::parse).collect()
+    }
+
+    /// The remote-tracking ref of a ref of a remote.
+    fn tracking_ref(&self, remote: &BStr, name: &BStr) -> Option<BString> {
+        map_ref(&self.refspecs(remote, "fetch"), name)
+    }
+
+    /// The remote a branch belongs to, by configuration or by default.
+    pub fn remote_of(&self, branch: &BStr) -> BString {
+        let short = branch_name(branch);
+        if let Some(remote) = self.config_str(&format!("branch.{short}.remote")) {
+            return remote;
+        }
+        match self.remotes().as_slice() {
+            [only] => only.clone(),
+            _ => "origin".into(),
+        }
+    }
+
+    /// Full name of the upstream of a branch (full name), whether it exists or not. The error says
+    /// in Git's words why there is none.
+    pub fn require_upstream(&self, branch: &BStr) -> Result<BString, Error> {
+        let short = branch_name(branch);
+        let remote = self.config_str(&format!("branch.{short}.remote"));
+        let merge = self.config_all(&format!("branch.{short}.merge")).into_iter().next();
+        let (Some(remote), Some(merge)) = (remote, merge) else {
+            return Err(Error::new(match self.find_ref(branch)? {
+                None => format!("no such branch: '{short}'"),
+                Some(_) => format!("no upstream configured for branch '{short}'"),
+            }));
+        };
+        if let Some(tracking) = self.tracking_ref(remote.as_bstr(), merge.as_bstr()) {
+            return Ok(tracking);
+        }
+        if remote == "." {
+            return Ok(self.expand_ref(merge.as_bstr())?.map_or(merge, |(full, _)| full));
+        }
+        Err(Error::new(format!("upstream branch '{merge}' not stored as a remote-tracking branch")))
+    }
+
+    /// Full name of `@{push}` of a branch. The error says in Git's words why there is none.
+    pub fn require_push(&self, branch: &BStr) -> Result<BString, Error> {
+        let short = branch_name(branch);
+        let remote = self
+            .config_str(&format!("branch.{short}.pushremote"))
+            .or_else(|| self.config_str("remote.pushdefault"))
+            .unwrap_or_else(|| self.remote_of(branch));
+        let remote = remote.as_bstr();
+        let tracking = |name: &BStr| {
+            self.tracking_ref(remote, name).ok_or_else(|| {
+                Error::new(format!(
+                    "push destination '{name}' on remote '{remote}' has no local tracking branch"
+                ))
+            })
+        };
+        let push = self.refspecs(remote, "push");
+        if !push.is_empty() {
+            let destination = map_ref(&push, branch).ok_or_else(|| {
+                Error::new(format!("push refspecs for '{remote}' do not include '{short}'"))
+            })?;
+            return tracking(destination.as_bstr());
+        }
+        if self.config_bool(&format!("remote.{remote}.mirror"))? == Some(true) {
+            return tracking(branch);
+        }
+        let default = self.config_str("push.default").unwrap_or_else(|| "simple".into());
+        match default.as_slice() {
+            b"nothing" => Err(Error::new("push has no destination (push.default is 'nothing')".to_owned())),
+            b"matching" | b"current" => tracking(branch),
+            b"upstream" | b"tracking" => self.require_upstream(branch),
+            _ => {
+                let upstream = self.require_upstream(branch)?;
+                if tracking(branch)? != upstream {
+                    return Err(Error::new(
+                        "cannot resolve 'simple' push to a single destination".to_owned(),
+                    ));
+                }
+                Ok(upstream)
+            }
+        }
+    }
+
+    /// The configured upstream of a branch (full name); `None` if there is none.
+    pub fn upstream_of(&self, branch: &BStr) -> Result<Option<Tracking>, Error> {
+        let Ok(full) = self.require_upstream(branch) else { return Ok(None) };
+        self.tracking(branch, full).map(Some)
+    }
+
+    /// What "Your branch is ..." compares a branch with, in order: `status.compareBranches`, by
+    /// default the upstream. The warnings are Git's, without `warning: `.
+    pub fn compared_with(&self, branch: &BStr) -> Result<(Vec<Tracking>, Vec<String>), Error> {
+        let list = self.config_str("status.compareBranches").unwrap_or_else(|| "@{upstream}".into());
+        let mut found: Vec<Tracking> = Vec::new();
+        let mut warnings = Vec::new();
+        for name in list.split_str(" ").filter(|name| !name.is_empty()) {
+            let full = if name.eq_ignore_ascii_case(b"@{upstream}") {
+                self.require_upstream(branch)
+            } else if name.eq_ignore_ascii_case(b"@{push}") {
+                self.require_push(branch)
+            } else {
+                warnings.push(format!(
+                    "ignoring value '{}' for status.compareBranches, only @{{upstream}} and @{{push}} are supported",
+                    name.as_bstr()
+                ));
+                continue;
+            };
+            if let Ok(full) = full
+                && found.iter().all(|before| before.full != full)
+            {
+                found.push(self.tracking(branch, full)?);
+            }
+        }
+        Ok((found, warnings))
+    }
+
+    fn tracking(&self, branch: &BStr, full: BString) -> Result<Tracking, Error> {
+        let upstream = self.require_upstream(branch).ok();
+        let push = self.require_push(branch).ok();
+        let is_upstream = upstream.as_ref() == Some(&full);
+        let is_push = match &push {
+            Some(push) => *push == full,
+            None => is_upstream,
+        };
+        let oid = match self.find_ref(full.as_bstr())? {
+            Some(oid) => self.peel_to_commit(oid)?,
+            None => None,
+        };
+        Ok(Tracking { short: self.shorten_ref(full.as_bstr())?, full, oid, is_upstream, is_push })
+    }
+
+    /// The shortest name that Git's rules of precedence expand to this ref.
+    pub fn shorten_ref(&self, full: &BStr) -> Result<BString, Error> {
+        let rules = &crate::revision::RULES;
+        for at in (1..rules.len()).rev() {
+            let (before, after) = rules[at];
+            let short = full
+                .strip_prefix(before.as_bytes())
+                .and_then(|rest| rest.strip_suffix(after.as_bytes()))
+                .filter(|short| !short.is_empty());
+            let Some(short) = short else { continue };
+            let mut taken = false;
+            for (before, after) in &rules[..at] {
+                let name = BString::from(bstr::concat([before.as_bytes(), short, after.as_bytes()]));
+                taken |= self.find_ref(name.as_bstr())?.is_some();
+            }
+            if !taken {
+                return Ok(short.into());
+            }
+        }
+        Ok(full.to_owned())
+    }
+
+    /// `--guess`: the remote branch a short name stands for.
+    pub fn guess_remote_branch(&self, short: &BStr) -> Result<Guess, Error> {
+        let mut name = BString::from("refs/heads/");
+        name.extend_from_slice(short);
+        let default = self.config_str("checkout.defaultRemote");
+        let mut matches = Vec::new();
+        for remote in self.remotes() {
+            if let Some(tracking) = self.tracking_ref(remote.as_bstr(), name.as_bstr())
+                && let Some(oid) = self.find_ref(tracking.as_bstr())?
+            {
+                matches.push((remote, tracking, oid));
+            }
+        }
+        let count = matches.len();
+        let chosen = matches.into_iter().find(|(remote, ..)| count == 1 || default.as_ref() == Some(remote));
+        Ok(match chosen {
+            Some((remote, tracking, oid)) => Guess::Unique { tracking, remote, oid },
+            None if count == 0 => Guess::None,
+            None => Guess::Ambiguous { matches: count },
+        })
+    }
+
+    /// The worktree that has a branch (full name) checked out, or is rebasing or bisecting it.
+    /// `others`: this worktree does not count.
+    pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
+        for (git_dir, path) in self.worktrees()? {
+            if others && git_dir == self.layout.git_dir {
+                continue;
+            }
+            if uses(&git_dir, branch) {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Git directory and top of every worktree, the main one first (unless the repository is bare).
+    fn worktrees(&self) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+        let common = &self.layout.common_dir;
+        let mut found = Vec::new();
+        let real = common.canonicalize().unwrap_or_else(|_| common.clone());
+        let top = match real.file_name() {
+            Some(name) if name == ".git" => real.parent().unwrap_or(&real).to_owned(),
+            _ => real,
+        };
+        let bare = match common == &self.layout.git_dir {
+            true => self.layout.bare,
+            false => self.config_bool("core.bare")? == Some(true),
+        };
+        if !bare {
+            found.push((common.clone(), top));
+        }
+        let dir = common.join("worktrees");
+        let mut names = match sys::by_path::list(&dir) {
+            Ok(names) => names,
+            Err(err) if disk::is_missing(&err) => Vec::new(),
+            Err(err) => {
+                return Err(Error::new(format!(
+                    "unable to read '{}': {}",
+                    dir.display(),
+                    disk::strerror(&err)
+                )));
+            }
+        };
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, _) in names {
+            let git_dir = dir.join(name);
+            let Some(gitfile) = disk::read_optional(&git_dir.join("gitdir")).ok().flatten() else { continue };
+            let Ok(gitfile) = gitfile.trim_end().to_path() else { continue };
+            let gitfile = git_dir.join(gitfile);
+            let top = match gitfile.file_name() {
+                Some(name) if name == ".git" => gitfile.parent().unwrap_or(&gitfile),
+                _ => &gitfile,
+            };
+            found.push((git_dir, top.canonicalize().unwrap_or_else(|_| top.to_owned())));
+        }
+        Ok(found)
+    }
+}
+
+/// Whether the worktree with this git directory is on the branch, or will come back to it.
+fn uses(git_dir: &Path, branch: &BStr) -> bool {
+    let read = |name: &str| {
+        disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))
+    };
+    let head = read("HEAD").unwrap_or_default();
+    if let Some(target) = head.strip_prefix(b"ref:") {
+        return target.trim() == branch.as_bytes();
+    }
+    let short = branch_name(branch);
+    let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]
+        .iter()
+        .any(|file| read(file).is_some_and(|name| name == branch));
+    let applying = git_dir.join("rebase-apply/applying").exists();
+    (rebased && !applying) || read("BISECT_START").is_some_and(|start| start == short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refspecs_map_names() {
+        let specs: Vec<_> = ["+refs/heads/*:refs/remotes/o/*", "^refs/heads/secret", "refs/tags/v1:refs/x"]
+            .iter()
+            .map(|text| Refspec::parse(BStr::new(text)))
+            .collect();
+        let map = |name: &str| map_ref(&specs, name.into()).map(|name| name.to_string());
+        assert_eq!(map("refs/heads/a/b").as_deref(), Some("refs/remotes/o/a/b"));
+        assert_eq!(map("refs/heads/secret"), None);
+        assert_eq!(map("refs/tags/v1").as_deref(), Some("refs/x"));
+        assert_eq!(map("refs/tags/v2"), None);
+    }
+}

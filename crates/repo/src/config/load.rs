@@ -1,0 +1,431 @@
+//! Reading the sources in order, and following includes.
+
+use std::{
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Config, Entry, Scope, parse, value};
+use crate::{Env, Error, disk};
+
+/// Git gives up at this depth; circular includes end here.
+const MAX_INCLUDE_DEPTH: usize = 10;
+
+/// The files of a repository that take part, and the command line.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sources<'a> {
+    /// `None` outside of a repository.
+    pub(crate) git_dir: Option<&'a Path>,
+    pub(crate) local: Option<&'a Path>,
+    /// With `extensions.worktreeConfig`.
+    pub(crate) worktree: Option<&'a Path>,
+    /// `-c key=value`
+    pub(crate) command: &'a [BString],
+}
+
+/// Reads everything.
+pub(crate) fn load(env: &Env, sources: Sources<'_>) -> Result<Config, Error> {
+    let mut loader = Loader {
+        env,
+        sources,
+        config: Config::default(),
+        depth: 0,
+        remote_urls: None,
+        collecting_urls: false,
+        urls_forbidden: false,
+    };
+    loader.run()?;
+    Ok(loader.config)
+}
+
+struct Loader<'a> {
+    env: &'a Env,
+    sources: Sources<'a>,
+    config: Config,
+    depth: usize,
+    /// All `remote.*.url`, once a `hasconfig` condition asked for them.
+    remote_urls: Option<Vec<BString>>,
+    /// This run looks for remote urls only and takes every `hasconfig` for true.
+    collecting_urls: bool,
+    urls_forbidden: bool,
+}
+
+impl Loader<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        if !self.env.boolean("GIT_CONFIG_NOSYSTEM")?.unwrap_or(false) {
+            let system = self.env.get("GIT_CONFIG_SYSTEM").map_or("/etc/gitconfig".into(), PathBuf::from);
+            self.file(&system, Scope::System)?;
+        }
+        if let Some(global) = self.env.get("GIT_CONFIG_GLOBAL") {
+            self.file(Path::new(global), Scope::Global)?;
+        } else {
+            let home = self.env.get("HOME").map(PathBuf::from);
+            let xdg = match self.env.get("XDG_CONFIG_HOME").filter(|xdg| !xdg.is_empty()) {
+                Some(xdg) => Some(PathBuf::from(xdg)),
+                None => home.as_ref().map(|home| home.join(".config")),
+            };
+            if let Some(xdg) = xdg {
+                self.file(&xdg.join("git/config"), Scope::Global)?;
+            }
+            if let Some(home) = home {
+                self.file(&home.join(".gitconfig"), Scope::Global)?;
+            }
+        }
+        if let Some(local) = self.sources.local {
+            self.file(local, Scope::Local)?;
+        }
+        if let Some(worktree) = self.sources.worktree {
+            self.file(worktree, Scope::Worktree)?;
+        }
+        self.command()
+    }
+
+    fn file(&mut self, path: &Path, scope: Scope) -> Result<(), Error> {
+        let bytes = match disk::read_optional(path) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(()),
+            // Git lets the user's own files be unreadable (a daemon's HOME, say), not the others.
+            Err(err) if scope == Scope::Global && err.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Ok(());
+            }
+            Err(err) => {
+                return Err(Error::new(format!(
+                    "unable to access '{}': {}",
+                    path.display(),
+                    disk::strerror(&err)
+                )));
+            }
+        };
+        let pairs = parse::parse(&bytes).map_err(|parse::BadLine(line)| {
+            Error::new(format!("bad config line {line} in file {}", path.display()))
+        })?;
+        let file = Arc::new(path.to_owned());
+        for parse::Pair { key, value } in pairs {
+            self.pair(key, value, scope, Some(&file))?;
+        }
+        Ok(())
+    }
+
+    fn pair(
+        &mut self,
+        key: BString,
+        value: Option<BString>,
+        scope: Scope,
+        file: Option<&Arc<PathBuf>>,
+    ) -> Result<(), Error> {
+        if self.urls_forbidden && is_remote_url(key.as_bstr()) {
+            return Err(Error::new(
+                "remote URLs cannot be configured in file directly or indirectly included by \
+                 includeIf.hasconfig:remote.*.url"
+                    .to_owned(),
+            ));
+        }
+        let include = if key == "include.path" {
+            Some(false)
+        } else if let Some(condition) =
+            key.strip_prefix(b"includeif.").and_then(|rest| rest.strip_suffix(b".path"))
+        {
+            self.condition_holds(condition.as_bstr(), file)?
+                .then(|| condition.starts_with(b"hasconfig:remote.*.url:"))
+        } else {
+            None
+        };
+        self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned() });
+        let Some(by_url) = include else { return Ok(()) };
+        let forbidden_before = self.urls_forbidden;
+        self.urls_forbidden |= by_url && self.collecting_urls;
+        let result = self.include(value, scope, file);
+        self.urls_forbidden = forbidden_before;
+        result
+    }
+
+    fn include(
+        &mut self,
+        value: Option<BString>,
+        scope: Scope,
+        from: Option<&Arc<PathBuf>>,
+    ) -> Result<(), Error> {
+        let value = value.ok_or_else(|| Error::new("missing value for 'include.path'".to_owned()))?;
+        let path = value::interpolate(value.as_bstr(), self.env)
+            .ok_or_else(|| Error::new(format!("could not expand include path '{value}'")))?;
+        let path = match (path.is_absolute(), from) {
+            (true, _) => path,
+            (false, Some(from)) => from.parent().unwrap_or(Path::new("")).join(path),
+            (false, None) => {
+                return Err(Error::new("relative config includes must come from files".to_owned()));
+            }
+        };
+        self.depth += 1;
+        if self.depth > MAX_INCLUDE_DEPTH && path.exists() {
+            let from = from.map_or("the command line".to_owned(), |from| from.display().to_string());
+            return Err(Error::new(format!(
+                "exceeded maximum include depth ({MAX_INCLUDE_DEPTH}) while including\n\t{}\nfrom\n\t{from}\nThis might be due to circular includes.",
+                path.display()
+            )));
+        }
+        let result = self.file(&path, scope);
+        self.depth -= 1;
+        result
+    }
+
+    fn condition_holds(&mut self, condition: &BStr, from: Option<&Arc<PathBuf>>) -> Result<bool, Error> {
+        if let Some(pattern) = condition.strip_prefix(b"gitdir:") {
+            self.gitdir_matches(pattern.as_bstr(), from, false)
+        } else if let Some(pattern) = condition.strip_prefix(b"gitdir/i:") {
+            self.gitdir_matches(pattern.as_bstr(), from, true)
+        } else if let Some(pattern) = condition.strip_prefix(b"onbranch:") {
+            let Some(git_dir) = self.sources.git_dir else { return Ok(false) };
+            let head = disk::read_optional(&git_dir.join("HEAD")).ok().flatten().unwrap_or_default();
+            let branch = head
+                .strip_prefix(b"ref:")
+                .map(|rest| rest.trim())
+                .and_then(|name| name.strip_prefix(b"refs/heads/"));
+            Ok(branch.is_some_and(|branch| matches(&directory_pattern(pattern.into()), branch, false)))
+        } else if let Some(pattern) = condition.strip_prefix(b"hasconfig:remote.*.url:") {
+            if self.collecting_urls {
+                return Ok(true);
+            }
+            if self.remote_urls.is_none() {
+                self.remote_urls = Some(self.collect_remote_urls()?);
+            }
+            let urls = self.remote_urls.as_deref().unwrap_or_default();
+            Ok(urls.iter().any(|url| matches(pattern, url, false)))
+        } else {
+            Ok(false)
+        }
+    }
+
+    fn collect_remote_urls(&self) -> Result<Vec<BString>, Error> {
+        let mut loader = Loader {
+            env: self.env,
+            sources: self.sources,
+            config: Config::default(),
+            depth: 0,
+            remote_urls: None,
+            collecting_urls: true,
+            urls_forbidden: false,
+        };
+        loader.run()?;
+        let values = loader.config.values.into_iter().filter(|(key, _)| is_remote_url(key.as_bstr()));
+        Ok(values.flat_map(|(_, entries)| entries.into_iter().filter_map(|entry| entry.value)).collect())
+    }
+
+    fn gitdir_matches(
+        &self,
+        pattern: &BStr,
+        from: Option<&Arc<PathBuf>>,
+        fold_case: bool,
+    ) -> Result<bool, Error> {
+        let Some(git_dir) = self.sources.git_dir else { return Ok(false) };
+        // What stands for the including file's own directory is compared as it is.
+        let mut literal = 0;
+        let mut expanded = match pattern.starts_with(b"~/") {
+            true => match self.env.get("HOME").and_then(|home| Path::new(home).canonicalize().ok()) {
+                Some(home) => {
+                    let mut path = BString::from(home.as_os_str().as_bytes());
+                    path.extend_from_slice(&pattern[1..]);
+                    path
+                }
+                None => pattern.to_owned(),
+            },
+            false => value::interpolate(pattern, self.env)
+                .map_or_else(|| pattern.to_owned(), |path| path.as_os_str().as_bytes().into()),
+        };
+        if let Some(rest) = expanded.strip_prefix(b"./") {
+            let Some(from) = from else {
+                return Err(Error::new(
+                    "relative config include conditionals must come from files".to_owned(),
+                ));
+            };
+            let from = from.canonicalize().unwrap_or_else(|_| from.as_ref().clone());
+            let mut path =
+                BString::from(from.parent().map(|dir| dir.as_os_str().as_bytes()).unwrap_or_default());
+            path.push(b'/');
+            literal = path.len();
+            path.extend_from_slice(rest);
+            expanded = path;
+        } else if !expanded.starts_with(b"/") {
+            expanded.splice(..0, *b"**/");
+        }
+        let pattern = directory_pattern(expanded);
+        let real = git_dir.canonicalize().unwrap_or_else(|_| git_dir.to_owned());
+        Ok([real.as_path(), git_dir].iter().any(|text| {
+            let text = text.as_os_str().as_bytes();
+            let (Some(head), Some(tail)) = (text.get(..literal), text.get(literal..)) else { return false };
+            let same = match fold_case {
+                true => head.eq_ignore_ascii_case(&pattern[..literal]),
+                false => head == &pattern[..literal],
+            };
+            same && matches(&pattern[literal..], tail, fold_case)
+        }))
+    }
+
+    /// `GIT_CONFIG_COUNT`, then `GIT_CONFIG_PARAMETERS`, then `-c`.
+    fn command(&mut self) -> Result<(), Error> {
+        if let Some(count) = self.env.bytes("GIT_CONFIG_COUNT").filter(|count| !count.is_empty()) {
+            let count: u64 = count
+                .to_str()
+                .ok()
+                .and_then(|count| count.trim().parse().ok())
+                .ok_or_else(|| Error::new("bogus count in GIT_CONFIG_COUNT".to_owned()))?;
+            if count > i32::MAX as u64 {
+                return Err(Error::new("too many entries in GIT_CONFIG_COUNT".to_owned()));
+            }
+            for at in 0..count {
+                let part = |kind: &str| {
+                    let name = format!("GIT_CONFIG_{}_{at}", kind.to_uppercase());
+                    self.env
+                        .bytes(&name)
+                        .map(|text| text.to_owned())
+                        .ok_or_else(|| Error::new(format!("missing config {kind} {name}")))
+                };
+                let (key, value) = (part("key")?, part("value")?);
+                let key = command_key(key.as_bstr())?;
+                self.pair(key, Some(value), Scope::Command, None)?;
+            }
+        }
+        if let Some(parameters) = self.env.bytes("GIT_CONFIG_PARAMETERS") {
+            for (key, value) in split_parameters(parameters)
+                .ok_or_else(|| Error::new("bogus format in GIT_CONFIG_PARAMETERS".to_owned()))?
+            {
+                self.pair(command_key(key.as_bstr())?, value, Scope::Command, None)?;
+            }
+        }
+        for text in self.sources.command {
+            let (key, value) = match text.split_once_str("=") {
+                Some((key, value)) => (key.as_bstr(), Some(value.as_bstr().to_owned())),
+                None => (text.as_bstr(), None),
+            };
+            if key.is_empty() {
+                return Err(Error::new(format!("bogus config parameter: {text}")));
+            }
+            self.pair(command_key(key)?, value, Scope::Command, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_remote_url(key: &BStr) -> bool {
+    key.strip_prefix(b"remote.").is_some_and(|rest| rest.len() > 4 && rest.ends_with(b".url"))
+}
+
+fn directory_pattern(mut pattern: BString) -> BString {
+    if pattern.ends_with(b"/") {
+        pattern.extend_from_slice(b"**");
+    }
+    pattern
+}
+
+fn matches(pattern: &[u8], text: &[u8], fold_case: bool) -> bool {
+    use gix::glob::{wildmatch, wildmatch::Mode};
+    let mut mode = Mode::NO_MATCH_SLASH_LITERAL;
+    mode.set(Mode::IGNORE_CASE, fold_case);
+    wildmatch(pattern.as_bstr(), text.as_bstr(), mode)
+}
+
+/// Checks and normalises a name given on the command line.
+fn command_key(key: &BStr) -> Result<BString, Error> {
+    let invalid = |what: &str| Err(Error::new(format!("{what}: {key}")));
+    let Some(last) = key.rfind_byte(b'.').filter(|&dot| dot > 0) else {
+        return invalid("key does not contain a section");
+    };
+    if last + 1 == key.len() {
+        return invalid("key does not contain variable name");
+    }
+    let first = key.find_byte(b'.').unwrap_or(last);
+    let is_key = |bytes: &[u8]| bytes.iter().all(|&c| c.is_ascii_alphanumeric() || c == b'-');
+    if !is_key(&key[..first]) || !is_key(&key[last + 1..]) || !key[last + 1].is_ascii_alphabetic() {
+        return invalid("invalid key");
+    }
+    if key[first..last].contains(&b'\n') {
+        return invalid("invalid key (newline)");
+    }
+    let mut key = key.to_owned();
+    key[..first].make_ascii_lowercase();
+    key[last..].make_ascii_lowercase();
+    Ok(key)
+}
+
+/// `'key=value' 'key'='value' 'key'=`, quoted for a shell.
+fn split_parameters(text: &BStr) -> Option<Vec<(BString, Option<BString>)>> {
+    let mut found = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (first, after) = dequote(rest)?;
+        rest = after;
+        if rest.is_empty() || rest[0].is_ascii_whitespace() {
+            match first.split_once_str("=") {
+                Some((key, value)) => found.push((key.into(), Some(value.into()))),
+                None => found.push((first, None)),
+            }
+        } else {
+            rest = rest.strip_prefix(b"=")?;
+            if rest.first() == Some(&b'\'') {
+                let (value, after) = dequote(rest)?;
+                rest = after;
+                found.push((first, Some(value)));
+            } else {
+                found.push((first, None));
+            }
+            if !rest.is_empty() && !rest[0].is_ascii_whitespace() {
+                return None;
+            }
+        }
+        rest = rest.trim_start();
+    }
+    Some(found)
+}
+
+/// One word of single-quoted pieces; outside of quotes only `\'` and `\!` may stand.
+fn dequote(text: &[u8]) -> Option<(BString, &[u8])> {
+    let mut word = BString::default();
+    let mut rest = text.strip_prefix(b"'")?;
+    loop {
+        let end = rest.find_byte(b'\'')?;
+        word.extend_from_slice(&rest[..end]);
+        rest = &rest[end + 1..];
+        match rest {
+            [b'\\', c @ (b'\'' | b'!'), b'\'', ..] => {
+                word.push(*c);
+                rest = &rest[3..];
+            }
+            _ => return Some((word, rest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_old_and_new_style() {
+        let split = |text: &str| split_parameters(text.into());
+        assert_eq!(
+            split(r"'a.b=c d' 'x.y=z.k'='it'\''s' 'q.r'="),
+            Some(vec![
+                ("a.b".into(), Some("c d".into())),
+                ("x.y=z.k".into(), Some("it's".into())),
+                ("q.r".into(), None)
+            ])
+        );
+        assert_eq!(split("nonsense"), None);
+        assert_eq!(split("'a.b'x"), None);
+    }
+
+    #[test]
+    fn keys_of_the_command_line() {
+        assert_eq!(command_key("Core.Sub.X.Bare".into()).ok(), Some("core.Sub.X.bare".into()));
+        for (key, message) in [
+            ("core", "key does not contain a section: core"),
+            ("core.", "key does not contain variable name: core."),
+            ("core.1a", "invalid key: core.1a"),
+            ("co_re.a", "invalid key: co_re.a"),
+        ] {
+            assert_eq!(command_key(key.into()).unwrap_err().message, message);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Configuration, in Git's order and semantics: system, global, repository, worktree, command line; the
+//! last value of a name wins.
+//!
+//! [`load`] reads all sources once; lookups afterwards touch no file. A source that is missing is
+//! skipped, one that is not in the grammar is an error naming file and line.
+
+mod load;
+pub(crate) mod parse;
+mod value;
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use bstr::{BStr, BString, ByteSlice};
+
+pub(crate) use load::{Sources, load};
+pub(crate) use value::{bad_boolean, interpolate, parse_bool, parse_int};
+
+use crate::{Env, Error};
+
+/// Where a value comes from, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    System,
+    Global,
+    Local,
+    Worktree,
+    Command,
+}
+
+impl Scope {
+    /// Whether the repository itself has no hand in it: what may decide about trusting a repository.
+    fn is_protected(self) -> bool {
+        matches!(self, Scope::System | Scope::Global | Scope::Command)
+    }
+}
+
+/// All values of all names.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    values: HashMap<BString, Vec<Entry>>,
+    /// The names, in order of their first appearance.
+    names: Vec<BString>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    value: Option<BString>,
+    scope: Scope,
+    /// `None` for the command line.
+    file: Option<Arc<PathBuf>>,
+}
+
+impl Entry {
+    /// The value; empty where there is none.
+    fn text(&self) -> &BStr {
+        self.value.as_ref().map_or(BStr::new(""), |value| value.as_bstr())
+    }
+}
+
+impl Config {
+    fn push(&mut self, key: BString, entry: Entry) {
+        if let Some(entries) = self.values.get_mut(&key) {
+            entries.push(entry);
+        } else {
+            self.names.push(key.clone());
+            self.values.insert(key, vec![entry]);
+        }
+    }
+
+    fn entries(&self, key: &str) -> &[Entry] {
+        self.values.get(&normalize(key)).map_or(&[], Vec::as_slice)
+    }
+
+    fn last(&self, key: &str) -> Option<&Entry> {
+        self.entries(key).last()
+    }
+
+    /// The last value; a name without `=` counts as empty.
+    pub(crate) fn string(&self, key: &str) -> Option<&BStr> {
+        self.last(key).map(|entry| entry.text())
+    }
+
+    /// The last value; a name without `=` is Git's error.
+    pub(crate) fn string_required(&self, key: &str) -> Result<Option<&BStr>, Error> {
+        match self.last(key) {
+            None => Ok(None),
+            Some(Entry { value: Some(value), .. }) => Ok(Some(value.as_bstr())),
+            Some(_) => Err(Error::new(format!("missing value for '{}'", normalize(key)))),
+        }
+    }
+
+    pub(crate) fn all(&self, key: &str) -> impl Iterator<Item = &BStr> {
+        self.entries(key).iter().map(|entry| entry.text())
+    }
+
+    /// All values of a name from sources the repository cannot write, in order.
+    pub(crate) fn all_protected(&self, key: &str) -> impl Iterator<Item = &BStr> {
+        self.entries(key).iter().filter(|entry| entry.scope.is_protected()).map(|entry| entry.text())
+    }
+
+    pub(crate) fn boolean(&self, key: &str) -> Result<Option<bool>, Error> {
+        let Some(entry) = self.last(key) else { return Ok(None) };
+        parse_bool(entry.value.as_ref().map(|value| value.as_bstr()))
+            .map(Some)
+            .ok_or_else(|| bad_boolean(entry.text(), normalize(key).as_bstr()))
+    }
+
+    pub(crate) fn integer(&self, key: &str) -> Result<Option<i64>, Error> {
+        let Some(entry) = self.last(key) else { return Ok(None) };
+        let value = entry.text();
+        parse_int(value).map(Some).map_err(|kind| {
+            Error::new(match &entry.file {
+                Some(file) => format!(
+                    "bad numeric config value '{}' for '{}' in file {}: {kind}",
+                    value,
+                    normalize(key),
+                    file.display()
+                ),
+                None => {
+                    format!("bad numeric config value '{value}' for '{}': {kind}", normalize(key))
+                }
+            })
+        })
+    }
+
+    /// The last value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
+    pub(crate) fn path(&self, key: &str, env: &Env) -> Result<Option<PathBuf>, Error> {
+        let Some(value) = self.string_required(key)? else { return Ok(None) };
+        let (value, optional) = match value.strip_prefix(b":(optional)") {
+            Some(rest) => (rest.as_bstr(), true),
+            None => (value, false),
+        };
+        let path = value::interpolate(value, env)
+            .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
+        Ok((!optional || path.exists()).then_some(path))
+    }
+
+    /// The names that begin with `prefix` (as written in the files, section in lower case), in order.
+    pub(crate) fn names_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a BStr> {
+        self.names.iter().map(|name| name.as_bstr()).filter(move |name| name.starts_with(prefix.as_bytes()))
+    }
+
+    /// The distinct subsections of a section, in order of appearance: `remote` gives the remotes.
+    pub(crate) fn subsections(&self, section: &str) -> Vec<&BStr> {
+        let mut found: Vec<&BStr> = Vec::new();
+        let prefix = format!("{section}.");
+        for name in self.names.iter().filter_map(|name| name.strip_prefix(prefix.as_bytes())) {
+            if let Some(end) = name.rfind_byte(b'.') {
+                let subsection = name[..end].as_bstr();
+                if !found.contains(&subsection) {
+                    found.push(subsection);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Section and name in lower case; what is between the first and the last dot as it is.
+fn normalize(key: &str) -> BString {
+    let mut bytes = key.as_bytes().to_vec();
+    let first = key.find('.').unwrap_or(key.len());
+    let last = key.rfind('.').unwrap_or(key.len());
+    bytes[..first].make_ascii_lowercase();
+    bytes[last..].make_ascii_lowercase();
+    bytes.into()
+}

@@ -1,0 +1,123 @@
+//! What the text of a value means: booleans, integers with a unit, paths.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::{Env, Error};
+
+/// A boolean as Git reads it: words in any case, nothing at all, or any integer.
+pub(crate) fn parse_bool(value: Option<&BStr>) -> Option<bool> {
+    let Some(value) = value else { return Some(true) };
+    let is = |word: &str| value.eq_ignore_ascii_case(word.as_bytes());
+    if is("true") || is("yes") || is("on") {
+        Some(true)
+    } else if value.is_empty() || is("false") || is("no") || is("off") {
+        Some(false)
+    } else {
+        parse_int(value).ok().filter(|&int| i32::try_from(int).is_ok()).map(|int| int != 0)
+    }
+}
+
+/// Git's words for what is no boolean.
+pub(crate) fn bad_boolean(value: &BStr, key: &BStr) -> Error {
+    Error::new(format!("bad boolean config value '{value}' for '{key}'"))
+}
+
+/// An integer as C's `strtoimax` with base 0 reads it, with a unit of k, m or g. The error is Git's
+/// word for what is wrong with it.
+pub(crate) fn parse_int(value: &BStr) -> Result<i64, &'static str> {
+    const INVALID: &str = "invalid unit";
+    const RANGE: &str = "out of range";
+    let text = value.trim_start_with(|c| c.is_ascii_whitespace() || c == '\x0b');
+    let (negative, text) = match text.first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (radix, text) = match text {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => (16, &text[2..]),
+        [b'0', ..] => (8, text),
+        _ => (10, text),
+    };
+    let digits = text.iter().take_while(|&&c| (c as char).is_digit(radix)).count();
+    if digits == 0 {
+        return Err(INVALID);
+    }
+    let mut magnitude: i128 = 0;
+    for &c in &text[..digits] {
+        let digit = (c as char).to_digit(radix).expect("counted as a digit");
+        magnitude = magnitude * i128::from(radix) + i128::from(digit);
+        if magnitude > i128::from(u64::MAX) {
+            return Err(RANGE);
+        }
+    }
+    let factor: i128 = match &text[digits..] {
+        b"" => 1,
+        unit if unit.eq_ignore_ascii_case(b"k") => 1 << 10,
+        unit if unit.eq_ignore_ascii_case(b"m") => 1 << 20,
+        unit if unit.eq_ignore_ascii_case(b"g") => 1 << 30,
+        _ => return Err(INVALID),
+    };
+    let value = magnitude * factor * if negative { -1 } else { 1 };
+    i64::try_from(value).map_err(|_| RANGE)
+}
+
+/// A path with a leading `~/` or `~user/` expanded; `None` if there is no such home.
+pub(crate) fn interpolate(value: &BStr, env: &Env) -> Option<PathBuf> {
+    if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
+        return Some(Path::new("/usr").join(rest.to_os_str().ok()?));
+    }
+    let Some(rest) = value.strip_prefix(b"~") else {
+        return Some(value.to_path().ok()?.to_owned());
+    };
+    let (user, rest) = match rest.find_byte(b'/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, &b""[..]),
+    };
+    let home: PathBuf =
+        if user.is_empty() { env.get("HOME")?.into() } else { sys::user::by_name(user)?.home };
+    let mut path = BString::from(home.as_os_str().as_encoded_bytes());
+    path.extend_from_slice(rest);
+    Some(path.to_path().ok()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        for (text, value) in [
+            ("0", 0),
+            ("10k", 10240),
+            ("-1", -1),
+            ("0x10", 16),
+            ("010", 8),
+            ("1G", 1 << 30),
+            (" 7", 7),
+            ("+3M", 3 << 20),
+        ] {
+            assert_eq!(parse_int(text.into()), Ok(value), "{text}");
+        }
+        for text in ["", "k", "1kb", "abc", "1.5", "-"] {
+            assert_eq!(parse_int(text.into()), Err("invalid unit"), "{text}");
+        }
+        assert_eq!(parse_int("9223372036854775808".into()), Err("out of range"));
+        assert_eq!(parse_int("9007199254740992k".into()), Err("out of range"));
+    }
+
+    #[test]
+    fn booleans() {
+        for (text, value) in [
+            ("YES", Some(true)),
+            ("off", Some(false)),
+            ("", Some(false)),
+            ("2k", Some(true)),
+            ("maybe", None),
+        ] {
+            assert_eq!(parse_bool(Some(text.into())), value, "{text}");
+        }
+        assert_eq!(parse_bool(None), Some(true));
+    }
+}

@@ -1,0 +1,193 @@
+//! Objects for reading history and names: whole objects, and what begins with a prefix.
+//!
+//! Contents come from our own [`Objects`](crate::objects::Objects); gix's database is opened only when
+//! an abbreviated name has to be looked up.
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+
+use crate::{
+    Env, Error, Repository,
+    config::Config,
+    disk,
+    objects::{Kind, Objects, Options},
+    open::Layout,
+    refs,
+};
+
+/// What of a commit matters for walking history.
+#[derive(Clone, Debug)]
+pub(crate) struct Commit {
+    pub(crate) tree: ObjectId,
+    pub(crate) parents: Vec<ObjectId>,
+    /// Committer date, seconds since the epoch.
+    pub(crate) date: i64,
+    /// Everything after the headers.
+    pub(crate) message: BString,
+}
+
+/// gix's database.
+pub(crate) type Odb = gix::odb::Cache<gix::odb::store::Handle<std::sync::Arc<gix::odb::Store>>>;
+
+impl Repository {
+    /// A whole object.
+    pub(crate) fn read_object(&self, id: &ObjectId) -> Result<(Kind, Vec<u8>), Error> {
+        let mut reader = self.objects.reader();
+        let (kind, data) = reader.read(id).map_err(|err| Error::new(err.to_string()))?;
+        Ok((kind, data.to_vec()))
+    }
+
+    /// A commit; other objects are an error.
+    pub(crate) fn read_commit(&self, id: &ObjectId) -> Result<Commit, Error> {
+        match self.read_object(id)? {
+            (Kind::Commit, data) => self.parse_commit(id, &data),
+            _ => Err(Error::new(format!("object {id} is not a commit"))),
+        }
+    }
+
+    fn parse_commit(&self, id: &ObjectId, data: &[u8]) -> Result<Commit, Error> {
+        let bad = || Error::new(format!("bad commit object {id}"));
+        let mut tree = None;
+        let mut parents = Vec::new();
+        let mut date = 0;
+        let mut rest = data;
+        while !rest.is_empty() && rest[0] != b'\n' {
+            let end = rest.find_byte(b'\n').ok_or_else(bad)?;
+            let line = &rest[..end];
+            rest = &rest[end + 1..];
+            if let Some(hex) = line.strip_prefix(b"tree ") {
+                tree = self.parse_hex(hex);
+            } else if let Some(hex) = line.strip_prefix(b"parent ") {
+                parents.push(self.parse_hex(hex).ok_or_else(bad)?);
+            } else if let Some(who) = line.strip_prefix(b"committer ") {
+                date = signature_date(who);
+            }
+        }
+        let message = rest.strip_prefix(b"\n").unwrap_or(rest).into();
+        let parents = self.effective_parents(id, parents);
+        Ok(Commit { tree: tree.ok_or_else(bad)?, parents, date, message })
+    }
+
+    /// Parents as history shows them: none at the boundary of a shallow clone.
+    fn effective_parents(&self, id: &ObjectId, parents: Vec<ObjectId>) -> Vec<ObjectId> {
+        if self.shallow().contains(id) { Vec::new() } else { parents }
+    }
+
+    /// The commits whose parents are not here.
+    fn shallow(&self) -> &std::collections::HashSet<ObjectId> {
+        self.shallow.get_or_init(|| {
+            let file = self.layout.common_dir.join("shallow");
+            let bytes = disk::read_optional(&file).ok().flatten().unwrap_or_default();
+            bytes.lines().filter_map(|line| self.parse_hex(line)).collect()
+        })
+    }
+
+    pub(crate) fn parse_hex(&self, hex: &[u8]) -> Option<ObjectId> {
+        ObjectId::from_hex(self.layout.hash, hex)
+    }
+
+    /// What a tag points to.
+    pub(crate) fn tag_target(&self, id: &ObjectId, data: &[u8]) -> Result<ObjectId, Error> {
+        data.lines()
+            .next()
+            .and_then(|line| line.strip_prefix(b"object "))
+            .and_then(|hex| self.parse_hex(hex))
+            .ok_or_else(|| Error::new(format!("bad tag object {id}")))
+    }
+
+    /// Follows tags to what they finally point to.
+    pub(crate) fn peel_tags(&self, id: ObjectId) -> Result<(ObjectId, Kind, Vec<u8>), Error> {
+        let mut id = id;
+        loop {
+            match self.read_object(&id)? {
+                (Kind::Tag, data) => id = self.tag_target(&id, &data)?,
+                (kind, data) => return Ok((id, kind, data)),
+            }
+        }
+    }
+
+    /// The commit that an object is or a tag leads to; `None` for other objects.
+    pub fn peel_to_commit(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
+        let (id, kind, _) = self.peel_tags(id)?;
+        Ok((kind == Kind::Commit).then_some(id))
+    }
+
+    /// The tree of a commit-ish or tree-ish.
+    pub fn tree_of(&self, id: ObjectId) -> Result<ObjectId, Error> {
+        match self.peel_tags(id)? {
+            (id, Kind::Tree, _) => Ok(id),
+            (id, Kind::Commit, data) => Ok(self.parse_commit(&id, &data)?.tree),
+            _ => Err(Error::new(format!("object {id} is not a tree"))),
+        }
+    }
+
+    /// The objects whose names begin with `hex`, sorted.
+    pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
+        let text = hex.to_str().map_err(|_| Error::new("not a hexadecimal name".to_owned()))?;
+        let prefix = gix::hash::Prefix::from_hex(text)
+            .map_err(|err| Error::new(format!("bad abbreviated name '{hex}': {err}")))?;
+        let mut found = std::collections::HashSet::new();
+        self.odb()?
+            .lookup_prefix(prefix, Some(&mut found))
+            .map_err(|err| Error::new(format!("unable to look up '{hex}': {err}")))?;
+        let mut found = found.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
+        found.sort();
+        Ok(found)
+    }
+
+    pub(crate) fn odb(&self) -> Result<Odb, Error> {
+        let mut slot = self.odb.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(store) = &*slot {
+            return Ok(store.to_cache_arc());
+        }
+        let dir = self.objects_dir().to_owned();
+        let store = gix::odb::Store::at_opts(
+            dir.clone(),
+            refs::gix_hash(self.layout.hash),
+            &mut std::iter::empty(),
+            gix::odb::store::init::Options {
+                current_dir: Some(self.options.cwd.clone()),
+                ..Default::default()
+            },
+        )
+        .map_err(|err| Error::new(format!("unable to open object directory '{}': {err}", dir.display())))?;
+        let store = slot.insert(std::sync::Arc::new(store));
+        Ok(store.to_cache_arc())
+    }
+
+    /// `GIT_OBJECT_DIRECTORY`, or the repository's own.
+    pub fn objects_dir(&self) -> &std::path::Path {
+        &self.layout.objects_dir
+    }
+}
+
+/// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.
+pub(crate) fn signature_date(line: &[u8]) -> i64 {
+    let after = line.rfind_byte(b'>').map_or(&b""[..], |end| &line[end + 1..]);
+    let digits = after.trim_start().split(|c| !c.is_ascii_digit() && *c != b'-').next();
+    digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Opens the object database, with replacements unless they are turned off.
+pub(crate) fn open(
+    env: &Env,
+    layout: &Layout,
+    config: &Config,
+    refs: &gix::refs::file::Store,
+) -> Result<Objects, Error> {
+    let mut options = Options::default();
+    if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
+        options.alternates = alternates.to_owned();
+    }
+    if env.get("GIT_NO_REPLACE_OBJECTS").is_none() && config.boolean("core.useReplaceRefs")?.unwrap_or(true) {
+        let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
+        options.replace = refs::replacements(refs, base, layout.hash)?;
+    }
+    Objects::open_with(&layout.objects_dir, layout.hash, options).map_err(|err| {
+        Error::new(format!(
+            "unable to open object directory '{}': {}",
+            layout.objects_dir.display(),
+            disk::strerror(&err)
+        ))
+    })
+}

@@ -1,0 +1,130 @@
+//! Who commits: the line that goes into reflogs.
+//!
+//! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for each of name and
+//! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database.
+
+use std::path::Path;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::{Error, Repository, disk};
+
+impl Repository {
+    /// `Name <mail> seconds zone` for a reflog line. As in Git, an identity that had to be guessed is
+    /// good enough for it; only a date that cannot be read is an error.
+    pub fn committer(&self) -> Result<BString, Error> {
+        let user = sys::user::current();
+        let configured = |key: &str| {
+            let own = self.config_str(&format!("committer.{key}")).filter(|value| !value.is_empty());
+            own.or_else(|| self.config_str(&format!("user.{key}")))
+        };
+        let set = |name: &str| self.env.bytes(name).map(ToOwned::to_owned);
+
+        let name = set("GIT_COMMITTER_NAME").or_else(|| configured("name"));
+        let name = name.unwrap_or_else(|| guess_name(user.as_ref()).trim().into());
+        let name = match (name.is_empty(), &user) {
+            (false, _) => name,
+            (true, Some(user)) => user.name.as_slice().into(),
+            (true, None) => "unknown".into(),
+        };
+        let mail = set("GIT_COMMITTER_EMAIL")
+            .or_else(|| configured("email"))
+            .or_else(|| set("EMAIL").filter(|mail| !mail.is_empty()))
+            .unwrap_or_else(|| guess_mail(user.as_ref()));
+        let date = match self.env.bytes("GIT_COMMITTER_DATE").filter(|date| !date.is_empty()) {
+            Some(date) => parse_date(date)?,
+            None => format_time(gix::date::Time::now_local_or_utc()),
+        };
+        let parts: [&[u8]; 5] = [&clean(name.as_bstr()), b" <", &clean(mail.as_bstr()), b"> ", &date];
+        Ok(bstr::concat(parts).into())
+    }
+}
+
+/// Drops what cannot stand in an identity: at both ends what looks like punctuation, inside the three
+/// characters that delimit.
+fn clean(text: &BStr) -> BString {
+    let is_crud = |c: char| c <= ' ' || matches!(c, ',' | ':' | ';' | '<' | '>' | '"' | '\\' | '\'');
+    text.trim_with(is_crud)
+        .iter()
+        .copied()
+        .filter(|c| !matches!(c, b'\n' | b'<' | b'>'))
+        .collect::<Vec<_>>()
+        .into()
+}
+
+/// The full name of the user database; `&` in it stands for the login name.
+fn guess_name(user: Option<&sys::user::User>) -> BString {
+    let Some(user) = user else { return "unknown".into() };
+    let full = user.gecos.split(|&c| c == b',').next().unwrap_or_default();
+    let mut name = BString::default();
+    for &c in full {
+        if c == b'&' {
+            let at = name.len();
+            name.extend_from_slice(&user.name);
+            name[at..(at + 1).min(at + user.name.len())].make_ascii_uppercase();
+        } else {
+            name.push(c);
+        }
+    }
+    name
+}
+
+/// `login@` and the host by `/etc/mailname` or its name; Git marks one without a domain.
+fn guess_mail(user: Option<&sys::user::User>) -> BString {
+    let mut mail = BString::from(user.map_or(&b"unknown"[..], |user| &user.name));
+    mail.push(b'@');
+    let mailname = disk::read_optional(Path::new("/etc/mailname")).ok().flatten().unwrap_or_default();
+    if let Some(name) = mailname.lines().next().map(|line| line.trim()).filter(|name| !name.is_empty()) {
+        mail.extend_from_slice(name);
+        return mail;
+    }
+    let host = sys::user::host_name();
+    mail.extend_from_slice(&host);
+    if !host.contains(&b'.') {
+        mail.extend_from_slice(b".(none)");
+    }
+    mail
+}
+
+/// `@<seconds> <zone>`, `<seconds> <zone>`, RFC 2822, ISO 8601 and what else Git writes.
+fn parse_date(text: &BStr) -> Result<BString, Error> {
+    let invalid = || Error::new(format!("invalid date format: {text}"));
+    let plain = text.strip_prefix(b"@").unwrap_or(text).as_bstr();
+    parse_time(plain).map(format_time).ok_or_else(invalid)
+}
+
+/// Any date Git's documentation names, relative ones included.
+pub(crate) fn parse_time(text: &BStr) -> Option<gix::date::Time> {
+    let text = text.to_str().ok()?;
+    gix::date::parse(text, Some(gix::date::Zoned::now())).ok()
+}
+
+fn format_time(time: gix::date::Time) -> BString {
+    let minutes = time.offset / 60;
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let minutes = minutes.abs();
+    format!("{} {sign}{:02}{:02}", time.seconds, minutes / 60, minutes % 60).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crud_is_removed() {
+        assert_eq!(clean("  ,A <U> Thor\n\"".into()), "A U Thor");
+    }
+
+    #[test]
+    fn dates_in_gits_formats() {
+        for (text, expected) in [
+            ("@1700000000 +0130", "1700000000 +0130"),
+            ("1700000000 -0800", "1700000000 -0800"),
+            ("2005-04-07T22:13:13+0200", "1112904793 +0200"),
+            ("Thu, 07 Apr 2005 22:13:13 +0200", "1112904793 +0200"),
+        ] {
+            assert_eq!(parse_date(text.into()).expect(text), expected);
+        }
+        assert_eq!(parse_date("never".into()).unwrap_err().message, "invalid date format: never");
+    }
+}

@@ -1,0 +1,60 @@
+//! What Git shows of commits in a line: abbreviated name and subject.
+
+use bstr::{BString, ByteSlice};
+use format::ObjectId;
+
+use crate::{Error, Repository};
+
+/// Git never abbreviates further.
+const MINIMUM_ABBREV: usize = 4;
+/// Without `core.abbrev`, at least this.
+const FALLBACK_ABBREV: usize = 7;
+
+impl Repository {
+    /// Shortest unique abbreviation (`core.abbrev`).
+    pub fn abbreviate(&self, id: ObjectId) -> Result<String, Error> {
+        let hex = id.to_string();
+        let least = self.abbreviation_length()?.min(hex.len());
+        let others = self.with_prefix(hex[..least].into())?;
+        let shared = |other: &ObjectId| {
+            let other = other.to_string();
+            hex.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+        };
+        let longest = others.iter().filter(|&other| *other != id).map(shared).max().unwrap_or(0);
+        Ok(hex[..least.max(longest + 1).min(hex.len())].to_owned())
+    }
+
+    /// `core.abbrev`, or what makes a collision unlikely for the number of objects there is.
+    fn abbreviation_length(&self) -> Result<usize, Error> {
+        let full = self.layout.hash.hex_len();
+        match self.config_str("core.abbrev") {
+            Some(value) if value.eq_ignore_ascii_case(b"auto") => {}
+            Some(value) if crate::config::parse_bool(Some(value.as_bstr())) == Some(false) => {
+                return Ok(full);
+            }
+            Some(_) => {
+                let length = self.config_int("core.abbrev")?.unwrap_or_default();
+                return match usize::try_from(length) {
+                    Ok(length) if (MINIMUM_ABBREV..=full).contains(&length) => Ok(length),
+                    _ => Err(Error::new(format!("abbrev length out of range: {length}"))),
+                };
+            }
+            None => {}
+        }
+        let packed = self
+            .odb()?
+            .packed_object_count()
+            .map_err(|err| Error::new(format!("unable to count objects: {err}")))?;
+        // One digit holds four bits; half the bits of the count, for a birthday's worth of distance.
+        let bits = u64::BITS - packed.leading_zeros();
+        Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))
+    }
+
+    /// First line(s) of the message as Git's `%s`: up to the first blank line, joined by blanks.
+    pub fn subject(&self, commit: ObjectId) -> Result<BString, Error> {
+        let message = self.read_commit(&commit)?.message;
+        let lines = message.lines().map(|line| line.trim_end()).skip_while(|line| line.is_empty());
+        let lines: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+        Ok(bstr::join(" ", lines).into())
+    }
+}

@@ -1,0 +1,95 @@
+//! Reflogs, read: what a ref was before, and which branches HEAD was on.
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+
+use crate::{Error, Repository, database, disk};
+
+/// One line.
+pub(crate) struct Line {
+    pub(crate) old: ObjectId,
+    pub(crate) new: ObjectId,
+    /// Seconds since the epoch.
+    pub(crate) date: i64,
+    pub(crate) message: BString,
+}
+
+impl Repository {
+    /// The reflog of a full ref name, oldest first; `None` if it has none.
+    pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
+        let shared = name.starts_with(b"refs/")
+            && !["refs/bisect/", "refs/worktree/", "refs/rewritten/"]
+                .iter()
+                .any(|own| name.starts_with(own.as_bytes()));
+        let dir = if shared { &self.layout.common_dir } else { &self.layout.git_dir };
+        let file = dir.join("logs").join(name.to_path().map_err(|_| bad_name(name))?);
+        let bytes = disk::read_optional(&file).map_err(|err| {
+            Error::new(format!("unable to read '{}': {}", file.display(), disk::strerror(&err)))
+        })?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let width = self.layout.hash.hex_len();
+        // Lines that are not well formed are passed over, as Git does.
+        let parse = |line: &[u8]| {
+            let (head, message) = line.split_once_str("\t").unwrap_or((line, b""));
+            if head.get(width) != Some(&b' ') || head.get(2 * width + 1) != Some(&b' ') {
+                return None;
+            }
+            Some(Line {
+                old: self.parse_hex(&head[..width])?,
+                new: self.parse_hex(&head[width + 1..2 * width + 1])?,
+                date: database::signature_date(head),
+                message: message.into(),
+            })
+        };
+        Ok(Some(bytes.lines().filter_map(parse).collect()))
+    }
+
+    /// What was checked out before, as HEAD's reflog tells: a branch's short name, or an object name.
+    /// `back` counts from 1. `None` if HEAD has not moved that often.
+    pub fn previous_checkout(&self, back: usize) -> Result<Option<BString>, Error> {
+        let Some(lines) = self.reflog("HEAD".into())? else { return Ok(None) };
+        let moves = lines.iter().rev().filter_map(|line| {
+            let rest = line.message.strip_prefix(b"checkout: moving from ")?;
+            rest.find(b" to ").map(|end| rest[..end].as_bstr())
+        });
+        Ok(back.checked_sub(1).and_then(|skip| moves.map(ToOwned::to_owned).nth(skip)))
+    }
+
+    /// `ref@{n}`: the value `n` changes ago. The error is Git's for a log that is too short.
+    pub(crate) fn reflog_entry(
+        &self,
+        name: &BStr,
+        shown: &BStr,
+        n: usize,
+    ) -> Result<Option<ObjectId>, Error> {
+        let lines = self.reflog(name)?.unwrap_or_default();
+        if n == 0 && lines.is_empty() {
+            return self.find_ref(name);
+        }
+        let count = lines.len();
+        if count == 0 {
+            return Err(Error::new(format!("log for '{shown}' is empty")));
+        }
+        if n < count {
+            return Ok(Some(lines[count - 1 - n].new));
+        }
+        if n == count && !lines[0].old.is_null() {
+            return Ok(Some(lines[0].old));
+        }
+        Err(Error::new(format!("log for '{shown}' only has {count} entries")))
+    }
+
+    /// `ref@{date}`: the value at that time, or the oldest there is.
+    pub(crate) fn reflog_at(&self, name: &BStr, shown: &BStr, date: i64) -> Result<Option<ObjectId>, Error> {
+        let lines = self.reflog(name)?.unwrap_or_default();
+        let Some(oldest) = lines.first() else {
+            return Err(Error::new(format!("log for '{shown}' is empty")));
+        };
+        let at = lines.iter().rev().find(|line| line.date <= date).map(|line| line.new);
+        Ok(Some(at.unwrap_or(if oldest.old.is_null() { oldest.new } else { oldest.old })))
+    }
+}
+
+fn bad_name(name: &BStr) -> Error {
+    Error::new(format!("invalid ref name '{name}'"))
+}

@@ -1,0 +1,162 @@
+//! Refs, read: loose files over `packed-refs`, symbolic ones followed.
+//!
+//! Source: gitrepository-layout(5) and git-check-ref-format(1). A name that is not well formed is no
+//! ref; a file that is not well formed is an error in Git's words.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{HashKind, ObjectId};
+use gix::refs::{FullName, FullNameRef, Target, file::Store};
+
+use crate::{Error, Head, Repository};
+
+/// Symbolic refs nested deeper than this are broken.
+const MAX_SYMREF_DEPTH: usize = 5;
+
+/// Opens the store of a repository.
+pub(crate) fn store(layout: &crate::open::Layout) -> Store {
+    let hash = gix_hash(layout.hash);
+    let options = gix::refs::store::init::Options {
+        write_reflog: gix::refs::store::WriteReflog::Disable,
+        ..Default::default()
+    };
+    let git_dir = layout.git_dir.clone();
+    if layout.git_dir == layout.common_dir {
+        Store::at_opts(git_dir, hash, options)
+    } else {
+        Store::for_linked_worktree_opts(git_dir, layout.common_dir.clone(), hash, options)
+    }
+}
+
+/// `refs/replace/`: which object to read in place of which.
+pub(crate) fn replacements(
+    store: &Store,
+    base: &BStr,
+    hash: HashKind,
+) -> Result<HashMap<ObjectId, ObjectId>, Error> {
+    let failed = |err: &dyn std::fmt::Display| Error::new(format!("unable to read refs below {base}: {err}"));
+    let prefix = base.to_str().ok().and_then(|base| base.try_into().ok());
+    let prefix: &gix::path::RelativePath = prefix.ok_or_else(|| failed(&"invalid name"))?;
+    let platform = store.iter().map_err(|err| failed(&err))?;
+    let mut found = HashMap::new();
+    for reference in platform.prefixed(prefix).map_err(|err| failed(&err))? {
+        let reference = reference.map_err(|err| failed(&err))?;
+        let replaced = reference.name.as_bstr().strip_prefix(base.as_bytes());
+        let replaced = replaced.and_then(|hex| ObjectId::from_hex(hash, hex));
+        let replacement = reference.target.try_id().and_then(|id| ObjectId::from_bytes(hash, id.as_bytes()));
+        if let (Some(replaced), Some(replacement)) = (replaced, replacement) {
+            found.insert(replaced, replacement);
+        }
+    }
+    Ok(found)
+}
+
+/// One step: what a ref holds.
+enum Value {
+    Id(ObjectId),
+    Symbolic(FullName),
+}
+
+impl Repository {
+    /// Where HEAD points.
+    pub fn head(&self) -> Result<Head, Error> {
+        match self.read_ref("HEAD".into())? {
+            None => Err(Error::new("unable to read HEAD".to_owned())),
+            Some(Value::Id(oid)) => Ok(Head::Detached { oid }),
+            Some(Value::Symbolic(name)) => {
+                let name = name.as_bstr().to_owned();
+                Ok(match self.find_ref(name.as_bstr())? {
+                    Some(oid) => Head::Branch { name, oid },
+                    None => Head::Unborn { name },
+                })
+            }
+        }
+    }
+
+    /// Value of a full ref name, symbolic refs followed; `None` if missing.
+    pub fn find_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        let mut name = name.to_owned();
+        for _ in 0..=MAX_SYMREF_DEPTH {
+            match self.read_ref(name.as_bstr())? {
+                None => return Ok(None),
+                Some(Value::Id(id)) => return Ok(Some(id)),
+                Some(Value::Symbolic(target)) => name = target.into_inner(),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The target of a symbolic ref; `None` if there is no such ref or it holds an object name.
+    pub fn symbolic_target(&self, name: &BStr) -> Result<Option<BString>, Error> {
+        Ok(match self.read_ref(name)? {
+            Some(Value::Symbolic(target)) => Some(target.into_inner()),
+            _ => None,
+        })
+    }
+
+    /// All refs below a prefix (a directory with its slash, or the beginning of a name), sorted.
+    /// Symbolic ones have the value of what they point to; those that lead nowhere are left out.
+    pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
+        let failed = |err: &dyn std::fmt::Display| Error::new(format!("unable to read refs: {err}"));
+        let platform = self.refs.iter().map_err(|err| failed(&err))?;
+        let found = if prefix.is_empty() || prefix == "refs/" {
+            platform.all()
+        } else {
+            let prefix =
+                prefix.try_into().map_err(|_| Error::new(format!("invalid ref prefix '{prefix}'")))?;
+            platform.prefixed(prefix)
+        };
+        let mut refs = Vec::new();
+        for reference in found.map_err(|err| failed(&err))? {
+            let reference = reference.map_err(|err| failed(&err))?;
+            let name = reference.name.as_bstr().to_owned();
+            let id = match reference.target {
+                Target::Object(id) => Some(self.own_id(&id)?),
+                Target::Symbolic(target) => self.find_ref(target.as_bstr())?,
+            };
+            refs.extend(id.map(|id| (name, id)));
+        }
+        refs.sort();
+        Ok(refs)
+    }
+
+    fn read_ref(&self, name: &BStr) -> Result<Option<Value>, Error> {
+        let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
+        let found = self.refs.try_find(full.as_partial_name()).map_err(|err| {
+            tracing::debug!(%err, "reading a ref");
+            Error::new(format!("unable to resolve reference '{name}': reference broken"))
+        })?;
+        // The search may have gone on to `refs/tags/<name>` and so on.
+        let Some(reference) = found.filter(|reference| reference.name.as_bstr() == name) else {
+            return Ok(None);
+        };
+        Ok(Some(match reference.target {
+            Target::Object(id) => Value::Id(self.own_id(&id)?),
+            Target::Symbolic(target) => Value::Symbolic(target),
+        }))
+    }
+
+    pub(crate) fn own_id(&self, id: &gix::oid) -> Result<ObjectId, Error> {
+        ObjectId::from_bytes(self.layout.hash, id.as_bytes())
+            .ok_or_else(|| Error::new(format!("object name {id} is not of the repository's hash")))
+    }
+}
+
+/// The same name in gix's type.
+pub(crate) fn gix_id(id: &ObjectId) -> gix::ObjectId {
+    gix::ObjectId::from_bytes_or_panic(id.as_bytes())
+}
+
+/// The same hash in gix's type.
+pub(crate) fn gix_hash(kind: HashKind) -> gix::hash::Kind {
+    match kind {
+        HashKind::Sha1 => gix::hash::Kind::Sha1,
+        HashKind::Sha256 => gix::hash::Kind::Sha256,
+    }
+}
+
+/// `refs/heads/x` as `x`; other names as they are.
+pub fn branch_name(full: &BStr) -> &BStr {
+    full.strip_prefix(b"refs/heads/").map_or(full, |short| short.as_bstr())
+}

@@ -1,0 +1,432 @@
+//! Names of revisions, by Git's grammar: gitrevisions(7), "Specifying revisions".
+//!
+//! Order, as Git tries them: suffixes (`~3`, `^2`, `^{tree}`), then refs with their reflogs and
+//! upstreams, then `git describe` output, then abbreviated object names, and at last the forms with a
+//! colon. What names nothing is `None`; what is wrong in itself is an error in Git's words.
+
+use std::collections::{BinaryHeap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
+
+use crate::{Error, Head, Repository, objects::Kind};
+
+/// Where a short ref name is looked for, in order.
+pub(crate) const RULES: [(&str, &str); 6] = [
+    ("", ""),
+    ("refs/", ""),
+    ("refs/tags/", ""),
+    ("refs/heads/", ""),
+    ("refs/remotes/", ""),
+    ("refs/remotes/", "/HEAD"),
+];
+
+/// What an abbreviated object name may stand for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hint {
+    Any,
+    Commit,
+    Committish,
+    Treeish,
+    Tree,
+    Blob,
+    Tag,
+}
+
+impl Repository {
+    /// Any revision expression that names one object, `-` and `@{-N}` included. Forms that look into
+    /// the index (`:path`) need [`Repository::resolve_with`].
+    pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
+        self.resolve(spec)?.ok_or_else(|| Error::new(format!("bad revision '{spec}'")))
+    }
+
+    /// The same, with `None` for what names nothing.
+    pub fn resolve(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
+        self.resolve_with(spec, None)
+    }
+
+    /// The same, with the index for `:path` and `:<stage>:path`.
+    pub fn resolve_with(&self, spec: &BStr, index: Option<&Index>) -> Result<Option<ObjectId>, Error> {
+        let spec = if spec == "-" { "@{-1}".into() } else { spec };
+        if let Some(id) = self.simple(spec, Hint::Any)? {
+            return Ok(Some(id));
+        }
+        if let Some(rest) = spec.strip_prefix(b":/") {
+            return self.youngest_matching(rest.as_bstr());
+        }
+        if let Some(rest) = spec.strip_prefix(b":") {
+            let (stage, path) = match rest {
+                [n @ b'0'..=b'3', b':', path @ ..] => (n - b'0', path.as_bstr()),
+                _ => (0, rest.as_bstr()),
+            };
+            let Some(index) = index else {
+                return Err(Error::new(format!(
+                    "'{spec}' names an index entry, which is not supported here"
+                )));
+            };
+            let path = self.relative_path(path)?;
+            let stage = [Stage::Normal, Stage::Base, Stage::Ours, Stage::Theirs][usize::from(stage)];
+            return Ok(index.position(path.as_bstr(), stage).ok().map(|at| index.entries()[at].oid));
+        }
+        let Some(colon) = colon_outside_braces(spec) else { return Ok(None) };
+        let Some(tree) = self.simple(spec[..colon].as_bstr(), Hint::Treeish)? else { return Ok(None) };
+        let Ok(tree) = self.tree_of(tree) else { return Ok(None) };
+        self.lookup_path(tree, self.relative_path(spec[colon + 1..].as_bstr())?.as_bstr())
+    }
+
+    /// The full name a short name of a ref stands for, by Git's rules of precedence.
+    pub fn expand_ref(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
+        for (before, after) in RULES {
+            let mut name = BString::from(before);
+            name.extend_from_slice(short);
+            name.extend_from_slice(after.as_bytes());
+            if let Some(id) = self.find_ref(name.as_bstr())? {
+                return Ok(Some((name, id)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning by the names they stand for;
+    /// anything else is returned as it is. The result of `@{-N}` is short, of `@{upstream}` full.
+    pub fn interpret_branch_name(&self, name: &BStr) -> Result<BString, Error> {
+        if let Some((n, rest)) = prior_checkout(name)
+            && let Some(previous) = self.previous_checkout(n)?
+        {
+            let mut name = previous;
+            name.extend_from_slice(rest);
+            return match rest.is_empty() {
+                true => Ok(name),
+                false => self.interpret_branch_name(name.as_bstr()),
+            };
+        }
+        if name == "@" {
+            return Ok("HEAD".into());
+        }
+        let Some(at) = name.find(b"@{") else { return Ok(name.to_owned()) };
+        let mark = name[at..].to_ascii_lowercase();
+        let (branch, push) = match mark.as_slice() {
+            b"@{u}" | b"@{upstream}" => (&name[..at], false),
+            b"@{push}" => (&name[..at], true),
+            _ => return Ok(name.to_owned()),
+        };
+        let branch = match branch.as_bytes() {
+            b"" | b"HEAD" | b"@" => match self.head()?.branch() {
+                Some(branch) => branch.to_owned(),
+                None => return Err(Error::new("HEAD does not point to a branch".to_owned())),
+            },
+            branch => {
+                let mut full = BString::from("refs/heads/");
+                full.extend_from_slice(branch);
+                if self.find_ref(full.as_bstr())?.is_none() {
+                    return Err(Error::new(format!("no such branch: '{}'", branch.as_bstr())));
+                }
+                full
+            }
+        };
+        match push {
+            false => self.require_upstream(branch.as_bstr()),
+            true => self.require_push(branch.as_bstr()),
+        }
+    }
+
+    fn simple(&self, spec: &BStr, hint: Hint) -> Result<Option<ObjectId>, Error> {
+        if let Some((at, n)) = numeric_suffix(spec) {
+            let base = spec[..at].as_bstr();
+            let Some(n) = n else { return Ok(None) };
+            let Some(id) = self.simple(base, Hint::Committish)? else { return Ok(None) };
+            let Some(commit) = self.peel_to_commit(id)? else { return Ok(None) };
+            return match spec[at] {
+                b'^' => self.nth_parent(commit, n),
+                _ => self.nth_ancestor(commit, n),
+            };
+        }
+        if let Some((base, wanted)) = brace_suffix(spec) {
+            return self.peel(base, wanted);
+        }
+        if let Some(id) = self.basic(spec)? {
+            return Ok(Some(id));
+        }
+        if let Some(hex) = describe_suffix(spec)
+            && let Some(id) = self.abbreviated(hex, Hint::Commit)?
+        {
+            return Ok(Some(id));
+        }
+        self.abbreviated(spec, hint)
+    }
+
+    fn basic(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
+        if let Some(id) = self.parse_hex(spec) {
+            return Ok(Some(id));
+        }
+        let (name, log) = split_reflog(spec);
+        if log.is_none()
+            && spec.contains_str("@{")
+            && prior_checkout(spec).is_some_and(|(_, rest)| rest.is_empty())
+        {
+            let (n, _) = prior_checkout(spec).expect("just seen");
+            return match self.previous_checkout(n)? {
+                Some(previous) => self.simple(previous.as_bstr(), Hint::Any),
+                None => Ok(None),
+            };
+        }
+        let name = match name.is_empty() {
+            true if log.is_some() => match self.head()? {
+                Head::Branch { name, .. } | Head::Unborn { name } => name,
+                Head::Detached { .. } => "HEAD".into(),
+            },
+            true => return Ok(None),
+            false => self.interpret_branch_name(name)?,
+        };
+        let Some((full, id)) = self.expand_ref(name.as_bstr())? else { return Ok(None) };
+        let Some(log) = log else { return Ok(Some(id)) };
+        let shown = full.strip_prefix(b"refs/heads/").unwrap_or(&full).as_bstr();
+        if !log.is_empty() && log.len() <= 9 && log.iter().all(u8::is_ascii_digit) {
+            let n = log.to_str().ok().and_then(|n| n.parse().ok()).expect("at most nine digits");
+            return self.reflog_entry(full.as_bstr(), shown, n);
+        }
+        match crate::identity::parse_time(log) {
+            Some(time) => self.reflog_at(full.as_bstr(), shown, time.seconds),
+            None => Ok(None),
+        }
+    }
+
+    fn nth_parent(&self, commit: ObjectId, n: usize) -> Result<Option<ObjectId>, Error> {
+        if n == 0 {
+            return Ok(Some(commit));
+        }
+        Ok(self.read_commit(&commit)?.parents.get(n - 1).copied())
+    }
+
+    fn nth_ancestor(&self, commit: ObjectId, n: usize) -> Result<Option<ObjectId>, Error> {
+        let mut commit = commit;
+        for _ in 0..n {
+            match self.read_commit(&commit)?.parents.first() {
+                Some(parent) => commit = *parent,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(commit))
+    }
+
+    fn peel(&self, base: &BStr, wanted: &BStr) -> Result<Option<ObjectId>, Error> {
+        let hint = match wanted.as_bytes() {
+            b"commit" => Hint::Committish,
+            b"tree" => Hint::Treeish,
+            b"tag" => Hint::Tag,
+            b"blob" => Hint::Blob,
+            b"" | b"object" => Hint::Any,
+            [b'/', ..] => Hint::Committish,
+            _ => return Ok(None),
+        };
+        let Some(id) = self.simple(base, hint)? else { return Ok(None) };
+        match wanted.as_bytes() {
+            b"object" => Ok(Some(id)),
+            b"" => Ok(Some(self.peel_tags(id)?.0)),
+            b"commit" => self.peel_to_commit(id),
+            b"tree" => Ok(self.tree_of(id).ok()),
+            b"tag" => Ok((self.read_object(&id)?.0 == Kind::Tag).then_some(id)),
+            b"blob" => {
+                let (id, kind, _) = self.peel_tags(id)?;
+                Ok((kind == Kind::Blob).then_some(id))
+            }
+            regex => match self.peel_to_commit(id)? {
+                Some(commit) => self.first_matching(vec![commit], regex[1..].as_bstr()),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// `:/text`: the youngest commit reachable from any ref.
+    fn youngest_matching(&self, regex: &BStr) -> Result<Option<ObjectId>, Error> {
+        let mut tips = Vec::new();
+        for (_, id) in self.refs("refs/")? {
+            tips.extend(self.peel_to_commit(id)?);
+        }
+        tips.extend(self.head()?.oid());
+        self.first_matching(tips, regex)
+    }
+
+    /// The first commit, by descending date, whose message matches.
+    fn first_matching(&self, tips: Vec<ObjectId>, pattern: &BStr) -> Result<Option<ObjectId>, Error> {
+        let invalid = || Error::new(format!("invalid search pattern '{pattern}'"));
+        let (pattern, negated) = match pattern.as_bytes() {
+            [b'!', b'-', rest @ ..] => (rest, true),
+            [b'!', rest @ ..] if rest.starts_with(b"!") => (rest, false),
+            [b'!', ..] => return Err(invalid()),
+            _ => (pattern.as_bytes(), false),
+        };
+        let regex = pattern.to_str().ok().and_then(|pattern| {
+            regex::bytes::RegexBuilder::new(pattern).unicode(false).multi_line(true).build().ok()
+        });
+        let regex = regex.ok_or_else(invalid)?;
+        let mut seen = HashSet::new();
+        let mut queue = BinaryHeap::new();
+        let mut enter = |queue: &mut BinaryHeap<_>, id: ObjectId| {
+            if seen.insert(id) {
+                let commit = self.read_commit(&id)?;
+                // Of equal dates the one that was found first comes first.
+                queue.push((commit.date, std::cmp::Reverse(seen.len()), id));
+            }
+            Ok::<(), Error>(())
+        };
+        for tip in tips {
+            enter(&mut queue, tip)?;
+        }
+        while let Some((_, _, id)) = queue.pop() {
+            let commit = self.read_commit(&id)?;
+            if regex.is_match(&commit.message) != negated {
+                return Ok(Some(id));
+            }
+            for parent in commit.parents {
+                enter(&mut queue, parent)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn abbreviated(&self, hex: &BStr, hint: Hint) -> Result<Option<ObjectId>, Error> {
+        if hex.len() < 4 || hex.len() > self.layout.hash.hex_len() || !hex.iter().all(u8::is_ascii_hexdigit) {
+            return Ok(None);
+        }
+        let hex = BString::from(hex.to_ascii_lowercase());
+        let found = self.with_prefix(hex.as_bstr())?;
+        match found.as_slice() {
+            [] => return Ok(None),
+            [id] => return Ok(Some(*id)),
+            _ => {}
+        }
+        let mut fitting = Vec::new();
+        for id in &found {
+            if self.fits(id, hint)? {
+                fitting.push(*id);
+            }
+        }
+        match fitting.as_slice() {
+            [id] => Ok(Some(*id)),
+            _ => Err(Error::new(format!("short object ID {hex} is ambiguous"))),
+        }
+    }
+
+    fn fits(&self, id: &ObjectId, hint: Hint) -> Result<bool, Error> {
+        let (kind, data) = self.read_object(id)?;
+        let peeled = |kind| -> Result<Kind, Error> {
+            match kind {
+                Kind::Tag => Ok(self.peel_tags(self.tag_target(id, &data)?)?.1),
+                kind => Ok(kind),
+            }
+        };
+        Ok(match hint {
+            Hint::Any => true,
+            Hint::Commit => kind == Kind::Commit,
+            Hint::Committish => peeled(kind)? == Kind::Commit,
+            Hint::Treeish => matches!(peeled(kind)?, Kind::Commit | Kind::Tree),
+            Hint::Tree => kind == Kind::Tree,
+            Hint::Blob => kind == Kind::Blob,
+            Hint::Tag => kind == Kind::Tag,
+        })
+    }
+
+    /// `./x` and `../x` are relative to the current directory, all else to the top of the worktree.
+    fn relative_path(&self, path: &BStr) -> Result<BString, Error> {
+        if !(path == "." || path == ".." || path.starts_with(b"./") || path.starts_with(b"../")) {
+            return Ok(path.to_owned());
+        }
+        if self.work_tree().is_none() {
+            return Err(Error::new("relative path syntax can't be used outside working tree".to_owned()));
+        }
+        let mut parts: Vec<&[u8]> =
+            self.layout.prefix.split_str("/").filter(|part| !part.is_empty()).collect();
+        for part in path.split_str("/") {
+            match part {
+                b"" | b"." => {}
+                b".." => {
+                    parts.pop().ok_or_else(|| Error::new(format!("'{path}' is outside repository")))?;
+                }
+                part => parts.push(part),
+            }
+        }
+        Ok(bstr::join("/", parts).into())
+    }
+
+    /// The object at a path below a tree.
+    pub fn lookup_path(&self, tree: ObjectId, path: &BStr) -> Result<Option<ObjectId>, Error> {
+        let mut id = tree;
+        for part in path.split_str("/").filter(|part| !part.is_empty()) {
+            let (Kind::Tree, data) = self.read_object(&id)? else { return Ok(None) };
+            let entry = format::tree::TreeEntries::new(self.layout.hash, &data)
+                .filter_map(Result::ok)
+                .find(|entry| entry.name == part);
+            match entry {
+                Some(entry) => id = entry.oid,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(id))
+    }
+}
+
+/// Where `^` or `~` with its number begins; the number is `None` if it is too large. Without digits it is 1.
+fn numeric_suffix(spec: &BStr) -> Option<(usize, Option<usize>)> {
+    let digits = spec.iter().rev().take_while(|c| c.is_ascii_digit()).count();
+    let at = spec.len().checked_sub(digits + 1)?;
+    if !matches!(spec[at], b'^' | b'~') || at == 0 {
+        return None;
+    }
+    let number = match digits {
+        0 => Some(1),
+        _ => spec[at + 1..].to_str().ok()?.parse::<i32>().ok().map(|n| n as usize),
+    };
+    Some((at, number))
+}
+
+/// Splits `base^{wanted}`.
+fn brace_suffix(spec: &BStr) -> Option<(&BStr, &BStr)> {
+    let inner = spec.strip_suffix(b"}")?;
+    let open = inner.rfind(b"^{")?;
+    (open > 0).then(|| (inner[..open].as_bstr(), inner[open + 2..].as_bstr()))
+}
+
+/// Splits `ref@{log}`, unless the braces hold `-N` or name an upstream.
+fn split_reflog(spec: &BStr) -> (&BStr, Option<&BStr>) {
+    let whole = (spec, None);
+    let Some(inner) = spec.strip_suffix(b"}") else { return whole };
+    let Some(open) = inner.rfind(b"@{") else { return whole };
+    let log = inner[open + 2..].as_bstr();
+    let is = |mark: &str| log.eq_ignore_ascii_case(mark.as_bytes());
+    if log.is_empty() || log.starts_with(b"-") || is("u") || is("upstream") || is("push") {
+        return whole;
+    }
+    (spec[..open].as_bstr(), Some(log))
+}
+
+/// Splits `@{-N}rest`.
+fn prior_checkout(name: &BStr) -> Option<(usize, &BStr)> {
+    let rest = name.strip_prefix(b"@{-")?;
+    let end = rest.find_byte(b'}')?;
+    let n = rest[..end].to_str().ok()?.parse().ok().filter(|&n| n > 0)?;
+    Some((n, rest[end + 1..].as_bstr()))
+}
+
+/// The abbreviated name at the end of `git describe` output: `v1.0-4-gdeadbee`.
+fn describe_suffix(spec: &BStr) -> Option<&BStr> {
+    let digits = spec.iter().rev().take_while(|c| c.is_ascii_hexdigit()).count();
+    let at = spec.len() - digits;
+    (at >= 2 && spec[at - 1] == b'g' && spec[at - 2] == b'-').then(|| spec[at..].as_bstr())
+}
+
+fn colon_outside_braces(spec: &BStr) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in spec.iter().enumerate() {
+        match c {
+            b'{' => depth += 1,
+            b'}' if depth > 0 => depth -= 1,
+            b':' if depth == 0 => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,98 @@
+//! Who runs the process, and on which host: what Git asks of the user database.
+//!
+//! Everything here is best effort by nature: a name that is unknown is `None`.
+
+use std::{
+    ffi::{CStr, CString, OsStr},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+};
+
+/// An entry of the user database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The login name.
+    pub name: Vec<u8>,
+    /// The "GECOS" field: full name and, after commas, other things.
+    pub gecos: Vec<u8>,
+    /// The home directory.
+    pub home: PathBuf,
+}
+
+/// The effective user id.
+pub fn effective_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The entry of the real user, whose name goes into commits and reflogs.
+pub fn current() -> Option<User> {
+    let uid = rustix::process::getuid().as_raw();
+    lookup(|passwd, buffer, result| {
+        // SAFETY: `lookup` passes pointers valid for writes and the length of the buffer.
+        unsafe { libc::getpwuid_r(uid, passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
+    })
+}
+
+/// The entry of a login name.
+pub fn by_name(name: &[u8]) -> Option<User> {
+    let name = CString::new(name).ok()?;
+    lookup(|passwd, buffer, result| {
+        // SAFETY: as in `current`; `name` outlives the call and ends in NUL.
+        unsafe { libc::getpwnam_r(name.as_ptr(), passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
+    })
+}
+
+/// The host's name, as set in the kernel.
+pub fn host_name() -> Vec<u8> {
+    rustix::system::uname().nodename().to_bytes().to_vec()
+}
+
+fn lookup(
+    mut call: impl FnMut(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> libc::c_int,
+) -> Option<User> {
+    let mut buffer = vec![0u8; 4096];
+    loop {
+        let mut passwd = std::mem::MaybeUninit::<libc::passwd>::uninit();
+        let mut result = std::ptr::null_mut();
+        match call(passwd.as_mut_ptr(), &mut buffer, &mut result) {
+            libc::ERANGE if buffer.len() < 1 << 20 => {
+                let len = buffer.len() * 2;
+                buffer.resize(len, 0);
+            }
+            0 if !result.is_null() => {
+                // SAFETY: success with a non-null result means the entry is filled in.
+                let passwd = unsafe { passwd.assume_init() };
+                let bytes = |text: *const libc::c_char| {
+                    if text.is_null() {
+                        return Vec::new();
+                    }
+                    // SAFETY: the fields of a filled entry are C strings inside `buffer`, which lives on.
+                    unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
+                };
+                return Some(User {
+                    name: bytes(passwd.pw_name),
+                    gecos: bytes(passwd.pw_gecos),
+                    home: OsStr::from_bytes(&bytes(passwd.pw_dir)).into(),
+                });
+            }
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_and_nobody_else() {
+        assert_eq!(by_name(b"root").map(|user| user.name), Some(b"root".to_vec()));
+        assert_eq!(by_name(b"no-such-user-here"), None);
+        assert_eq!(by_name(b"nul\0inside"), None);
+    }
+
+    #[test]
+    fn the_host_has_a_name() {
+        assert!(!host_name().is_empty());
+    }
+}
