@@ -31,7 +31,6 @@ enum Hint {
     Commit,
     Committish,
     Treeish,
-    Tree,
     Blob,
     Tag,
 }
@@ -324,7 +323,6 @@ impl Repository {
             Hint::Commit => kind == Kind::Commit,
             Hint::Committish => peeled(kind)? == Kind::Commit,
             Hint::Treeish => matches!(peeled(kind)?, Kind::Commit | Kind::Tree),
-            Hint::Tree => kind == Kind::Tree,
             Hint::Blob => kind == Kind::Blob,
             Hint::Tag => kind == Kind::Tag,
         })

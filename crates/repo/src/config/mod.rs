@@ -135,11 +135,6 @@ impl Config {
         Ok((!optional || path.exists()).then_some(path))
     }
 
-    /// The names that begin with `prefix` (as written in the files, section in lower case), in order.
-    pub(crate) fn names_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a BStr> {
-        self.names.iter().map(|name| name.as_bstr()).filter(move |name| name.starts_with(prefix.as_bytes()))
-    }
-
     /// The distinct subsections of a section, in order of appearance: `remote` gives the remotes.
     pub(crate) fn subsections(&self, section: &str) -> Vec<&BStr> {
         let mut found: Vec<&BStr> = Vec::new();

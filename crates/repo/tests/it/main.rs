@@ -1,0 +1,40 @@
+//! Reading repositories, with real Git as oracle.
+
+mod open;
+mod revisions;
+
+#![allow(clippy::disallowed_methods)]
+
+use std::{collections::HashMap, path::{Path, PathBuf}};
+
+use repo::{OpenOptions, Repository};
+use testkit::Repo;
+
+/// The Git that serves as oracle.
+fn git() -> PathBuf {
+    std::env::var_os("SAPWOOD_TEST_GIT").map_or_else(|| "git".into(), PathBuf::from)
+}
+
+/// Options with the sandbox's environment, to open from one of its directories.
+fn options(at: &Repo<'_>) -> OpenOptions {
+    let command = at.command(Path::new("git"));
+    let env: HashMap<_, _> =
+        command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+    OpenOptions { cwd: at.path.clone(), env, ..OpenOptions::default() }
+}
+
+fn open(at: &Repo<'_>) -> Repository {
+    Repository::open(&options(at)).expect("a repository")
+}
+
+/// What Git says about one thing, without the line end.
+fn said(at: &Repo<'_>, args: &[&str]) -> String {
+    at.git(args).stdout.to_string().trim_end().to_owned()
+}
+
+/// The text of Git's `fatal:`, all lines of it.
+fn fatal(at: &Repo<'_>, args: &[&str]) -> String {
+    let stderr = at.try_git(args).stderr.to_string();
+    let start = stderr.find("fatal: ").unwrap_or_else(|| panic!("{args:?} did not fail: {stderr}"));
+    stderr[start + 7..].trim_end().to_owned()
+}
