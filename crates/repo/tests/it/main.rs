@@ -1,11 +1,13 @@
 //! Reading repositories, with real Git as oracle.
+#![allow(clippy::disallowed_methods)]
 
 mod open;
 mod revisions;
 
-#![allow(clippy::disallowed_methods)]
-
-use std::{collections::HashMap, path::{Path, PathBuf}};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use repo::{OpenOptions, Repository};
 use testkit::Repo;
