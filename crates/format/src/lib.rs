@@ -14,6 +14,7 @@ pub mod mode;
 pub mod pack;
 pub mod path;
 pub mod pkt;
+pub mod refname;
 pub mod tree;
 
 pub use hash::{HashKind, ObjectId};

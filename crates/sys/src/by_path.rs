@@ -7,7 +7,7 @@ use std::{
     io,
     os::unix::{
         ffi::OsStringExt,
-        fs::{DirBuilderExt, OpenOptionsExt},
+        fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
 };
@@ -82,6 +82,11 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// `mkdir` of the path and of whatever is missing above it.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
+}
+
+/// `chmod`: sets the permission bits, umask ignored. Links are followed.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// `rmdir`.

@@ -1,12 +1,21 @@
 //! Refs, files backend: loose refs, packed-refs, HEAD, reflogs. Refs of one worktree (HEAD, ORIG_HEAD,
 //! `refs/bisect/` and so on) live in its Git directory, the rest in the common one.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
 
 use crate::{Fsync, SharedRepository, Wait};
+
+mod log;
+mod packed;
+mod place;
+mod read;
+mod transaction;
+
+pub use packed::{PackedRef, write_packed};
+pub use transaction::apply;
 
 /// Where and how refs are written.
 #[derive(Clone, Debug)]
@@ -105,8 +114,82 @@ pub enum Expected {
     Is(ObjectId),
 }
 
-/// Applies all changes, or none.
-#[allow(unused_variables)]
-pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), crate::Error> {
-    todo!()
+impl Change {
+    /// The ref changed.
+    pub fn name(&self) -> &BStr {
+        match self {
+            Change::Update { name, .. } | Change::Symbolic { name, .. } | Change::Delete { name, .. } => {
+                name.as_bstr()
+            }
+        }
+    }
+
+    fn expected(&self) -> Expected {
+        match self {
+            Change::Update { expected, .. } | Change::Delete { expected, .. } => *expected,
+            Change::Symbolic { .. } => Expected::Any,
+        }
+    }
+}
+
+/// Why refs were not changed. Messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("refusing to update ref with bad name '{name}'")]
+    BadName { name: BString },
+    #[error("multiple updates for ref '{name}' not allowed")]
+    Duplicate { name: BString },
+    #[error("cannot lock ref '{name}': {reason}")]
+    CannotLock { name: BString, reason: Reason },
+    /// With a packed ref.
+    #[error("'{existing}' exists; cannot create '{name}'")]
+    Conflict { existing: BString, name: BString },
+    #[error("cannot process '{name}' and '{other}' at the same time")]
+    Together { name: BString, other: BString },
+    #[error("HEAD has been racily updated")]
+    HeadMoved,
+    #[error("couldn't set '{name}'")]
+    CannotSet { name: BString, source: crate::Error },
+    #[error("cannot update the ref '{name}': unable to append to '{}': {}", .path.display(), sys::reason(.source))]
+    CannotLog { name: BString, path: PathBuf, source: io::Error },
+    #[error("cannot update the ref '{name}': there are still logs under '{}'", .path.display())]
+    LogsBelow { name: BString, path: PathBuf },
+    #[error("unexpected line in {}: {line}", .path.display())]
+    MalformedPackedRefs { path: PathBuf, line: BString },
+    #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    /// Of packed-refs, or of a lock file once taken.
+    #[error(transparent)]
+    File(#[from] crate::Error),
+}
+
+/// Why one ref could not be locked at the value expected.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Reason {
+    #[error(transparent)]
+    Lock(crate::Error),
+    #[error("unable to create directory for {}", .path.display())]
+    CannotCreateDirectory { path: PathBuf },
+    #[error("unable to create lock file {}.lock; non-directory in the way", .path.display())]
+    NonDirectoryInTheWay { path: PathBuf },
+    #[error("'{existing}' exists; cannot create '{name}'")]
+    Conflict { existing: BString, name: BString },
+    #[error("cannot process '{name}' and '{other}' at the same time")]
+    Together { name: BString, other: BString },
+    #[error("there is a non-empty directory '{}' blocking reference '{name}'", .path.display())]
+    NonEmptyDirectory { path: PathBuf, name: BString },
+    #[error("unable to resolve reference '{name}'")]
+    Unresolved { name: BString },
+    #[error("unable to resolve reference '{name}': reference broken")]
+    Broken { name: BString },
+    #[error("reference already exists")]
+    AlreadyExists,
+    #[error("dangling symref already exists")]
+    DanglingSymref,
+    #[error("reference is missing but expected {expected}")]
+    Missing { expected: ObjectId },
+    #[error("is at {is} but expected {expected}")]
+    Mismatch { is: ObjectId, expected: ObjectId },
 }

@@ -1,0 +1,124 @@
+//! Reflogs: `<old> SP <new> SP <committer> [TAB <message>] LF`, appended.
+
+use std::io::{self, Write};
+
+use bstr::{BStr, BString};
+use format::ObjectId;
+use sys::by_path;
+
+use super::{Error, LogPolicy, Options, place};
+use crate::SharedRepository;
+
+/// Appends a line to the reflog of `name`, if there is one or the policy begins one.
+pub(super) fn append(
+    options: &Options,
+    name: &BStr,
+    old: ObjectId,
+    new: ObjectId,
+    message: &BStr,
+) -> Result<(), Error> {
+    let path = place::log(options, name);
+    let failed = |source| Error::CannotLog { name: name.to_owned(), path: path.clone(), source };
+    let begin = begins(options.log, name);
+    let opened = match by_path::append(&path, begin, 0o666) {
+        Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
+            place::create_parents(&path, options.locks.shared)
+                .and_then(|()| by_path::append(&path, true, 0o666))
+        }
+        Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
+            // Logs of refs that are gone may have left empty directories.
+            if place::remove_empty_tree(&path).is_err() {
+                return Err(Error::LogsBelow { name: name.to_owned(), path });
+            }
+            by_path::append(&path, true, 0o666)
+        }
+        opened => opened,
+    };
+    let mut file = match opened {
+        Err(error)
+            if !begin && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
+        {
+            return Ok(());
+        }
+        opened => opened.map_err(failed)?,
+    };
+    if options.locks.shared != SharedRepository::Umask {
+        let mode = sys::stat_of(&file).map_err(failed)?.mode & 0o7777;
+        // Git, too, goes on with a log it may write but does not own.
+        let _ = sys::set_mode(&file, options.locks.shared.file_mode(mode));
+    }
+    file.write_all(&line(options, old, new, message)).map_err(failed)
+}
+
+/// Removes the reflog of `name`, and the directories it leaves empty.
+pub(super) fn remove(options: &Options, name: &BStr) -> Result<(), Error> {
+    let path = place::log(options, name);
+    match by_path::remove_file(&path) {
+        Err(source) if !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(Error::Io { what: "remove", path, source })
+        }
+        _ => {
+            place::remove_empty_parents(options, name, place::log);
+            Ok(())
+        }
+    }
+}
+
+fn begins(policy: LogPolicy, name: &BStr) -> bool {
+    let prefixes: [&[u8]; 3] = [b"refs/heads/", b"refs/remotes/", b"refs/notes/"];
+    match policy {
+        LogPolicy::Never => false,
+        LogPolicy::Standard => name == "HEAD" || prefixes.iter().any(|prefix| name.starts_with(prefix)),
+        LogPolicy::Always => true,
+    }
+}
+
+fn line(options: &Options, old: ObjectId, new: ObjectId, message: &BStr) -> Vec<u8> {
+    let mut line = format!("{old} {new} ").into_bytes();
+    line.extend_from_slice(&options.committer);
+    let message = squeeze(message);
+    if !message.is_empty() {
+        line.push(b'\t');
+        line.extend_from_slice(&message);
+    }
+    line.push(b'\n');
+    line
+}
+
+/// Runs of white space become one space, none is left at the ends: a message is one line.
+fn squeeze(message: &BStr) -> BString {
+    // As C has it: vertical tab is white space, too.
+    let words = message.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+    bstr::join(" ", words.filter(|word| !word.is_empty())).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line() {
+        for (message, squeezed) in
+            [("", ""), (" \n", ""), ("a", "a"), ("\ta  b\n\nc \x0b\r\n", "a b c"), ("ä ö", "ä ö")]
+        {
+            assert_eq!(squeeze(message.into()), squeezed, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn which_refs_begin_a_log() {
+        for (name, standard) in [
+            ("HEAD", true),
+            ("refs/heads/a", true),
+            ("refs/remotes/o/HEAD", true),
+            ("refs/notes/commits", true),
+            ("refs/tags/v1", false),
+            ("refs/stash", false),
+            ("ORIG_HEAD", false),
+        ] {
+            assert!(begins(LogPolicy::Always, name.into()));
+            assert!(!begins(LogPolicy::Never, name.into()));
+            assert_eq!(begins(LogPolicy::Standard, name.into()), standard, "{name}");
+        }
+    }
+}

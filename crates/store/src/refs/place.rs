@@ -1,0 +1,111 @@
+//! Where refs and their reflogs lie, and the directories on the way there.
+
+use std::{
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, ByteSlice};
+use format::refname::{self, Levels};
+use sys::{FileType, by_path};
+
+use super::Options;
+use crate::SharedRepository;
+
+/// Names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other capitals.
+pub(super) fn is_root(name: &BStr) -> bool {
+    !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-' | b'_'))
+}
+
+/// Refs that each worktree has for itself.
+fn is_per_worktree(name: &BStr) -> bool {
+    let prefixes: [&[u8]; 3] = [b"refs/worktree/", b"refs/bisect/", b"refs/rewritten/"];
+    is_root(name) || prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether Git would write a ref of this name.
+pub(super) fn may_write(name: &BStr) -> bool {
+    refname::check(name, Levels::One).is_ok() && (is_root(name) || name.starts_with(b"refs/"))
+}
+
+/// Whether a ref of this name may be removed: names that should never have been can be got rid of,
+/// as long as they stay below `refs/`.
+pub(super) fn may_delete(name: &BStr) -> bool {
+    let safe = |component: &[u8]| !matches!(component, b"" | b"." | b"..") && !component.contains(&0);
+    is_root(name) || name.starts_with(b"refs/") && name.split(|&byte| byte == b'/').all(safe)
+}
+
+/// The directory that holds `name` and, below `logs/`, its reflog.
+fn base<'a>(options: &'a Options, name: &BStr) -> &'a Path {
+    if is_per_worktree(name) { &options.git_dir } else { &options.common_dir }
+}
+
+/// The loose ref's file.
+pub(super) fn loose(options: &Options, name: &BStr) -> PathBuf {
+    base(options, name).join(OsStr::from_bytes(name))
+}
+
+/// The reflog's file.
+pub(super) fn log(options: &Options, name: &BStr) -> PathBuf {
+    base(options, name).join("logs").join(OsStr::from_bytes(name))
+}
+
+/// The packed-refs file.
+pub(super) fn packed(options: &Options) -> PathBuf {
+    options.common_dir.join("packed-refs")
+}
+
+/// Makes the directories above `path`, with permissions as the repository is shared. `ENOTDIR` or
+/// `EEXIST` if something else is in the way.
+pub(super) fn create_parents(path: &Path, shared: SharedRepository) -> io::Result<()> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    match by_path::create_dir(parent) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_parents(parent, shared)?;
+            by_path::create_dir(parent)?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let stat = by_path::stat_followed(parent)?;
+            return if stat.is_some_and(|stat| stat.file_type == FileType::Directory) {
+                Ok(())
+            } else {
+                Err(error)
+            };
+        }
+        Err(error) => return Err(error),
+    }
+    if shared != SharedRepository::Umask
+        && let Some(stat) = by_path::stat(parent)?
+    {
+        by_path::set_mode(parent, shared.dir_mode(stat.mode & 0o7777))?;
+    }
+    Ok(())
+}
+
+/// Removes a directory that holds nothing but directories that hold nothing. Otherwise `ENOTEMPTY`,
+/// with some of the empty ones gone.
+pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
+    for (name, file_type) in by_path::list(path)? {
+        if file_type != FileType::Directory {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        remove_empty_tree(&path.join(name))?;
+    }
+    by_path::remove_dir(path)
+}
+
+/// Removes the directories above a ref, or above its reflog (`file_of` says which), that it leaves empty; `refs`
+/// and its immediate subdirectories stay.
+pub(super) fn remove_empty_parents(options: &Options, name: &BStr, file_of: fn(&Options, &BStr) -> PathBuf) {
+    let mut above = name;
+    while let Some(slash) = above.rfind_byte(b'/') {
+        above = above[..slash].as_bstr();
+        let depth = above.iter().filter(|&&byte| byte == b'/').count();
+        if depth < 2 || by_path::remove_dir(&file_of(options, above)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading refs the way a transaction needs them: one name at a time, loose before packed.
+
+use std::{io, os::unix::ffi::OsStrExt};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind, ObjectId,
+    refname::{self, Levels},
+};
+use sys::{FileType, by_path};
+
+use super::{Error, Options, packed::Packed, place};
+
+/// How deep symbolic refs may point to symbolic refs.
+const MAX_DEPTH: usize = 5;
+
+/// What stands under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Raw {
+    /// No such ref.
+    Missing,
+    /// No such ref, but a directory of that name among the loose ones.
+    Directory,
+    /// The name of an object.
+    Direct(ObjectId),
+    /// Another ref.
+    Symbolic(BString),
+    /// A file that says neither.
+    Broken,
+}
+
+/// Refs as they are on disk; packed ones are read once.
+pub(super) struct Reader<'a> {
+    options: &'a Options,
+    packed: Option<Packed>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(options: &'a Options) -> Self {
+        Reader { options, packed: None }
+    }
+
+    /// The packed refs.
+    pub(super) fn packed(&mut self) -> Result<&Packed, Error> {
+        if self.packed.is_none() {
+            self.packed = Some(Packed::load(&place::packed(self.options), self.options.hash)?);
+        }
+        Ok(self.packed.as_ref().expect("it was just loaded"))
+    }
+
+    /// Forgets the packed refs, to see them again as they are now.
+    pub(super) fn forget_packed(&mut self) {
+        self.packed = None;
+    }
+
+    /// Reads one ref, not following it.
+    pub(super) fn raw(&mut self, name: &BStr) -> Result<Raw, Error> {
+        let path = place::loose(self.options, name);
+        let io = |source| Error::Io { what: "read", path: path.clone(), source };
+        // Somebody may turn a file into a directory or back while we look.
+        for _ in 0..3 {
+            let Some(stat) = by_path::stat(&path).map_err(io)? else {
+                return Ok(self.packed_or(name, Raw::Missing)?);
+            };
+            if stat.file_type == FileType::Directory {
+                return Ok(self.packed_or(name, Raw::Directory)?);
+            }
+            if stat.file_type == FileType::Symlink
+                && let Some(target) = by_path::read_link(&path).map_err(io)?
+            {
+                let target = target.as_os_str().as_bytes().as_bstr();
+                if target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok() {
+                    return Ok(Raw::Symbolic(target.to_owned()));
+                }
+            }
+            match by_path::read(&path) {
+                Ok(Some(content)) => return Ok(parse(self.options.hash, &content)),
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
+                Err(error) => return Err(io(error)),
+            }
+        }
+        Ok(Raw::Missing)
+    }
+
+    fn packed_or(&mut self, name: &BStr, otherwise: Raw) -> Result<Raw, Error> {
+        // Root refs are never packed.
+        if place::is_root(name) {
+            return Ok(otherwise);
+        }
+        Ok(self.packed()?.find(name)?.map_or(otherwise, Raw::Direct))
+    }
+
+    /// The object a ref leads to in the end; `None` if it leads nowhere.
+    pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        let mut name = name.to_owned();
+        for _ in 0..MAX_DEPTH {
+            match self.raw(name.as_bstr())? {
+                Raw::Direct(oid) => return Ok(Some(oid)),
+                Raw::Symbolic(target) if place::may_write(target.as_bstr()) => name = target,
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A ref, loose or packed, with a name below `name/`.
+    pub(super) fn any_below(&mut self, name: &BStr) -> Result<Option<BString>, Error> {
+        if let Some(found) = self.loose_below(name.to_owned())? {
+            return Ok(Some(found));
+        }
+        Ok(self.packed()?.first_below(name)?)
+    }
+
+    fn loose_below(&mut self, dir: BString) -> Result<Option<BString>, Error> {
+        let path = place::loose(self.options, dir.as_bstr());
+        let mut entries = match by_path::list(&path) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(source) => return Err(Error::Io { what: "read", path, source }),
+        };
+        entries.sort_by(|left, right| left.0.cmp(&right.0));
+        for (name, file_type) in entries {
+            let below: BString = [dir.as_slice(), b"/", name.as_bytes()].concat().into();
+            let found = match file_type {
+                FileType::Directory => self.loose_below(below)?,
+                _ if name.as_bytes().ends_with(b".lock") => None,
+                _ => Some(below),
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// `ref: <name>`, or an object name with nothing but white space after it.
+fn parse(hash: HashKind, content: &[u8]) -> Raw {
+    let content = content.trim_end_with(|letter| letter.is_ascii_whitespace());
+    if let Some(target) = content.strip_prefix(b"ref:") {
+        return Raw::Symbolic(target.trim_start_with(|letter| letter.is_ascii_whitespace()).into());
+    }
+    let (name, rest) = content.split_at(content.len().min(hash.hex_len()));
+    match ObjectId::from_hex(hash, name) {
+        Some(oid) if rest.first().is_none_or(u8::is_ascii_whitespace) => Raw::Direct(oid),
+        _ => Raw::Broken,
+    }
+}

@@ -1,0 +1,405 @@
+//! All or nothing over several refs, as Git's files backend does it.
+//!
+//! Order: every ref is locked, read under its lock and checked, and its new value written into the
+//! lock file; then names are checked against packed ones and each other; then packed-refs is locked if
+//! something is removed. Up to here nothing has changed, and any failure drops all locks. Then, ref by ref, the
+//! reflog line is appended and the lock file renamed; last come removals: reflogs, packed-refs, loose files,
+//! and the directories they leave empty.
+//!
+//! A failure among the renames (a full disk, say) leaves the refs before it changed and those after it
+//! as they were; files cannot do better without a journal.
+
+use std::{collections::BTreeSet, io, path::Path};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+use sys::by_path;
+
+use super::{
+    Change, Error, Expected, Options, Reason, log,
+    packed::PackedLock,
+    place,
+    read::{Raw, Reader},
+};
+use crate::{Components, Lock, LockOptions, lock::sync_parent};
+
+/// The lock of a loose ref. Dropped, it removes the directories it may have been the only thing in.
+struct RefLock<'a> {
+    options: &'a Options,
+    name: BString,
+    lock: Option<Lock>,
+}
+
+impl RefLock<'_> {
+    fn held(&mut self) -> &mut Lock {
+        self.lock.as_mut().expect("it is held until it is committed")
+    }
+}
+
+impl Drop for RefLock<'_> {
+    fn drop(&mut self) {
+        drop(self.lock.take());
+        place::remove_empty_parents(self.options, self.name.as_bstr(), place::loose);
+    }
+}
+
+/// What is to be done with one ref, after it was locked and checked.
+struct Step<'a> {
+    lock: RefLock<'a>,
+    /// Its value before; for a symbolic ref, what it led to.
+    old: ObjectId,
+    action: Action,
+}
+
+enum Action {
+    /// Rename the lock file, which holds the new value; log it.
+    Publish {
+        new: New,
+        message: BString,
+    },
+    /// HEAD, when the branch it points to is changed.
+    LogOnly {
+        new: ObjectId,
+        message: BString,
+    },
+    /// The ref has its value already.
+    Keep,
+    Delete,
+}
+
+/// The value for the reflog.
+enum New {
+    Direct(ObjectId),
+    /// Looked up when it is logged: the target may be changed by the same transaction.
+    Symbolic {
+        target: BString,
+        value: Option<ObjectId>,
+    },
+}
+
+struct Transaction<'a> {
+    options: &'a Options,
+    reader: Reader<'a>,
+    names: BTreeSet<BString>,
+    /// Refs that do not exist, to be checked against packed ones.
+    missing: Vec<BString>,
+    steps: Vec<Step<'a>>,
+    packed_lock: Option<PackedLock<'a>>,
+}
+
+/// Applies all changes, or none. See [`Error`] for Git's reasons to refuse.
+///
+/// Symbolic refs are not followed: to move the branch HEAD points to, change the branch; HEAD's
+/// reflog gets the line as well, unless HEAD has a change of its own in the same transaction.
+pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    for change in &changes {
+        let name = change.name();
+        let allowed = match change {
+            Change::Update { .. } => place::may_write(name),
+            Change::Symbolic { target, .. } => place::may_write(name) && place::may_write(target.as_bstr()),
+            Change::Delete { .. } => place::may_delete(name),
+        };
+        if !allowed {
+            return Err(Error::BadName { name: name.to_owned() });
+        }
+        if !names.insert(name.to_owned()) {
+            return Err(Error::Duplicate { name: name.to_owned() });
+        }
+    }
+    let mut transaction = Transaction {
+        options,
+        reader: Reader::new(options),
+        names,
+        missing: Vec::new(),
+        steps: Vec::new(),
+        packed_lock: None,
+    };
+    transaction.prepare(changes)?;
+    transaction.finish()
+}
+
+impl<'a> Transaction<'a> {
+    fn prepare(&mut self, changes: Vec<Change>) -> Result<(), Error> {
+        let head = BStr::new("HEAD");
+        let branch = match self.reader.raw(head) {
+            Ok(Raw::Symbolic(branch)) if !self.names.contains(head) => Some(branch),
+            _ => None,
+        };
+        let mut head_log = None;
+        for change in changes {
+            let logged = match &change {
+                Change::Update { new, message, .. } => Some((*new, message.clone())),
+                Change::Delete { .. } => Some((ObjectId::null(self.options.hash), BString::default())),
+                Change::Symbolic { .. } => None,
+            };
+            let is_branch = branch.as_ref().is_some_and(|branch| branch == change.name());
+            let step = self.prepare_one(change)?;
+            if is_branch && let Some((new, message)) = logged {
+                head_log = Some((step.old, new, message));
+            }
+            self.steps.push(step);
+        }
+        if let Some((old, new, message)) = head_log {
+            let mut lock = self.lock(head, false)?;
+            lock.held().close();
+            if self.reader.raw(head)? != Raw::Symbolic(branch.expect("a line for HEAD comes from its branch"))
+            {
+                return Err(Error::HeadMoved);
+            }
+            let action = Action::LogOnly { new, message };
+            self.steps.push(Step { lock, old, action });
+        }
+        self.check_available()?;
+        self.prepare_packed()
+    }
+
+    fn prepare_one(&mut self, change: Change) -> Result<Step<'a>, Error> {
+        let name = change.name().to_owned();
+        let cannot = |reason| Error::CannotLock { name: name.clone(), reason };
+        let expected = change.expected();
+        let null = ObjectId::null(self.options.hash);
+        let must_exist = matches!(expected, Expected::Is(oid) if !oid.is_null());
+        let lock = self.lock(name.as_bstr(), must_exist)?;
+        let raw = self.reader.raw(name.as_bstr())?;
+        let old = match &raw {
+            Raw::Direct(oid) => *oid,
+            Raw::Symbolic(target) => self.reader.resolve(target.as_bstr())?.unwrap_or(null),
+            Raw::Broken => return Err(cannot(Reason::Broken { name: name.clone() })),
+            Raw::Missing | Raw::Directory if must_exist => {
+                return Err(cannot(Reason::Unresolved { name: name.clone() }));
+            }
+            Raw::Missing => null,
+            Raw::Directory => {
+                self.clear_directory(name.as_bstr())?;
+                null
+            }
+        };
+        let is_symbolic = matches!(raw, Raw::Symbolic(_));
+        match expected {
+            Expected::Any => {}
+            Expected::Missing if is_symbolic && old.is_null() => return Err(cannot(Reason::DanglingSymref)),
+            Expected::Missing if old.is_null() => {}
+            Expected::Missing => return Err(cannot(Reason::AlreadyExists)),
+            Expected::Is(expected) if expected == old => {}
+            Expected::Is(expected) if old.is_null() => return Err(cannot(Reason::Missing { expected })),
+            Expected::Is(expected) => return Err(cannot(Reason::Mismatch { is: old, expected })),
+        }
+        if matches!(raw, Raw::Missing | Raw::Directory) {
+            self.missing.push(name.clone());
+        }
+
+        let mut step = Step { lock, old, action: Action::Keep };
+        match change {
+            Change::Update { new, .. } if !is_symbolic && new == old => {}
+            Change::Update { new, message, .. } => {
+                self.fill(step.lock.held(), format!("{new}\n").as_bytes())?;
+                step.action = Action::Publish { new: New::Direct(new), message };
+            }
+            Change::Symbolic { target, message, old, new, .. } => {
+                self.fill(step.lock.held(), &[b"ref: ", target.as_slice(), b"\n"].concat())?;
+                step.old = old.unwrap_or(step.old);
+                let new = New::Symbolic { target, value: new };
+                step.action = Action::Publish { new, message: message.unwrap_or_default() };
+            }
+            Change::Delete { .. } => step.action = Action::Delete,
+        }
+        step.lock.held().close();
+        Ok(step)
+    }
+
+    fn fill(&self, lock: &mut Lock, content: &[u8]) -> Result<(), Error> {
+        lock.write(content)?;
+        Ok(lock.sync(&self.options.fsync, Components::REFERENCE)?)
+    }
+
+    /// Locks a loose ref, making the directories it lies in.
+    fn lock(&mut self, name: &BStr, must_exist: bool) -> Result<RefLock<'a>, Error> {
+        let locks = self.options.locks;
+        let path = place::loose(self.options, name);
+        let options = LockOptions { wait: locks.loose, shared: locks.shared, record_pid: false };
+        let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
+        // Somebody else may be removing directories that just became empty.
+        let mut attempts = 3;
+        loop {
+            let missing = match Lock::take_no_follow(&path, &options).map_err(kind_and_self) {
+                Ok(lock) => {
+                    return Ok(RefLock { options: self.options, name: name.to_owned(), lock: Some(lock) });
+                }
+                Err((io::ErrorKind::NotADirectory, _)) => false,
+                Err((io::ErrorKind::NotFound, _)) if attempts > 0 => true,
+                Err((_, error)) => return Err(cannot(Reason::Lock(error))),
+            };
+            if missing {
+                attempts -= 1;
+                match place::create_parents(&path, locks.shared).map_err(|error| error.kind()) {
+                    Ok(()) | Err(io::ErrorKind::NotFound) => continue,
+                    Err(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) => {}
+                    Err(_) => return Err(cannot(Reason::CannotCreateDirectory { path })),
+                }
+            }
+            return Err(cannot(match self.conflict(name)? {
+                Some(_) if must_exist => Reason::Unresolved { name: name.to_owned() },
+                Some(conflict) => conflict,
+                None => Reason::NonDirectoryInTheWay { path },
+            }));
+        }
+    }
+
+    /// A ref, there already or to be made by this transaction, whose name makes `name` impossible.
+    fn conflict(&mut self, name: &BStr) -> Result<Option<Reason>, Error> {
+        let exists = |existing: BString| Some(Reason::Conflict { existing, name: name.to_owned() });
+        let together = |other: BString| Some(Reason::Together { name: name.to_owned(), other });
+        for above in above(name) {
+            if matches!(self.reader.raw(above)?, Raw::Direct(_) | Raw::Symbolic(_)) {
+                return Ok(exists(above.to_owned()));
+            }
+            if self.names.contains(above) {
+                return Ok(together(above.to_owned()));
+            }
+        }
+        if let Some(existing) = self.reader.any_below(name)? {
+            return Ok(exists(existing));
+        }
+        Ok(self.own_below(name).and_then(together))
+    }
+
+    /// A ref of this transaction with a name below `name/`.
+    fn own_below(&self, name: &BStr) -> Option<BString> {
+        let prefix: BString = [name.as_bytes(), b"/"].concat().into();
+        self.names.range(prefix.clone()..).next().filter(|other| other.starts_with(&prefix)).cloned()
+    }
+
+    /// A directory is where the ref's file will be: empty ones are left over from refs that are gone.
+    fn clear_directory(&mut self, name: &BStr) -> Result<(), Error> {
+        let path = place::loose(self.options, name);
+        if place::remove_empty_tree(&path).is_ok() {
+            return Ok(());
+        }
+        let conflict = self.conflict(name)?;
+        let reason = conflict.unwrap_or(Reason::NonEmptyDirectory { path, name: name.to_owned() });
+        Err(Error::CannotLock { name: name.to_owned(), reason })
+    }
+
+    /// New names against packed refs, whose names no directory protects, and against the names of this transaction.
+    fn check_available(&mut self) -> Result<(), Error> {
+        for name in std::mem::take(&mut self.missing) {
+            for above in above(name.as_bstr()) {
+                if self.reader.packed()?.find(above)?.is_some() {
+                    return Err(Error::Conflict { existing: above.to_owned(), name: name.clone() });
+                }
+                if self.names.contains(above) {
+                    return Err(Error::Together { other: above.to_owned(), name: name.clone() });
+                }
+            }
+            if let Some(existing) = self.reader.packed()?.first_below(name.as_bstr())? {
+                return Err(Error::Conflict { existing, name });
+            }
+            if let Some(other) = self.own_below(name.as_bstr()) {
+                return Err(Error::Together { other, name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks packed-refs if refs are removed, and writes it anew if some of them are in it.
+    fn prepare_packed(&mut self) -> Result<(), Error> {
+        let mut removed: Vec<&BStr> = self
+            .steps
+            .iter()
+            .filter(|step| matches!(step.action, Action::Delete))
+            .map(|step| step.lock.name.as_bstr())
+            .collect();
+        if removed.is_empty() {
+            return Ok(());
+        }
+        removed.sort();
+        let mut lock = PackedLock::take(self.options)?;
+        // Only now it cannot change any more.
+        self.reader.forget_packed();
+        let packed = self.reader.packed()?;
+        let mut found = false;
+        for name in &removed {
+            found |= packed.find(name)?.is_some();
+        }
+        if found {
+            lock.stage(packed, &removed, &[])?;
+        }
+        self.packed_lock = Some(lock);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        let options = self.options;
+        let mut deletions = Vec::new();
+        for step in std::mem::take(&mut self.steps) {
+            let Step { mut lock, old, action } = step;
+            let name = lock.name.clone();
+            match action {
+                Action::Publish { new, message } => {
+                    let new = match new {
+                        New::Direct(oid) => Some(oid),
+                        New::Symbolic { value: Some(oid), .. } => Some(oid),
+                        New::Symbolic { target, value: None } => self.reader.resolve(target.as_bstr())?,
+                    };
+                    if let Some(new) = new {
+                        log::append(options, name.as_bstr(), old, new, message.as_bstr())?;
+                    }
+                    self.publish(&name, lock.lock.take().expect("nothing else commits it"))?;
+                }
+                Action::LogOnly { new, message } => {
+                    log::append(options, name.as_bstr(), old, new, message.as_bstr())?;
+                }
+                Action::Keep => {}
+                Action::Delete => deletions.push(lock),
+            }
+        }
+
+        // A ref without its log is better than a log without its ref.
+        for lock in &deletions {
+            log::remove(options, lock.name.as_bstr())?;
+        }
+        // The lock is held on: nobody may pack the loose refs again before they are gone.
+        if let Some(lock) = &mut self.packed_lock {
+            lock.publish()?;
+        }
+        for mut lock in deletions {
+            remove_loose(options, lock.held().path())?;
+        }
+        Ok(())
+    }
+
+    fn publish(&self, name: &BString, lock: Lock) -> Result<(), Error> {
+        let path = lock.path().to_owned();
+        // An empty directory may have come back since we looked.
+        if by_path::stat(&path)
+            .is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory))
+        {
+            let _ = place::remove_empty_tree(&path);
+        }
+        lock.commit().map_err(|source| Error::CannotSet { name: name.clone(), source })?;
+        Ok(sync_parent(&self.options.fsync, Components::REFERENCE, &path)?)
+    }
+}
+
+/// The names `name` would need as directories: `refs` and `refs/heads` for `refs/heads/main`.
+fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
+    name.find_iter("/").map(|slash| name[..slash].as_bstr())
+}
+
+fn kind_and_self(error: crate::Error) -> (io::ErrorKind, crate::Error) {
+    let kind = match &error {
+        crate::Error::CannotLock { source, .. } => source.kind(),
+        _ => io::ErrorKind::Other,
+    };
+    (kind, error)
+}
+
+fn remove_loose(options: &Options, path: &Path) -> Result<(), Error> {
+    match by_path::remove_file(path) {
+        // It was packed only; a directory of that name holds other refs.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => Ok(()),
+        Err(source) => Err(Error::Io { what: "remove", path: path.to_owned(), source }),
+        Ok(()) => Ok(sync_parent(&options.fsync, Components::REFERENCE, path)?),
+    }
+}
