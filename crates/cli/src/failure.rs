@@ -53,3 +53,32 @@ impl From<repo::objects::Error> for Failure {
         Failure::fatal(error.to_string())
     }
 }
+
+impl From<engine::switch::Error> for Failure {
+    fn from(error: engine::switch::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<engine::checkout::PlanError> for Failure {
+    fn from(error: engine::checkout::PlanError) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Failure {
+        let advice = error.advice();
+        crate::console::report("fatal", error.to_string());
+        if let Some(advice) = advice {
+            crate::console::hint(advice);
+        }
+        Failure::Said(128)
+    }
+}
+
+impl From<store::config::Error> for Failure {
+    fn from(error: store::config::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}

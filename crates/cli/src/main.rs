@@ -8,10 +8,12 @@ mod cmd;
 mod console;
 mod failure;
 mod global;
+mod hook;
 mod interrupt;
 mod progress;
 mod settings;
 mod text;
+mod work;
 
 use std::process::ExitCode;
 

@@ -3,8 +3,18 @@
 use std::time::Duration;
 
 use engine::checkout::Workers;
+use repo::Repository;
+use store::{
+    Fsync, LockOptions, SharedRepository, Wait,
+    index::{ReadOptions, WriteOptions},
+    refs::{Locks, LogPolicy},
+};
 
-use crate::{console::text, failure::Failure, global::Invocation};
+use crate::{
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+};
 
 /// Everything the commands want to know of the configuration and the environment.
 pub(crate) struct Settings {
@@ -16,19 +26,25 @@ pub(crate) struct Settings {
     pub(crate) big_file_threshold: u64,
     /// `core.symlinks`
     pub(crate) symlinks: bool,
-    /// `core.fileMode`
-    pub(crate) file_mode: bool,
     /// `core.quotePath`
     pub(crate) quote_path: bool,
     /// `GIT_PROGRESS_DELAY`
     pub(crate) progress_delay: Duration,
+    /// `index.threads`
+    pub(crate) index_read: ReadOptions,
+    /// `index.version`, `index.skipHash`, `index.threads`, `feature.manyFiles`
+    pub(crate) index_write: WriteOptions,
+    /// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
+    pub(crate) fsync: Fsync,
+    /// `core.sharedRepository`, `core.lockfilePid`
+    pub(crate) locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
 }
 
 impl Settings {
     /// Reads them. Bad values are errors in Git's words.
-    pub(crate) fn read(run: &Invocation, repo: &repo::Repository) -> Result<Settings, Failure> {
+    pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
         let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
         let (workers, threshold) = match run.variable("SAPWOOD_TEST_CHECKOUT_WORKERS") {
             Some(value) if !value.is_empty() => {
@@ -49,6 +65,12 @@ impl Settings {
             }
         };
         let big = repo.config_int("core.bigFileThreshold")?.and_then(|size| u64::try_from(size).ok());
+        let many_files = flag("feature.manyFiles", false)?;
+        let threads = index_threads(repo)?;
+        let version = match repo.config_int("index.version")? {
+            Some(version) => u32::try_from(version).ok(),
+            None => many_files.then_some(4),
+        };
         let delay = run
             .variable("GIT_PROGRESS_DELAY")
             .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_secs));
@@ -57,15 +79,56 @@ impl Settings {
             threshold,
             big_file_threshold: big.unwrap_or(512 << 20),
             symlinks: flag("core.symlinks", true)?,
-            file_mode: flag("core.fileMode", true)?,
             quote_path: flag("core.quotePath", true)?,
             progress_delay: delay.unwrap_or(Duration::from_secs(2)),
+            index_read: ReadOptions { threads, ..ReadOptions::default() },
+            index_write: WriteOptions {
+                version,
+                skip_hash: flag("index.skipHash", many_files)?,
+                threads,
+                ..WriteOptions::default()
+            },
+            fsync: fsync(run, repo)?,
+            locks: LockOptions {
+                wait: Wait::No,
+                shared: shared(repo)?,
+                record_pid: flag("core.lockfilePid", false)?,
+            },
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
     }
 
+    /// How refs are written.
+    pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
+        let wait = |key, default| {
+            Ok::<Wait, repo::Error>(Wait::from_config(repo.config_int(key)?.unwrap_or(default)))
+        };
+        let log = match repo.config_str("core.logAllRefUpdates") {
+            Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
+            _ => match repo.config_bool("core.logAllRefUpdates")? {
+                Some(true) => LogPolicy::Standard,
+                Some(false) => LogPolicy::Never,
+                None if repo.is_bare() => LogPolicy::Never,
+                None => LogPolicy::Standard,
+            },
+        };
+        Ok(store::refs::Options {
+            git_dir: repo.git_dir().to_owned(),
+            common_dir: repo.common_dir().to_owned(),
+            hash: repo.hash(),
+            committer: repo.committer()?,
+            log,
+            fsync: self.fsync,
+            locks: Locks {
+                loose: wait("core.filesRefLockTimeout", 100)?,
+                packed: wait("core.packedRefsTimeout", 1000)?,
+                shared: self.locks.shared,
+            },
+        })
+    }
+
     /// Whether the advice `advice.<name>` is wanted.
-    pub(crate) fn advises(&self, repo: &repo::Repository, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn advises(&self, repo: &Repository, name: &str) -> Result<bool, Failure> {
         Ok(self.advice && repo.config_bool(&format!("advice.{name}"))?.unwrap_or(true))
     }
 }
@@ -78,5 +141,40 @@ fn workers(number: i64) -> Workers {
     match usize::try_from(number) {
         Ok(number) if number >= 1 => Workers::Fixed(number),
         _ => Workers::Fixed(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// `index.threads`: a number, `true` or 0 for as many as are of use, `false` for one.
+fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
+    match repo.config_str("index.threads") {
+        None => Ok(0),
+        Some(value) if value.iter().all(u8::is_ascii_digit) && !value.is_empty() => {
+            Ok(repo.config_int("index.threads")?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0))
+        }
+        Some(_) => Ok(usize::from(repo.config_bool("index.threads")? == Some(false))),
+    }
+}
+
+fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
+    let mut fsync = Fsync::default();
+    for value in repo.config_all("core.fsync") {
+        fsync.set_components(value.as_ref()).iter().for_each(console::warning);
+    }
+    for value in repo.config_all("core.fsyncMethod") {
+        fsync.set_method(value.as_ref()).iter().for_each(console::warning);
+    }
+    if let Some(value) = repo.config_bool("core.fsyncObjectFiles")? {
+        console::warning(fsync.set_object_files(value));
+    }
+    fsync.disabled = matches!(run.variable("GIT_TEST_FSYNC"), Some(b"0" | b"false" | b"no" | b"off"));
+    Ok(fsync)
+}
+
+fn shared(repo: &Repository) -> Result<SharedRepository, Failure> {
+    match repo.config_str("core.sharedRepository") {
+        None => Ok(SharedRepository::Umask),
+        Some(value) => {
+            SharedRepository::parse(Some(value.as_ref())).map_err(|error| Failure::fatal(error.to_string()))
+        }
     }
 }

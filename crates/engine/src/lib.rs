@@ -5,3 +5,4 @@ pub mod ignore;
 mod parallel;
 pub mod pathspec;
 pub mod stat;
+pub mod switch;

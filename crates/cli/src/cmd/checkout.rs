@@ -1,16 +1,777 @@
 //! `sapwood checkout`, `switch` and `restore`: one command in three dresses, as in Git.
+//!
+//! Order: options, what the first argument means (a branch, a commit, a tree, a path), the rules
+//! about what goes with what; then [`super::branch`] or [`super::paths`] does the work. Nothing has
+//! been touched when this file is done.
 
-use crate::{failure::Failure, global::Invocation};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    pathspec::Pathspecs,
+    switch::{names, tracking::Track},
+};
+use format::ObjectId;
+use repo::{Guess, Repository};
+
+use crate::{
+    args::{DashDash, Opt, Table, Takes},
+    cmd::{branch, paths},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    NewBranch,
+    ForceBranch,
+    Reflog,
+    Guess,
+    Overlay,
+    AutoAdvance,
+    Discard,
+    Quiet,
+    RecurseSubmodules,
+    Progress,
+    Merge,
+    Conflict,
+    Detach,
+    Track,
+    Force,
+    Orphan,
+    OverwriteIgnore,
+    IgnoreOtherWorktrees,
+    Ours,
+    Theirs,
+    Patch,
+    Unified,
+    InterHunk,
+    IgnoreSkipWorktree,
+    PathspecFromFile,
+    PathspecFileNul,
+    Source,
+    Staged,
+    Worktree,
+    IgnoreUnmerged,
+    DryRun,
+}
+
+const BRANCH: Takes = Takes::Value("<branch>");
+
+const QUIET: Opt<Key> = Opt::flag(Key::Quiet, b'q', "quiet", "suppress progress reporting");
+const RECURSE: Opt<Key> = Opt::value(
+    Key::RecurseSubmodules,
+    0,
+    "recurse-submodules",
+    Takes::Optional("[=<checkout>]"),
+    "control recursive updating of submodules",
+);
+const PROGRESS: Opt<Key> = Opt::flag(Key::Progress, 0, "progress", "force progress reporting");
+const MERGE: Opt<Key> = Opt::flag(Key::Merge, b'm', "merge", "perform a 3-way merge with the new branch");
+const CONFLICT: Opt<Key> = Opt::value(
+    Key::Conflict,
+    0,
+    "conflict",
+    Takes::Value("<style>"),
+    "conflict style (merge, diff3, or zdiff3)",
+);
+const DETACH: Opt<Key> = Opt::flag(Key::Detach, b'd', "detach", "detach HEAD at named commit");
+const TRACK: Opt<Key> = Opt::value(
+    Key::Track,
+    b't',
+    "track",
+    Takes::Optional("[=(direct|inherit)]"),
+    "set branch tracking configuration",
+);
+const FORCE: Opt<Key> =
+    Opt::flag(Key::Force, b'f', "force", "force checkout (throw away local modifications)");
+const ORPHAN: Opt<Key> =
+    Opt::value(Key::Orphan, 0, "orphan", Takes::Value("<new-branch>"), "new unborn branch");
+const OVERWRITE_IGNORE: Opt<Key> =
+    Opt::flag(Key::OverwriteIgnore, 0, "overwrite-ignore", "update ignored files (default)");
+const IGNORE_OTHER: Opt<Key> = Opt::flag(
+    Key::IgnoreOtherWorktrees,
+    0,
+    "ignore-other-worktrees",
+    "do not check if another worktree is using this branch",
+);
+const OURS: Opt<Key> = Opt::flag(Key::Ours, b'2', "ours", "checkout our version for unmerged files").only();
+const THEIRS: Opt<Key> =
+    Opt::flag(Key::Theirs, b'3', "theirs", "checkout their version for unmerged files").only();
+const PATCH: Opt<Key> = Opt::flag(Key::Patch, b'p', "patch", "select hunks interactively");
+const UNIFIED: Opt<Key> =
+    Opt::value(Key::Unified, b'U', "unified", Takes::Value("<n>"), "generate diffs with <n> lines context")
+        .only();
+const INTER_HUNK: Opt<Key> = Opt::value(
+    Key::InterHunk,
+    0,
+    "inter-hunk-context",
+    Takes::Value("<n>"),
+    "show context between diff hunks up to the specified number of lines",
+)
+.only();
+const IGNORE_SKIP: Opt<Key> = Opt::flag(
+    Key::IgnoreSkipWorktree,
+    0,
+    "ignore-skip-worktree-bits",
+    "do not limit pathspecs to sparse entries only",
+);
+const FROM_FILE: Opt<Key> = Opt::value(
+    Key::PathspecFromFile,
+    0,
+    "pathspec-from-file",
+    Takes::Value("<file>"),
+    "read pathspec from file",
+);
+const FILE_NUL: Opt<Key> = Opt::flag(
+    Key::PathspecFileNul,
+    0,
+    "pathspec-file-nul",
+    "with --pathspec-from-file, pathspec elements are separated with NUL character",
+);
+const DRY_RUN: Opt<Key> = Opt::flag(Key::DryRun, 0, "dry-run", "print what would be done, and do nothing");
+
+const CHECKOUT: Table<Key> = Table {
+    usage: &["sapwood checkout [<options>] <branch>", "sapwood checkout [<options>] [<branch>] -- <file>..."],
+    options: &[
+        Opt::value(Key::NewBranch, b'b', "", BRANCH, "create and checkout a new branch"),
+        Opt::value(Key::ForceBranch, b'B', "", BRANCH, "create/reset and checkout a branch"),
+        Opt::flag(Key::Reflog, b'l', "", "create reflog for new branch"),
+        Opt::flag(Key::Guess, 0, "guess", "second guess 'git checkout <no-such-branch>' (default)"),
+        Opt::flag(Key::Overlay, 0, "overlay", "use overlay mode (default)"),
+        Opt::flag(
+            Key::AutoAdvance,
+            0,
+            "auto-advance",
+            "auto advance to the next file when selecting hunks interactively",
+        ),
+        QUIET,
+        RECURSE,
+        PROGRESS,
+        MERGE,
+        CONFLICT,
+        DETACH,
+        TRACK,
+        FORCE,
+        ORPHAN,
+        OVERWRITE_IGNORE,
+        IGNORE_OTHER,
+        OURS,
+        THEIRS,
+        PATCH,
+        UNIFIED,
+        INTER_HUNK,
+        IGNORE_SKIP,
+        FROM_FILE,
+        FILE_NUL,
+        DRY_RUN,
+    ],
+};
+
+const SWITCH: Table<Key> = Table {
+    usage: &["sapwood switch [<options>] [<branch>]"],
+    options: &[
+        Opt::value(Key::NewBranch, b'c', "create", BRANCH, "create and switch to a new branch"),
+        Opt::value(Key::ForceBranch, b'C', "force-create", BRANCH, "create/reset and switch to a branch"),
+        Opt::flag(Key::Guess, 0, "guess", "second guess 'git switch <no-such-branch>'"),
+        Opt::flag(Key::Discard, 0, "discard-changes", "throw away local modifications"),
+        QUIET,
+        RECURSE,
+        PROGRESS,
+        MERGE,
+        CONFLICT,
+        DETACH,
+        TRACK,
+        FORCE,
+        ORPHAN,
+        OVERWRITE_IGNORE,
+        IGNORE_OTHER,
+        DRY_RUN,
+    ],
+};
+
+const RESTORE: Table<Key> = Table {
+    usage: &["sapwood restore [<options>] [--source=<branch>] <file>..."],
+    options: &[
+        Opt::value(
+            Key::Source,
+            b's',
+            "source",
+            Takes::Value("<tree-ish>"),
+            "which tree-ish to checkout from",
+        ),
+        Opt::flag(Key::Staged, b'S', "staged", "restore the index"),
+        Opt::flag(Key::Worktree, b'W', "worktree", "restore the working tree (default)"),
+        Opt::flag(Key::IgnoreUnmerged, 0, "ignore-unmerged", "ignore unmerged entries"),
+        Opt::flag(Key::Overlay, 0, "overlay", "use overlay mode"),
+        QUIET,
+        RECURSE,
+        PROGRESS,
+        MERGE,
+        CONFLICT,
+        OURS,
+        THEIRS,
+        PATCH,
+        UNIFIED,
+        INTER_HUNK,
+        IGNORE_SKIP,
+        FROM_FILE,
+        FILE_NUL,
+        DRY_RUN,
+    ],
+};
+
+/// Which of the three it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dress {
+    /// `checkout`
+    Checkout,
+    /// `switch`
+    Switch,
+    /// `restore`
+    Restore,
+}
+
+/// What was asked, as far as the options say.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) dress: Dress,
+    pub(crate) quiet: bool,
+    pub(crate) dry_run: bool,
+    /// `--progress`, `--no-progress`
+    pub(crate) progress: Option<bool>,
+    /// `-f`
+    pub(crate) force: bool,
+    /// `-f`, `--discard-changes`
+    pub(crate) discard: bool,
+    pub(crate) detach: bool,
+    pub(crate) overwrite_ignore: bool,
+    pub(crate) ignore_other_worktrees: bool,
+    /// `-b`, `-c`, `--orphan`, `-B`, `-C`, or guessed from a remote
+    pub(crate) new_branch: Option<NewBranch>,
+    /// `-l`
+    pub(crate) reflog: bool,
+    /// `None`: as configured.
+    pub(crate) track: Option<Track>,
+    guess: Option<bool>,
+    pub(crate) overlay: Option<bool>,
+    pub(crate) ignore_unmerged: bool,
+    pub(crate) ignore_skip_worktree: bool,
+    /// `restore --source`
+    source: Option<BString>,
+    staged: Option<bool>,
+    worktree: Option<bool>,
+    /// `checkout -b <name>` and nothing else: like `switch -c`.
+    plain_new_branch: bool,
+    /// Paths were told from a revision by what they are, not by `--`: the count is printed.
+    pub(crate) count_paths: bool,
+}
+
+/// A branch to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewBranch {
+    /// As given.
+    pub(crate) name: BString,
+    pub(crate) kind: NewBranchKind,
+}
+
+/// How a branch is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewBranchKind {
+    /// It must not exist.
+    Create,
+    /// It may.
+    Reset,
+    /// It is to have no commit.
+    Orphan,
+}
+
+/// What an argument names.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// As given, `-` and `@{-N}` replaced by the branch they mean.
+    pub(crate) name: BString,
+    /// Full name, if it is a local branch.
+    pub(crate) branch: Option<BString>,
+    /// The commit; `None` if it is a tree.
+    pub(crate) commit: Option<ObjectId>,
+    /// Its tree.
+    pub(crate) tree: ObjectId,
+}
 
 /// `sapwood checkout`
-pub(crate) fn checkout(_run: &Invocation) -> Result<u8, Failure> {
-    Err(Failure::unsupported("checkout"))
+pub(crate) fn checkout(run: &Invocation) -> Result<u8, Failure> {
+    command(run, Dress::Checkout, &CHECKOUT)
 }
+
 /// `sapwood switch`
-pub(crate) fn switch(_run: &Invocation) -> Result<u8, Failure> {
-    Err(Failure::unsupported("switch"))
+pub(crate) fn switch(run: &Invocation) -> Result<u8, Failure> {
+    command(run, Dress::Switch, &SWITCH)
 }
+
 /// `sapwood restore`
-pub(crate) fn restore(_run: &Invocation) -> Result<u8, Failure> {
-    Err(Failure::unsupported("restore"))
+pub(crate) fn restore(run: &Invocation) -> Result<u8, Failure> {
+    command(run, Dress::Restore, &RESTORE)
+}
+
+fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Failure> {
+    let keep = if dress == Dress::Checkout { DashDash::Keep } else { DashDash::Drop };
+    // Git opens the repository before it reads the options, but help is help everywhere.
+    let parsed = table.parse(&run.args, keep)?;
+    let repo = run.open()?;
+    if repo.work_tree().is_none() {
+        return Err(Failure::fatal("this operation must be run in a work tree"));
+    }
+    let settings = Settings::read(run, &repo)?;
+    let mut request = Request::new(dress);
+    request.plain_new_branch =
+        dress == Dress::Checkout && run.args.len() == 2 && run.args.first().is_some_and(|arg| arg == "-b");
+    for event in parsed.events {
+        request.take(event.key, event.on, event.value)?;
+    }
+    request.finish(run, &repo, &settings, parsed.rest)
+}
+
+impl Request {
+    fn new(dress: Dress) -> Request {
+        Request {
+            dress,
+            quiet: false,
+            dry_run: false,
+            progress: None,
+            force: false,
+            discard: false,
+            detach: false,
+            overwrite_ignore: true,
+            ignore_other_worktrees: false,
+            new_branch: None,
+            reflog: false,
+            track: None,
+            guess: None,
+            overlay: None,
+            ignore_unmerged: false,
+            ignore_skip_worktree: false,
+            source: None,
+            staged: None,
+            worktree: None,
+            plain_new_branch: false,
+            count_paths: false,
+        }
+    }
+
+    fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
+        let branch = |kind| value.clone().map(|name| NewBranch { name, kind });
+        match key {
+            Key::NewBranch => self.name(branch(NewBranchKind::Create), NewBranchKind::Create)?,
+            Key::ForceBranch => self.name(branch(NewBranchKind::Reset), NewBranchKind::Reset)?,
+            Key::Orphan => self.name(branch(NewBranchKind::Orphan), NewBranchKind::Orphan)?,
+            Key::Reflog => self.reflog = on,
+            Key::Guess => self.guess = Some(on),
+            Key::Overlay => self.overlay = Some(on),
+            Key::Discard => self.discard = on,
+            Key::Quiet => self.quiet = on,
+            Key::Progress => self.progress = Some(on),
+            Key::Detach => self.detach = on,
+            Key::Force => self.force = on,
+            Key::OverwriteIgnore => self.overwrite_ignore = on,
+            Key::IgnoreOtherWorktrees => self.ignore_other_worktrees = on,
+            Key::IgnoreSkipWorktree => self.ignore_skip_worktree = on,
+            Key::IgnoreUnmerged => self.ignore_unmerged = on,
+            Key::Source => self.source = value,
+            Key::Staged => self.staged = Some(on),
+            Key::Worktree => self.worktree = Some(on),
+            Key::DryRun => self.dry_run = on,
+            Key::Track => {
+                self.track = Some(match value.as_ref().map(|value| value.as_bytes()) {
+                    _ if !on => Track::Never,
+                    None | Some(b"direct") => Track::Explicit,
+                    Some(b"inherit") => Track::Inherit,
+                    Some(_) => {
+                        console::error("option `--track' expects \"direct\" or \"inherit\"");
+                        return Err(Failure::Said(129));
+                    }
+                });
+            }
+            Key::RecurseSubmodules if on => {
+                return Err(Failure::unsupported("option '--recurse-submodules'"));
+            }
+            Key::Merge if on => return Err(Failure::unsupported("option '--merge'")),
+            Key::Conflict if on => return Err(Failure::unsupported("option '--conflict'")),
+            Key::Patch if on => return Err(Failure::unsupported("option '--patch'")),
+            Key::PathspecFromFile if on => {
+                return Err(Failure::unsupported("option '--pathspec-from-file'"));
+            }
+            Key::Ours => return Err(Failure::unsupported("option '--ours'")),
+            Key::Theirs => return Err(Failure::unsupported("option '--theirs'")),
+            Key::Unified => return Err(requires("--unified", "--patch")),
+            Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
+            Key::AutoAdvance if !on => return Err(requires("--no-auto-advance", "--patch")),
+            Key::PathspecFileNul if on => {
+                return Err(requires("--pathspec-file-nul", "--pathspec-from-file"));
+            }
+            Key::RecurseSubmodules
+            | Key::Merge
+            | Key::Conflict
+            | Key::Patch
+            | Key::PathspecFromFile
+            | Key::AutoAdvance
+            | Key::PathspecFileNul => {}
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, branch: Option<NewBranch>, kind: NewBranchKind) -> Result<(), Failure> {
+        let other = self.new_branch.as_ref().is_some_and(|old| old.kind != kind);
+        match branch {
+            Some(_) if other => {
+                let letter = self.letter();
+                let upper = letter.to_ascii_uppercase();
+                Err(Failure::fatal(format!(
+                    "options '-{letter}', '-{upper}', and '--orphan' cannot be used together"
+                )))
+            }
+            None if other => Ok(()),
+            branch => {
+                self.new_branch = branch;
+                Ok(())
+            }
+        }
+    }
+
+    fn letter(&self) -> char {
+        if self.dress == Dress::Switch { 'c' } else { 'b' }
+    }
+
+    /// What the arguments mean, whether all goes together, and on to the work.
+    fn finish(
+        mut self,
+        run: &Invocation,
+        repo: &Repository,
+        settings: &Settings,
+        mut rest: Vec<BString>,
+    ) -> Result<u8, Failure> {
+        if self.force {
+            self.discard = true;
+            self.ignore_unmerged = true;
+        }
+        let staged = self.staged.unwrap_or(false);
+        let worktree = match (self.worktree, self.staged) {
+            (Some(worktree), _) => worktree,
+            (None, None) => true,
+            (None, Some(_)) => false,
+        };
+        if self.dress == Dress::Restore && self.source.is_none() && staged {
+            self.source = Some("HEAD".into());
+        }
+        self.track_names_the_branch(&rest)?;
+        let mut source = None;
+        if self.dress == Dress::Restore {
+            if let Some(name) = self.source.clone() {
+                let oid = repo
+                    .rev_parse(name.as_bstr())
+                    .map_err(|_| Failure::Fatal(text!("could not resolve '", name, "'")))?;
+                source = Some(describe(repo, name.as_bstr(), oid)?);
+            }
+        } else if !rest.is_empty() {
+            source = self.take_source(repo, &mut rest)?;
+        }
+        // A `--` that ended the options of `checkout` has done its work by now.
+        if self.dress == Dress::Checkout && rest.first().is_some_and(|arg| arg == "--") {
+            rest.remove(0);
+        }
+        let specs = self.pathspecs(run, repo, &rest, source.as_ref())?;
+        self.check_new_branch(repo)?;
+        if !specs.is_empty() {
+            self.check_paths()?;
+            let targets = paths::Targets {
+                index: self.dress == Dress::Checkout || staged,
+                worktree: self.dress == Dress::Checkout || worktree,
+            };
+            return paths::run(run, repo, settings, &self, source.as_ref(), &specs, targets);
+        }
+        if self.dress == Dress::Restore {
+            return Err(Failure::fatal("you must specify path(s) to restore"));
+        }
+        self.check_switch(repo, settings, source.as_ref())?;
+        branch::run(run, repo, settings, self, source)
+    }
+
+    /// `--track` without a name for the new branch takes it from the start: `-t origin/topic`.
+    fn track_names_the_branch(&mut self, rest: &[BString]) -> Result<(), Failure> {
+        if self.track.is_none() || self.new_branch.is_some() {
+            return Ok(());
+        }
+        let Some(start) = rest.first().filter(|arg| *arg != "--") else {
+            return Err(Failure::fatal("--track needs a branch name"));
+        };
+        let start = start.strip_prefix(b"refs/").unwrap_or(start);
+        let start = start.strip_prefix(b"remotes/").unwrap_or(start);
+        match start.split_once_str("/") {
+            Some((_, name)) if !name.is_empty() => {
+                self.new_branch = Some(NewBranch { name: name.into(), kind: NewBranchKind::Create });
+                Ok(())
+            }
+            _ => Err(Failure::fatal(format!("missing branch name; try -{}", self.letter()))),
+        }
+    }
+
+    /// Takes the first argument off if it is a revision; guesses a remote branch if it may be one.
+    fn take_source(&mut self, repo: &Repository, rest: &mut Vec<BString>) -> Result<Option<Source>, Failure> {
+        let takes_paths = self.dress == Dress::Checkout;
+        if !takes_paths && rest.len() > 1 {
+            return Err(Failure::fatal("only one reference expected"));
+        }
+        let dashes = if takes_paths { rest.iter().position(|arg| arg == "--") } else { None };
+        let told = match dashes {
+            Some(0) => return Ok(None),
+            Some(1) => true,
+            Some(number) => {
+                return Err(Failure::fatal(format!("only one reference expected, {number} given.")));
+            }
+            None => !takes_paths,
+        };
+        self.count_paths = !self.quiet && !told;
+        let first = rest[0].clone();
+        let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
+        let oid = match repo.rev_parse(arg.as_bstr()) {
+            Ok(oid) => oid,
+            Err(_) => {
+                let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
+                let wild = !told && arg.iter().any(|byte| b"*?[\\".contains(byte));
+                let guess = self.guesses(repo)? && alone && !wild;
+                let guessed = match guess {
+                    true => self.guess_remote(repo, arg.as_bstr(), told)?,
+                    false => None,
+                };
+                match guessed {
+                    Some((tracking, oid)) => {
+                        self.new_branch = Some(NewBranch { name: arg, kind: NewBranchKind::Create });
+                        arg = tracking;
+                        oid
+                    }
+                    None if told => return Err(Failure::Fatal(text!("invalid reference: ", arg))),
+                    None => return Ok(None),
+                }
+            }
+        };
+        rest.remove(0);
+        let source = describe(repo, arg.as_bstr(), oid)?;
+        if takes_paths && told {
+            rest.remove(0);
+        } else if !told && !rest.is_empty() {
+            paths::must_not_be_a_file(repo, arg.as_bstr())?;
+        }
+        Ok(Some(source))
+    }
+
+    fn guesses(&self, repo: &Repository) -> Result<bool, Failure> {
+        let configured = repo.config_bool("checkout.guess")?.unwrap_or(true);
+        Ok(self.guess.unwrap_or(configured) && self.track.is_none() && self.new_branch.is_none())
+    }
+
+    fn guess_remote(
+        &self,
+        repo: &Repository,
+        name: &BStr,
+        told: bool,
+    ) -> Result<Option<(BString, ObjectId)>, Failure> {
+        match repo.guess_remote_branch(name)? {
+            Guess::Unique { .. } if !told && paths::is_a_file(repo, name)? => Err(Failure::Fatal(text!(
+                "'",
+                name,
+                "' could be both a local file and a tracking branch.\n\
+                     Please use -- (and optionally --no-guess) to disambiguate"
+            ))),
+            Guess::Unique { tracking, oid, .. } => Ok(Some((tracking, oid))),
+            Guess::None => Ok(None),
+            Guess::Ambiguous { matches: number } => {
+                if repo.config_bool("advice.checkoutAmbiguousRemoteBranchName")?.unwrap_or(true) {
+                    let command = if self.dress == Dress::Switch { "switch" } else { "checkout" };
+                    console::hint(format!(
+                        "If you meant to check out a remote tracking branch on, e.g. 'origin',\n\
+                         you can do so by fully qualifying the name with the --track option:\n\
+                         \n    sapwood {command} --track origin/<name>\n\n\
+                         If you'd like to always have checkouts of an ambiguous <name> prefer\n\
+                         one remote, e.g. the 'origin' remote, consider setting\n\
+                         checkout.defaultRemote=origin in your config."
+                    ));
+                }
+                Err(Failure::Fatal(text!(
+                    "'",
+                    name,
+                    "' matched multiple (",
+                    number.to_string(),
+                    ") remote tracking branches"
+                )))
+            }
+        }
+    }
+
+    fn pathspecs(
+        &self,
+        run: &Invocation,
+        repo: &Repository,
+        rest: &[BString],
+        source: Option<&Source>,
+    ) -> Result<Pathspecs, Failure> {
+        let specs = paths::parse(run, repo, rest)?;
+        if let ([only], Some(branch)) = (rest, &self.new_branch)
+            && source.and_then(|source| source.commit).is_none()
+        {
+            return Err(Failure::Fatal(text!(
+                "'",
+                only,
+                "' is not a commit and a branch '",
+                branch.name,
+                "' cannot be created from it"
+            )));
+        }
+        if let (Some(first), true) = (rest.first(), self.detach) {
+            return Err(Failure::Fatal(text!(
+                "sapwood checkout: --detach does not take a path argument '",
+                first,
+                "'"
+            )));
+        }
+        Ok(specs)
+    }
+
+    fn check_new_branch(&self, repo: &Repository) -> Result<(), Failure> {
+        let Some(branch) = &self.new_branch else { return Ok(()) };
+        let name = names::local_branch(repo, branch.name.as_bstr())?;
+        if !names::is_branch_name(name.as_bstr()) {
+            console::report("fatal", text!("'", branch.name, "' is not a valid branch name"));
+            let advice = repo.config_bool("advice.refSyntax")?;
+            if advice.unwrap_or(true) {
+                console::hint("See 'git help check-ref-format'");
+                if advice.is_none() {
+                    console::hint("Disable this message with \"git config set advice.refSyntax false\"");
+                }
+            }
+            return Err(Failure::Said(128));
+        }
+        let full = text!(names::BRANCHES, name);
+        if branch.kind != NewBranchKind::Reset && repo.find_ref(full.as_bstr())?.is_some() {
+            return Err(Failure::Fatal(text!("a branch named '", name, "' already exists")));
+        }
+        Ok(())
+    }
+
+    fn check_paths(&self) -> Result<(), Failure> {
+        let with_paths =
+            |option: &str| Failure::fatal(format!("'{option}' cannot be used with updating paths"));
+        if self.track.is_some() {
+            return Err(with_paths("--track"));
+        }
+        if self.reflog {
+            return Err(with_paths("-l"));
+        }
+        if self.detach {
+            return Err(with_paths("--detach"));
+        }
+        if let Some(branch) = &self.new_branch {
+            return Err(Failure::Fatal(text!(
+                "Cannot update paths and switch to branch '",
+                branch.name,
+                "' at the same time."
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_switch(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        source: Option<&Source>,
+    ) -> Result<(), Failure> {
+        let clash = |one: &str, other: &str| Failure::fatal(format!("'{one}' cannot be used with '{other}'"));
+        if self.overlay.is_some() {
+            return Err(Failure::fatal("'--[no]-overlay' cannot be used with switching branches"));
+        }
+        if self.detach && self.new_branch.is_some() {
+            return Err(clash("--detach", "-b/-B/--orphan"));
+        }
+        let orphan = self.new_branch.as_ref().is_some_and(|new| new.kind == NewBranchKind::Orphan);
+        if orphan && self.track.is_some() {
+            return Err(clash("--orphan", "-t"));
+        }
+        if orphan && self.dress == Dress::Switch && source.is_some() {
+            return Err(Failure::fatal("'--orphan' cannot take <start-point>"));
+        }
+        if self.detach && self.track.is_some() {
+            return Err(clash("--detach", "-t"));
+        }
+        if let Some(source) = source.filter(|source| source.commit.is_none()) {
+            return Err(Failure::Fatal(text!("Cannot switch branch to a non-commit '", source.name, "'")));
+        }
+        let nothing = source.is_none() && self.new_branch.is_none() && !self.detach;
+        if nothing && (self.dress == Dress::Switch || self.plain_new_branch) {
+            return Err(Failure::fatal("missing branch or commit argument"));
+        }
+        match source {
+            Some(source)
+                if self.dress == Dress::Switch
+                    && !self.detach
+                    && self.new_branch.is_none()
+                    && source.branch.is_none() =>
+            {
+                Err(a_branch_is_expected(repo, settings, source)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nothing but HEAD is asked to change: `switch -c x`, `checkout -b x`.
+    pub(crate) fn only_makes_a_branch(&self) -> bool {
+        self.dress == Dress::Switch || self.plain_new_branch
+    }
+
+    /// Whether progress is to show.
+    pub(crate) fn shows_progress(&self) -> bool {
+        use std::io::IsTerminal as _;
+        self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())
+    }
+}
+
+fn requires(option: &str, other: &str) -> Failure {
+    Failure::fatal(format!("the option '{option}' requires '{other}'"))
+}
+
+/// What `name`, which resolves to `oid`, is.
+pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
+    let given = if name == "@" { BStr::new("HEAD") } else { name };
+    let name = names::local_branch(repo, given)?;
+    let full = text!(names::BRANCHES, name);
+    let branch = match names::is_ref_name(full.as_bstr()) {
+        true => repo.find_ref(full.as_bstr())?.map(|tip| (full, tip)),
+        false => None,
+    };
+    let oid = branch.as_ref().map_or(oid, |(_, tip)| *tip);
+    let commit = repo.peel_to_commit(oid)?;
+    let tree = repo
+        .tree_of(commit.unwrap_or(oid))
+        .map_err(|_| Failure::Fatal(text!("reference is not a tree: ", given)))?;
+    Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree })
+}
+
+fn a_branch_is_expected(repo: &Repository, settings: &Settings, source: &Source) -> Result<Failure, Failure> {
+    let refs = names::expand(repo, source.name.as_bstr())?;
+    let what = match &refs[..] {
+        [(full, _)] => {
+            if let Some(tag) = full.strip_prefix(b"refs/tags/") {
+                text!("tag '", tag, "'")
+            } else if let Some(branch) = full.strip_prefix(b"refs/remotes/") {
+                text!("remote branch '", branch, "'")
+            } else {
+                text!("'", full, "'")
+            }
+        }
+        _ => text!("commit '", source.name, "'"),
+    };
+    console::report("fatal", text!("a branch is expected, got ", what));
+    if settings.advises(repo, "suggestDetachingHead")? {
+        console::hint("If you want to detach HEAD at the commit, try again with the --detach option.");
+    }
+    Ok(Failure::Said(128))
 }

@@ -4,9 +4,12 @@ use bstr::ByteSlice as _;
 
 use crate::{console, console::text, failure::Failure, global::Invocation};
 
+mod branch;
 mod checkout;
 mod clone;
+mod paths;
 mod reset;
+mod upstream;
 
 /// Runs the command that was named. Returns its exit code.
 pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {

@@ -1,8 +1,421 @@
-//! `sapwood reset`.
+//! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to a
+//! tree.
+//!
+//! Order: arguments; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
+//! the worktree cannot be brought there, HEAD stays.
 
-use crate::{failure::Failure, global::Invocation};
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    checkout::{Force, IndexOptions, LocalChange, Merge, PlanOptions, plan_index},
+    pathspec::Pathspecs,
+    switch::{self, ResetReason, state},
+};
+use format::ObjectId;
+use repo::{Head, Repository};
+
+use crate::{
+    args::{DashDash, Opt, Table, Takes},
+    cmd::paths,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    work::{Done, Recorded, Work},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quiet,
+    NoRefresh,
+    Mode(Mode),
+    RecurseSubmodules,
+    Patch,
+    AutoAdvance,
+    Unified,
+    InterHunk,
+    IntentToAdd,
+    PathspecFromFile,
+    PathspecFileNul,
+    DryRun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Mixed,
+    Soft,
+    Hard,
+    Merge,
+    Keep,
+}
+
+impl Mode {
+    const fn name(self) -> &'static str {
+        match self {
+            Mode::Mixed => "mixed",
+            Mode::Soft => "soft",
+            Mode::Hard => "hard",
+            Mode::Merge => "merge",
+            Mode::Keep => "keep",
+        }
+    }
+
+    const fn option(self, help: &'static str) -> Opt<Key> {
+        Opt::flag(Key::Mode(self), 0, self.name(), help).only()
+    }
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood reset [--mixed | --soft | --hard | --merge | --keep] [-q] [<commit>]",
+        "sapwood reset [-q] [<tree-ish>] [--] <pathspec>...",
+        "sapwood reset [-q] [--pathspec-from-file [--pathspec-file-nul]] [<tree-ish>]",
+        "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
+    ],
+    options: &[
+        Opt::flag(Key::Quiet, b'q', "quiet", "be quiet, only report errors"),
+        Opt::flag(Key::NoRefresh, 0, "no-refresh", "skip refreshing the index after reset"),
+        Mode::Mixed.option("reset HEAD and index"),
+        Mode::Soft.option("reset only HEAD"),
+        Mode::Hard.option("reset HEAD, index and working tree"),
+        Mode::Merge.option("reset HEAD, index and working tree"),
+        Mode::Keep.option("reset HEAD but keep local changes"),
+        Opt::value(
+            Key::RecurseSubmodules,
+            0,
+            "recurse-submodules",
+            Takes::Optional("[=<reset>]"),
+            "control recursive updating of submodules",
+        ),
+        Opt::flag(Key::Patch, b'p', "patch", "select hunks interactively"),
+        Opt::flag(
+            Key::AutoAdvance,
+            0,
+            "auto-advance",
+            "auto advance to the next file when selecting hunks interactively",
+        ),
+        Opt::value(
+            Key::Unified,
+            b'U',
+            "unified",
+            Takes::Value("<n>"),
+            "generate diffs with <n> lines context",
+        )
+        .only(),
+        Opt::value(
+            Key::InterHunk,
+            0,
+            "inter-hunk-context",
+            Takes::Value("<n>"),
+            "show context between diff hunks up to the specified number of lines",
+        )
+        .only(),
+        Opt::flag(
+            Key::IntentToAdd,
+            b'N',
+            "intent-to-add",
+            "record only the fact that removed paths will be added later",
+        ),
+        Opt::value(
+            Key::PathspecFromFile,
+            0,
+            "pathspec-from-file",
+            Takes::Value("<file>"),
+            "read pathspec from file",
+        ),
+        Opt::flag(
+            Key::PathspecFileNul,
+            0,
+            "pathspec-file-nul",
+            "with --pathspec-from-file, pathspec elements are separated with NUL character",
+        ),
+        Opt::flag(Key::DryRun, 0, "dry-run", "print what would be done, and do nothing"),
+    ],
+};
+
+#[derive(Default)]
+struct Request {
+    quiet: bool,
+    no_refresh: bool,
+    mode: Option<Mode>,
+    intent_to_add: bool,
+    dry_run: bool,
+}
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(_run: &Invocation) -> Result<u8, Failure> {
-    Err(Failure::unsupported("reset"))
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::Quiet => request.quiet = event.on,
+            Key::NoRefresh => request.no_refresh = event.on,
+            Key::Mode(mode) => request.mode = Some(mode),
+            Key::IntentToAdd => request.intent_to_add = event.on,
+            Key::DryRun => request.dry_run = event.on,
+            Key::RecurseSubmodules if event.on => {
+                return Err(Failure::unsupported("option '--recurse-submodules'"));
+            }
+            Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
+            Key::PathspecFromFile if event.on => {
+                return Err(Failure::unsupported("option '--pathspec-from-file'"));
+            }
+            Key::Unified => return Err(requires("--unified", "--patch")),
+            Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
+            Key::AutoAdvance if !event.on => return Err(requires("--no-auto-advance", "--patch")),
+            Key::PathspecFileNul if event.on => {
+                return Err(requires("--pathspec-file-nul", "--pathspec-from-file"));
+            }
+            Key::RecurseSubmodules
+            | Key::Patch
+            | Key::PathspecFromFile
+            | Key::AutoAdvance
+            | Key::PathspecFileNul => {}
+        }
+    }
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let (rev, specs) = arguments(run, &repo, parsed.rest)?;
+    Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
+}
+
+fn requires(option: &str, other: &str) -> Failure {
+    Failure::fatal(format!("the option '{option}' requires '{other}'"))
+}
+
+/// The revision (`HEAD` if none is given) and the paths.
+fn arguments(
+    run: &Invocation,
+    repo: &Repository,
+    args: Vec<BString>,
+) -> Result<(BString, Pathspecs), Failure> {
+    let mut rev = BString::from("HEAD");
+    let mut rest = &args[..];
+    match &args[..] {
+        [] => {}
+        [dashes, ..] if dashes == "--" => rest = &args[1..],
+        [first, dashes, ..] if dashes == "--" => {
+            rev = first.clone();
+            rest = &args[2..];
+        }
+        [first, more @ ..] => {
+            let meant = repo.rev_parse(first.as_bstr()).is_ok_and(|oid| match more.is_empty() {
+                true => repo.peel_to_commit(oid).is_ok_and(|commit| commit.is_some()),
+                false => repo.tree_of(oid).is_ok(),
+            });
+            if meant {
+                paths::must_not_be_a_file(repo, first.as_bstr())?;
+                rev = first.clone();
+                rest = more;
+            } else {
+                paths::must_be_a_file(repo, first.as_bstr())?;
+            }
+        }
+    }
+    if rev == "@" {
+        rev = "HEAD".into();
+    }
+    Ok((rev, paths::parse(run, repo, rest)?))
+}
+
+/// Where to.
+enum To {
+    /// HEAD has no commit yet: to nothing.
+    Nothing,
+    Commit(ObjectId),
+    Tree(ObjectId),
+}
+
+struct Reset<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    request: Request,
+    rev: BString,
+}
+
+impl Reset<'_> {
+    fn go(self, specs: &Pathspecs) -> Result<u8, Failure> {
+        let to = self.resolve(specs)?;
+        match self.request.mode {
+            Some(Mode::Mixed) if !specs.is_empty() => {
+                console::warning("--mixed with paths is deprecated; use 'sapwood reset -- <paths>' instead.")
+            }
+            Some(mode) if !specs.is_empty() => {
+                return Err(Failure::fatal(format!("Cannot do {} reset with paths.", mode.name())));
+            }
+            _ => {}
+        }
+        let mode = self.request.mode.unwrap_or(Mode::Mixed);
+        if self.repo.work_tree().is_none() && mode != Mode::Soft {
+            return Err(Failure::fatal(match mode {
+                Mode::Mixed => "mixed reset is not allowed in a bare repository",
+                _ => "this operation must be run in a work tree",
+            }));
+        }
+        if self.request.intent_to_add && mode != Mode::Mixed {
+            return Err(requires("-N", "--mixed"));
+        }
+        if matches!(mode, Mode::Soft | Mode::Keep) && self.in_a_merge()? {
+            return Err(Failure::fatal(format!(
+                "Cannot do a {} reset in the middle of a merge.",
+                mode.name()
+            )));
+        }
+        let tree = match to {
+            To::Nothing => ObjectId::empty_tree(self.repo.hash()),
+            To::Commit(oid) => self.repo.tree_of(oid)?,
+            To::Tree(oid) => oid,
+        };
+        let done = match mode {
+            Mode::Soft => match self.request.dry_run {
+                true => Done::Planned,
+                false => Done::Complete,
+            },
+            Mode::Mixed => self.index_only(tree, specs)?,
+            Mode::Hard | Mode::Merge | Mode::Keep => self.worktree(mode, tree)?,
+        };
+        match done {
+            Done::Planned => return Ok(0),
+            Done::Incomplete => return Err(self.failed()),
+            Done::Complete => {}
+        }
+        if !specs.is_empty() {
+            return Ok(0);
+        }
+        let refs = self.settings.refs(self.repo)?;
+        if let To::Commit(commit) = to {
+            let reason = match self.run.variable("GIT_REFLOG_ACTION") {
+                Some(action) => ResetReason::Action(action.as_bstr()),
+                None => ResetReason::To(self.rev.as_bstr()),
+            };
+            switch::reset_head(self.repo, &refs, commit, reason)?;
+            if mode == Mode::Hard && !self.request.quiet {
+                let short = self.repo.abbreviate(commit)?;
+                let subject = self.repo.subject(commit)?;
+                let gap = if subject.is_empty() { "" } else { " " };
+                console::out(text!("HEAD is now at ", short, gap, subject));
+            }
+        }
+        state::end(self.repo, &refs)?;
+        Ok(0)
+    }
+
+    fn failed(&self) -> Failure {
+        Failure::Fatal(text!("Could not reset index file to revision '", self.rev, "'."))
+    }
+
+    fn resolve(&self, specs: &Pathspecs) -> Result<To, Failure> {
+        let rev = self.rev.as_bstr();
+        if rev == "HEAD" && matches!(self.repo.head()?, Head::Unborn { .. }) {
+            return Ok(To::Nothing);
+        }
+        let resolve = |what: &str| {
+            self.repo
+                .rev_parse(rev)
+                .map_err(|_| Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, ".")))
+        };
+        let no_object = || Failure::Fatal(text!("Could not parse object '", rev, "'."));
+        if specs.is_empty() {
+            let oid = resolve("revision")?;
+            Ok(To::Commit(self.repo.peel_to_commit(oid)?.ok_or_else(no_object)?))
+        } else {
+            let oid = resolve("tree")?;
+            Ok(To::Tree(self.repo.tree_of(oid).map_err(|_| no_object())?))
+        }
+    }
+
+    fn in_a_merge(&self) -> Result<bool, Failure> {
+        if state::is_merging(self.repo)? {
+            return Ok(true);
+        }
+        Ok(crate::work::load_index(self.repo, self.settings)?.is_unmerged())
+    }
+
+    /// `--hard`, `--merge`, `--keep`
+    fn worktree(&self, mode: Mode, tree: ObjectId) -> Result<Done, Failure> {
+        let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
+        // Git asks neither for a terminal nor for `--progress` here.
+        work.progress = !self.request.quiet;
+        let merge = match mode {
+            Mode::Keep => {
+                let Some(head) = self.head()? else {
+                    console::error("You do not have a valid HEAD.");
+                    return Err(self.failed());
+                };
+                Merge::TwoWay { head: Some(self.repo.tree_of(head)?), target: tree }
+            }
+            _ => Merge::OneWay { target: tree },
+        };
+        let options = PlanOptions {
+            merge,
+            force: if mode == Mode::Hard { Force::OverwriteUntracked } else { Force::No },
+            update_worktree: true,
+            overwrite_ignored: true,
+            refresh: false,
+            original_cwd: paths::original_cwd(self.run, self.repo),
+            operation: "reset",
+        };
+        if mode != Mode::Keep {
+            return work.perform(&options, 128, None).map_err(|failure| self.also(failure));
+        }
+        // What was kept in the worktree shows as unstaged: the index is the target's, all of it.
+        work.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
+    }
+
+    /// A refusal has been told path by path; what it means comes after.
+    fn also(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Said(_) => self.failed(),
+            other => other,
+        }
+    }
+
+    fn head(&self) -> Result<Option<ObjectId>, Failure> {
+        Ok(self.repo.head()?.oid())
+    }
+
+    /// `--mixed`, with or without paths.
+    fn index_only(&self, tree: ObjectId, specs: &Pathspecs) -> Result<Done, Failure> {
+        let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
+        let options = IndexOptions {
+            tree,
+            pathspecs: (!specs.is_empty()).then_some(specs),
+            intent_to_add: self.request.intent_to_add,
+        };
+        let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
+        let plan =
+            plan_index(self.repo, index, &options).map_err(|error| work.explain(error, "reset", 128))?;
+        let done = work.carry_out(plan)?;
+        if done == Done::Planned {
+            return Ok(done);
+        }
+        if self.request.quiet {
+            work.list_unmerged();
+        }
+        if !self.request.no_refresh && self.repo.work_tree().is_some() {
+            let started = std::time::Instant::now();
+            let unclean = work.refresh()?;
+            if !self.request.quiet {
+                list(unclean);
+                let took = started.elapsed().as_secs_f64();
+                if took > 2.0 && self.settings.advises(self.repo, "resetNoRefresh")? {
+                    console::hint(format!(
+                        "It took {took:.2} seconds to refresh the index after reset.  You can use\n\
+                         '--no-refresh' to avoid this."
+                    ));
+                }
+            }
+        }
+        work.finish(Recorded::Yes)?;
+        Ok(done)
+    }
+}
+
+fn list(unclean: &[LocalChange]) {
+    if !unclean.is_empty() {
+        console::out("Unstaged changes after reset:");
+    }
+    for LocalChange { kind, path } in unclean {
+        console::out(text!([kind.letter()], "\t", path));
+    }
 }

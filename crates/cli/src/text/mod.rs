@@ -1,5 +1,8 @@
 //! Texts made of values: the words are Git's, as scripts and people know them.
 
+pub(crate) mod quote;
+pub(crate) mod tracking;
+
 use std::io;
 
 /// What the C library says of an error, without Rust's `(os error n)`.

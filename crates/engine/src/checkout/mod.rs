@@ -11,11 +11,16 @@ mod diff;
 mod execute;
 mod facts;
 mod look;
+mod paths;
 mod plan;
 mod record;
+mod refresh;
 mod refusal;
+mod show;
 
 pub use execute::{Action, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
+pub use paths::{IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
 pub use record::record;
+pub use refresh::{ChangeKind, LocalChange, local_changes, refresh};
 pub use refusal::{Refusal, RefusalKind, text as refusal_text};

@@ -244,7 +244,7 @@ pub fn plan(
     index: Index,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
-    let cleaning = Lazy { repo, index: &index, converter: OnceLock::new() };
+    let cleaning = Lazy::new(repo, &index);
     let world = World {
         trees: repo.objects(),
         root: worktree,
@@ -402,6 +402,12 @@ pub(super) struct Lazy<'a> {
     pub(super) repo: &'a repo::Repository,
     pub(super) index: &'a Index,
     pub(super) converter: OnceLock<Result<Converter, String>>,
+}
+
+impl<'a> Lazy<'a> {
+    pub(super) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
+        Lazy { repo, index, converter: OnceLock::new() }
+    }
 }
 
 impl Cleaning for Lazy<'_> {

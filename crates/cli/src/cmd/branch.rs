@@ -1,0 +1,384 @@
+//! Switching: the worktree and the index to another commit, then HEAD.
+//!
+//! Order: checks that need no lock; plan, refusals; execute, record; only then refs, state files and
+//! the `post-checkout` hook. If files could not be written, HEAD still moves and the exit code is 1,
+//! as with Git; if a signal came, what was done is recorded and HEAD stays.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{Force, Merge, PlanOptions},
+    switch::{
+        self, Target, names,
+        state::{self, Operation},
+        tracking::Track,
+    },
+};
+use format::ObjectId;
+use repo::Repository;
+
+use crate::{
+    cmd::{
+        checkout::{Dress, NewBranch, NewBranchKind, Request, Source},
+        paths, upstream,
+    },
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    hook,
+    settings::Settings,
+    text::tracking,
+    work::{Done, Work},
+};
+
+/// Runs `checkout <branch>` and `switch`. Returns the exit code.
+pub(crate) fn run(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: Request,
+    source: Option<Source>,
+) -> Result<u8, Failure> {
+    let old = Old::read(repo)?;
+    if request.dress == Dress::Switch {
+        refuse_in_progress(repo)?;
+    }
+    let new_branch = request.new_branch.as_ref();
+    match (&source, new_branch) {
+        (Some(Source { branch: Some(branch), .. }), None) if !request.detach => {
+            refuse_used_elsewhere(repo, &request, &old, branch.as_bstr())?;
+        }
+        (_, Some(NewBranch { name, kind: NewBranchKind::Reset })) => {
+            let name = names::local_branch(repo, name.as_bstr())?;
+            refuse_used_elsewhere(repo, &request, &old, text!(names::BRANCHES, name).as_bstr())?;
+        }
+        _ => {}
+    }
+    let switch = Switch { run, repo, settings, request, old };
+    if source.is_none() && switch.old.commit.is_none() && switch.request.new_branch.is_some() {
+        return switch.from_unborn();
+    }
+    switch.go(source)
+}
+
+/// Where HEAD is.
+struct Old {
+    /// Full name of the branch, born or not.
+    branch: Option<BString>,
+    commit: Option<ObjectId>,
+}
+
+impl Old {
+    fn read(repo: &Repository) -> Result<Old, Failure> {
+        let head = repo.head()?;
+        Ok(Old { branch: head.branch().map(BStr::to_owned), commit: head.oid() })
+    }
+
+    /// As reflogs name it.
+    fn described(&self) -> BString {
+        let branch = self.branch.as_ref().and_then(|full| full.strip_prefix(names::BRANCHES));
+        match (branch, self.commit) {
+            (Some(branch), _) => branch.into(),
+            (None, Some(commit)) => commit.to_string().into(),
+            (None, None) => "(invalid)".into(),
+        }
+    }
+}
+
+struct Switch<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    request: Request,
+    old: Old,
+}
+
+/// Where HEAD is going.
+struct New {
+    /// As messages and reflogs name it.
+    name: BString,
+    /// Full name of the branch HEAD is to be on.
+    branch: Option<BString>,
+    commit: Option<ObjectId>,
+}
+
+impl Switch<'_> {
+    /// `-b` on an unborn branch: HEAD only changes its name.
+    fn from_unborn(self) -> Result<u8, Failure> {
+        let Some(branch) = &self.request.new_branch else {
+            return Err(Failure::fatal("You are on a branch yet to be born"));
+        };
+        let full = text!(names::BRANCHES, branch.name);
+        if self.request.dry_run {
+            console::out(text!("HEAD -> ", full));
+            return Ok(0);
+        }
+        let target = Target::Branch { name: full.as_bstr(), oid: None };
+        let refs = self.settings.refs(self.repo)?;
+        switch::move_head(&refs, None, target, "checkout -b".into())?;
+        if !self.request.quiet {
+            console::note(text!("Switched to a new branch '", branch.name, "'"));
+        }
+        Ok(0)
+    }
+
+    fn go(self, source: Option<Source>) -> Result<u8, Failure> {
+        let from_nothing = self.request.dress == Dress::Switch && self.makes(NewBranchKind::Orphan);
+        let stays = source.is_none() && !from_nothing;
+        let new = match &source {
+            _ if from_nothing => New { name: "(empty)".into(), branch: None, commit: None },
+            Some(source) => {
+                New { name: source.name.clone(), branch: source.branch.clone(), commit: source.commit }
+            }
+            None => {
+                let commit = self.old.commit;
+                commit.ok_or_else(|| Failure::fatal("You are on a branch yet to be born"))?;
+                New { name: "HEAD".into(), branch: None, commit }
+            }
+        };
+        let mut code = 0;
+        if !(stays && self.request.only_makes_a_branch()) {
+            let tree = match (&source, new.commit) {
+                (Some(source), _) => source.tree,
+                (None, Some(commit)) => self.repo.tree_of(commit)?,
+                (None, None) => ObjectId::empty_tree(self.repo.hash()),
+            };
+            match self.worktree(tree, new.commit)? {
+                Done::Planned => return Ok(0),
+                Done::Complete => {}
+                Done::Incomplete => code = 1,
+            }
+        } else if self.request.dry_run {
+            return Ok(0);
+        }
+        if !self.request.quiet && self.old.branch.is_none() && new.commit != self.old.commit {
+            self.leave_detached(new.commit)?;
+        }
+        let new = self.update_refs(new)?;
+        let hook =
+            hook::post_checkout(self.run, self.repo, self.settings, self.old.commit, new.commit, true)?;
+        Ok(if hook == 0 { code } else { 1 })
+    }
+
+    fn makes(&self, kind: NewBranchKind) -> bool {
+        self.request.new_branch.as_ref().is_some_and(|new| new.kind == kind)
+    }
+
+    /// Brings worktree and index to `tree`.
+    fn worktree(&self, tree: ObjectId, commit: Option<ObjectId>) -> Result<Done, Failure> {
+        let request = &self.request;
+        let mut work = Work::start(self.run, self.repo, self.settings, request.dry_run)?;
+        work.progress = request.shows_progress();
+        let merge = match (request.discard, self.old.commit) {
+            (true, _) => Merge::OneWay { target: tree },
+            (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },
+            (false, None) => Merge::TwoWay { head: None, target: tree },
+        };
+        if !request.discard && work.index.is_unmerged() {
+            work.list_unmerged();
+            console::error("you need to resolve your current index first");
+            return Err(Failure::Said(1));
+        }
+        let lists_changes = !request.quiet && !request.discard && commit.is_some() && !request.dry_run;
+        if lists_changes {
+            work.refresh()?;
+        }
+        let options = PlanOptions {
+            merge,
+            force: match (request.discard, request.force) {
+                (true, true) => Force::OverwriteUntracked,
+                (true, false) => Force::ProtectUntracked,
+                (false, _) => Force::No,
+            },
+            update_worktree: true,
+            overwrite_ignored: request.overwrite_ignore,
+            refresh: true,
+            original_cwd: paths::original_cwd(self.run, self.repo),
+            // `checkout -f` speaks as the plumbing does, one path at a time.
+            operation: if request.discard { "reset" } else { "checkout" },
+        };
+        let code = if request.discard { 128 } else { 1 };
+        work.perform(&options, code, lists_changes.then_some(tree))
+    }
+
+    fn leave_detached(&self, new: Option<ObjectId>) -> Result<(), Failure> {
+        let Some(old) = self.old.commit else { return Ok(()) };
+        let lost = self.repo.left_behind(old, new)?;
+        if lost.total == 0 {
+            return self.describe("Previous HEAD position was ", old);
+        }
+        let mut list = BString::default();
+        for (short, subject) in &lost.listed {
+            list.extend_from_slice(&text!("  ", short, " ", subject, "\n"));
+        }
+        if lost.total > lost.listed.len() {
+            let more = lost.total - lost.listed.len();
+            list.extend_from_slice(format!(" ... and {more} more.\n").as_bytes());
+        }
+        let (s, them) = if lost.total == 1 { ("", "it") } else { ("s", "them") };
+        console::note(text!(
+            format!("Warning: you are leaving {} commit{s} behind, not connected to\n", lost.total),
+            "any of your branches:\n\n",
+            list
+        ));
+        if self.settings.advises(self.repo, "detachedHead")? {
+            let short = self.repo.abbreviate(old)?;
+            console::note(format!(
+                "If you want to keep {them} by creating a new branch, this may be a good time\n\
+                 to do so with:\n\n git branch <new-branch-name> {short}\n"
+            ));
+        }
+        Ok(())
+    }
+
+    fn describe(&self, lead: &str, commit: ObjectId) -> Result<(), Failure> {
+        let short = self.repo.abbreviate(commit)?;
+        console::note(text!(lead, short, " ", self.repo.subject(commit)?));
+        Ok(())
+    }
+
+    /// Makes the branch, moves HEAD, and says so.
+    fn update_refs(&self, mut new: New) -> Result<New, Failure> {
+        let (request, repo) = (&self.request, self.repo);
+        let refs = self.settings.refs(repo)?;
+        let mut existed = false;
+        if let Some(branch) = &request.new_branch {
+            let short = names::local_branch(repo, branch.name.as_bstr())?;
+            let full = text!(names::BRANCHES, short);
+            existed = repo.find_ref(full.as_bstr())?.is_some();
+            if branch.kind != NewBranchKind::Orphan {
+                let commit = new.commit.expect("only an orphan starts from nothing");
+                let track = match request.track {
+                    Some(track) => track,
+                    None => Track::configured(repo)?,
+                };
+                let start = upstream::Start::find(repo, new.name.as_bstr(), track)?;
+                switch::create_branch(&refs, full.as_bstr(), commit, new.name.as_bstr(), existed)?;
+                upstream::set(repo, self.settings, short.as_bstr(), start, track, request.quiet)?;
+            }
+            new = New {
+                name: branch.name.clone(),
+                commit: if branch.kind == NewBranchKind::Orphan { None } else { new.commit },
+                branch: Some(full),
+            };
+        }
+        let message = match self.run.variable("GIT_REFLOG_ACTION") {
+            Some(action) => action.into(),
+            None => text!("checkout: moving from ", self.old.described(), " to ", new.name),
+        };
+        let message = message.as_bstr();
+        match (&new.branch, new.commit) {
+            (None, _) if new.name == "HEAD" && !request.detach => {}
+            (Some(full), oid) if !request.detach => {
+                let target = Target::Branch { name: full.as_bstr(), oid };
+                switch::move_head(&refs, self.old.commit, target, message)?;
+                if !request.quiet {
+                    self.say_switched(full, existed);
+                }
+                self.drop_unborn_reflog()?;
+            }
+            (_, commit) => {
+                let commit = commit.expect("HEAD can only be detached at a commit");
+                switch::move_head(&refs, self.old.commit, Target::Commit(commit), message)?;
+                if !request.quiet {
+                    let advises = self.settings.advises(repo, "detachedHead")?;
+                    if self.old.branch.is_some() && advises && !request.detach {
+                        console::note(text!("Note: switching to '", new.name, "'.\n\n", DETACHED));
+                    }
+                    self.describe("HEAD is now at ", commit)?;
+                }
+            }
+        }
+        let ended = state::end(repo, &refs)?;
+        if ended.cherry_pick && !request.quiet {
+            console::warning("cancelling a cherry picking in progress");
+        }
+        if ended.revert && !request.quiet {
+            console::warning("cancelling a revert in progress");
+        }
+        if !request.quiet && !request.detach && (new.branch.is_some() || new.name == "HEAD") {
+            if let Some(branch) = new.branch.as_ref().or(self.old.branch.as_ref()) {
+                tracking::report(repo, self.settings, branch.as_bstr())?;
+            }
+        }
+        Ok(new)
+    }
+
+    fn say_switched(&self, full: &BString, existed: bool) {
+        let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
+        let same = self.old.branch.as_ref() == Some(full);
+        let lead = match self.request.new_branch.as_ref().map(|new| new.kind) {
+            Some(NewBranchKind::Reset) if same => "Reset branch '",
+            _ if same => "Already on '",
+            Some(_) if existed => "Switched to and reset branch '",
+            Some(_) => "Switched to a new branch '",
+            None => "Switched to branch '",
+        };
+        console::note(text!(lead, short, "'"));
+    }
+
+    /// A branch that was never born leaves no reflog behind.
+    fn drop_unborn_reflog(&self) -> Result<(), Failure> {
+        match (&self.old.branch, self.old.commit) {
+            (Some(branch), None) => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
+            _ => Ok(()),
+        }
+    }
+}
+
+const DETACHED: &str = "\
+You are in 'detached HEAD' state. You can look around, make experimental
+changes and commit them, and you can discard any commits you make in this
+state without impacting any branches by switching back to a branch.
+
+If you want to create a new branch to retain commits you create, you may
+do so (now or later) by using -c with the switch command. Example:
+
+  git switch -c <new-branch-name>
+
+Or undo this operation with:
+
+  git switch -
+
+Turn off this advice by setting config variable advice.detachedHead to false
+";
+
+/// `switch` does not walk away from an unfinished operation.
+fn refuse_in_progress(repo: &Repository) -> Result<(), Failure> {
+    let found = state::in_progress(repo)?;
+    let (doing, quit) = match found.operation {
+        Some(Operation::Merge) => ("while merging", "merge"),
+        Some(Operation::Am) => ("in the middle of an am session", "am"),
+        Some(Operation::Rebase) => ("while rebasing", "rebase"),
+        Some(Operation::CherryPick) => ("while cherry-picking", "cherry-pick"),
+        Some(Operation::Revert) => ("while reverting", "revert"),
+        None => {
+            if found.bisect {
+                console::warning("you are switching branch while bisecting");
+            }
+            return Ok(());
+        }
+    };
+    Err(Failure::fatal(format!(
+        "cannot switch branch {doing}\nConsider \"git {quit} --quit\" or \"git worktree add\"."
+    )))
+}
+
+/// A branch can be checked out in one worktree at a time.
+fn refuse_used_elsewhere(
+    repo: &Repository,
+    request: &Request,
+    old: &Old,
+    branch: &BStr,
+) -> Result<(), Failure> {
+    if request.ignore_other_worktrees || old.branch.as_ref().is_some_and(|old| old == branch) {
+        return Ok(());
+    }
+    match repo.worktree_using(branch, true)? {
+        None => Ok(()),
+        Some(path) => {
+            let short = branch.strip_prefix(names::BRANCHES).unwrap_or(branch);
+            let path = path.display().to_string();
+            Err(Failure::Fatal(text!("'", short, "' is already used by worktree at '", path, "'")))
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree
+//! or from the index.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{PathOptions, PathPlan, plan_paths},
+    pathspec::{Defaults, Pathspecs},
+};
+use repo::Repository;
+
+use crate::{
+    cmd::checkout::{Dress, Request, Source},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    hook,
+    settings::Settings,
+    work::{Done, Recorded, Work},
+};
+
+/// What is to be restored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Targets {
+    pub(crate) index: bool,
+    pub(crate) worktree: bool,
+}
+
+/// Runs it. Returns the exit code.
+pub(crate) fn run(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    source: Option<&Source>,
+    specs: &Pathspecs,
+    targets: Targets,
+) -> Result<u8, Failure> {
+    if !targets.index && !targets.worktree {
+        return Err(Failure::fatal("neither '--staged' or '--worktree' is specified"));
+    }
+    if !targets.worktree && source.is_none() {
+        return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
+    }
+    let mut work = Work::start(run, repo, settings, request.dry_run)?;
+    work.progress = request.shows_progress();
+    let options = PathOptions {
+        source: source.map(|source| source.tree),
+        pathspecs: specs,
+        overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
+        update_worktree: targets.worktree,
+        include_sparse: request.ignore_skip_worktree,
+    };
+    let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));
+    let planned = plan_paths(repo, work.worktree(), index, &options)
+        .map_err(|error| work.explain(error, "reset", 1))?;
+    let PathPlan { plan, unmatched, unmerged } = planned;
+    for spec in &unmatched {
+        console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
+    }
+    if !unmatched.is_empty() {
+        return Err(Failure::Said(1));
+    }
+    for path in &unmerged {
+        let line = text!("path '", path, "' is unmerged");
+        match request.ignore_unmerged {
+            true if request.quiet => {}
+            true => console::warning(line),
+            false => console::error(line),
+        }
+    }
+    if !unmerged.is_empty() && !request.ignore_unmerged {
+        return Err(Failure::Said(1));
+    }
+    let planned = plan.writes.len();
+    let mut code = 0;
+    match work.carry_out(plan)? {
+        Done::Planned => return Ok(0),
+        Done::Complete => {}
+        Done::Incomplete => code = 1,
+    }
+    if targets.worktree && request.count_paths {
+        let paths = format!("Updated {planned} path{} from ", if planned == 1 { "" } else { "s" });
+        console::note(match source {
+            Some(source) => text!(paths, repo.abbreviate(source.tree)?),
+            None => text!(paths, "the index"),
+        });
+    }
+    // From the index, its stat data is all that changes.
+    let recorded = match targets.index || source.is_none() {
+        true => Recorded::Yes,
+        false => Recorded::No,
+    };
+    work.finish(recorded)?;
+    let head = repo.head()?.oid();
+    Ok(code | hook::post_checkout(run, repo, settings, head, head, false)?)
+}
+
+/// The arguments as pathspecs, relative to where we are.
+pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let on = |name: &str| matches!(run.variable(name), Some(value) if !matches!(value, b"" | b"0" | b"false" | b"no" | b"off"));
+    let defaults = Defaults {
+        literal: on("GIT_LITERAL_PATHSPECS"),
+        glob: on("GIT_GLOB_PATHSPECS"),
+        icase: on("GIT_ICASE_PATHSPECS"),
+    };
+    let root = repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
+    Pathspecs::parse(args, repo.prefix(), root.as_bstr(), defaults)
+        .map_err(|error| Failure::Fatal(error.message))
+}
+
+/// Where the command was started, from the worktree's root: Git never removes that directory.
+pub(crate) fn original_cwd(run: &Invocation, repo: &Repository) -> Option<BString> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let below = run.cwd.strip_prefix(repo.work_tree()?).ok()?.as_os_str().as_bytes();
+    (!below.is_empty()).then(|| below.into())
+}
+
+/// Whether a word names something in the worktree, as Git asks to tell revisions from paths.
+pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(root) = repo.work_tree() else { return Ok(false) };
+    let (word, prefix) = match word.strip_prefix(b":/") {
+        Some(b"") => return Ok(true),
+        Some(rest) => (rest.as_bstr(), BStr::new("")),
+        None => match word.strip_prefix(b":!").or_else(|| word.strip_prefix(b":^")) {
+            Some(b"") => return Ok(true),
+            Some(rest) => (rest.as_bstr(), repo.prefix()),
+            None => (word, repo.prefix()),
+        },
+    };
+    let path = root.join(std::ffi::OsStr::from_bytes(prefix)).join(std::ffi::OsStr::from_bytes(word));
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) => match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Ok(false),
+            _ => {
+                let reason = crate::text::os_error(&error);
+                Err(Failure::Fatal(text!("failed to stat '", word, "': ", reason)))
+            }
+        },
+    }
+}
+
+const USE_DASHES: &str = "Use '--' to separate paths from revisions, like this:\n\
+    'sapwood <command> [<revision>...] -- [<file>...]'";
+
+/// A revision that is a file too is ambiguous without `--`.
+pub(crate) fn must_not_be_a_file(repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if word.starts_with(b"-") || !is_a_file(repo, word)? {
+        return Ok(());
+    }
+    Err(Failure::Fatal(text!("ambiguous argument '", word, "': both revision and filename\n", USE_DASHES)))
+}
+
+/// A path given without `--` must be there, or look like a pattern.
+pub(crate) fn must_be_a_file(repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if word.starts_with(b"-") {
+        return Err(Failure::Fatal(text!("option '", word, "' must come before non-option arguments")));
+    }
+    let pattern = word.starts_with(b":(") || {
+        let mut escaped = false;
+        word.iter().any(|&byte| {
+            let special = !escaped && matches!(byte, b'*' | b'?' | b'[');
+            escaped = !escaped && byte == b'\\';
+            special
+        })
+    };
+    if pattern || is_a_file(repo, word)? {
+        return Ok(());
+    }
+    Err(Failure::Fatal(text!(
+        "ambiguous argument '",
+        word,
+        "': unknown revision or path not in the working tree.\n",
+        USE_DASHES
+    )))
+}

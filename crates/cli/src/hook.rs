@@ -1,0 +1,97 @@
+//! The `post-checkout` hook. Source: githooks(5).
+
+use std::{
+    ffi::OsStr,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    process::{Command, Stdio},
+};
+
+use bstr::{BString, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+
+use crate::{
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+};
+
+/// Runs it, if there is one. Returns its exit code, 0 without one. What it prints goes to standard
+/// error, as with Git.
+pub(crate) fn post_checkout(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    branch_changed: bool,
+) -> Result<u8, Failure> {
+    let Some(worktree) = repo.work_tree() else { return Ok(0) };
+    let dir = match repo.config_path("core.hooksPath")? {
+        Some(path) => worktree.join(path),
+        None => repo.common_dir().join("hooks"),
+    };
+    let path = dir.join("post-checkout");
+    let Ok(meta) = path.metadata() else { return Ok(0) };
+    if meta.permissions().mode() & 0o111 == 0 || !meta.is_file() {
+        if settings.advises(repo, "ignoredHook")? {
+            console::hint(format!(
+                "The '{}' hook was ignored because it's not set as executable.\n\
+                 You can disable this warning with `git config set advice.ignoredHook false`.",
+                path.display()
+            ));
+        }
+        return Ok(0);
+    }
+    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
+    let mut command = Command::new(&path);
+    command
+        .args([name(old), name(new), u8::from(branch_changed).to_string()])
+        .current_dir(worktree)
+        .env_clear()
+        .envs(&run.env)
+        .env("GIT_PREFIX", OsStr::from_bytes(repo.prefix()))
+        .stdin(Stdio::null())
+        .stdout(std::io::stderr());
+    if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != worktree.join(".git") {
+        command.env("GIT_DIR", repo.git_dir());
+    }
+    if !run.config.is_empty() {
+        let before = run.variable("GIT_CONFIG_PARAMETERS").unwrap_or_default();
+        let all = text!(before, if before.is_empty() { "" } else { " " }, parameters(&run.config));
+        command.env("GIT_CONFIG_PARAMETERS", OsStr::from_bytes(&all));
+    }
+    match command.status() {
+        Ok(status) => {
+            let signal = || 128 + status.signal().unwrap_or(0);
+            Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
+        }
+        Err(error) => {
+            let reason = crate::text::os_error(&error);
+            console::error(format!("cannot exec '{}': {reason}", path.display()));
+            Ok(1)
+        }
+    }
+}
+
+/// `-c key=value` for programs we start, as Git hands it on.
+fn parameters(config: &[BString]) -> BString {
+    let quote = |text: &[u8]| text!("'", text.replace("'", "'\\''").replace("!", "'\\!'"), "'");
+    let settings = config.iter().map(|setting| match setting.split_once_str("=") {
+        Some((key, value)) => text!(quote(key), "=", quote(value)),
+        None => quote(setting),
+    });
+    bstr::join(" ", settings).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_quoted_for_children() {
+        let config = ["a.b=it's".into(), "c.d".into()];
+        assert_eq!(parameters(&config), r"'a.b'='it'\''s' 'c.d'");
+    }
+}

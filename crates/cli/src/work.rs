@@ -1,0 +1,237 @@
+//! One change of worktree and index, from lock to commit: what the commands share.
+//!
+//! Order: `index.lock`, the index, the plan; steps; the index as it then truly is, committed. A
+//! refusal, an error while planning, or a signal before the first step leaves everything as it was,
+//! and the lock gone. A signal later stops the steps; what was done is recorded, then the process
+//! ends by the signal.
+
+use bstr::BString;
+use engine::checkout::{
+    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions,
+};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
+use repo::Repository;
+
+use crate::{
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    progress::Progress,
+    settings::Settings,
+    text::quote,
+};
+
+/// A locked index and the worktree it describes.
+pub(crate) struct Work<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    dry_run: bool,
+    worktree: sys::Dir,
+    lock: Option<store::Lock>,
+    /// Show `Updating files`.
+    pub(crate) progress: bool,
+    /// The index, as loaded or as last planned.
+    pub(crate) index: Index,
+    unclean: Vec<LocalChange>,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// Nothing: it was a dry run, and the plan has been printed.
+    Planned,
+    /// All.
+    Complete,
+    /// Some steps failed; their errors have been printed.
+    Incomplete,
+}
+
+/// Whether a change of the index is written to disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// It is.
+    Yes,
+    /// `restore --source` changes the worktree alone.
+    No,
+}
+
+impl<'a> Work<'a> {
+    /// Locks and loads. A dry run takes no lock.
+    pub(crate) fn start(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        dry_run: bool,
+    ) -> Result<Self, Failure> {
+        let root =
+            repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+        let worktree = sys::Dir::open(root)
+            .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+        let path = repo.index_path();
+        let lock = match dry_run {
+            true => None,
+            false => Some(store::index::lock(&path)?),
+        };
+        let index = load_index(repo, settings)?;
+        Ok(Work { run, repo, settings, dry_run, worktree, lock, progress: false, index, unclean: Vec::new() })
+    }
+
+    /// The worktree's root.
+    pub(crate) fn worktree(&self) -> &sys::Dir {
+        &self.worktree
+    }
+
+    /// `<path>: needs merge` for each unmerged path, on standard output.
+    pub(crate) fn list_unmerged(&self) {
+        let mut last = BString::default();
+        for entry in self.index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
+            let path = self.index.path(entry);
+            if path != last {
+                console::out(text!(path, ": needs merge"));
+                last = path.to_owned();
+            }
+        }
+    }
+
+    /// Compares every entry with its file; those that match are marked so, and their stat data is
+    /// brought up to date.
+    pub(crate) fn refresh(&mut self) -> Result<&[LocalChange], Failure> {
+        self.unclean = checkout::refresh(self.repo, &self.worktree, &mut self.index)?;
+        Ok(&self.unclean)
+    }
+
+    /// Plans and carries out. A refusal gives the exit code `refusal`. With `changes`, local changes
+    /// relative to that tree are listed at the end; the work must have been refreshed then.
+    pub(crate) fn perform(
+        mut self,
+        options: &PlanOptions,
+        refusal: u8,
+        changes: Option<ObjectId>,
+    ) -> Result<Done, Failure> {
+        let done = self.plan_and_carry_out(options, refusal)?;
+        if done == Done::Planned {
+            return Ok(done);
+        }
+        self.finish(Recorded::Yes)?;
+        if let Some(tree) = changes {
+            if done == Done::Incomplete {
+                self.refresh()?;
+            }
+            self.list_changes(tree)?;
+        }
+        Ok(done)
+    }
+
+    /// Carries out a plan; [`Work::finish`] is to follow.
+    pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
+        for warning in &plan.warnings {
+            console::warning(warning);
+        }
+        if self.dry_run {
+            console::out(plan.to_string().trim_end());
+            return Ok(Done::Planned);
+        }
+        self.run.interrupt.check()?;
+        let total = plan.writes.len() + plan.removals.len();
+        let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);
+        let options = ExecuteOptions {
+            workers: self.settings.workers,
+            threshold: self.settings.threshold,
+            interrupt: self.run.interrupt.flag(),
+            progress: &|done, total| progress.update(done, total),
+            big_file_threshold: self.settings.big_file_threshold,
+            symlinks: self.settings.symlinks,
+        };
+        let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
+        if !report.interrupted {
+            progress.finish(total, total);
+        }
+        for (step, outcome) in plan.writes.iter().zip(&report.writes) {
+            let path = plan.index.path(&plan.index.entries()[step.entry]);
+            tell(path, outcome);
+        }
+        for (step, outcome) in plan.removals.iter().zip(&report.removals) {
+            tell(step.path.as_ref(), outcome);
+        }
+        let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
+        self.index = checkout::record(plan, &report);
+        Ok(done)
+    }
+
+    /// Commits the index, or lets it be; then ends by the signal if one came.
+    pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
+        if let (Some(lock), Recorded::Yes) = (self.lock.take(), recorded) {
+            store::index::commit(lock, &mut self.index, &self.settings.index_write, &self.settings.fsync)?;
+        }
+        self.run.interrupt.check()
+    }
+
+    fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
+        let changes = checkout::local_changes(self.repo, &self.index, tree, &self.unclean)?;
+        for LocalChange { kind, path } in changes {
+            let path = quote::path(path.as_ref(), self.settings.quote_path);
+            console::out(text!([kind.letter()], "\t", path));
+        }
+        Ok(())
+    }
+
+    /// As [`Work::perform`], and then the index becomes all of `tree`: what the worktree kept of
+    /// local changes shows as not staged.
+    pub(crate) fn perform_then_index(
+        mut self,
+        options: &PlanOptions,
+        refusal: u8,
+        tree: ObjectId,
+    ) -> Result<Done, Failure> {
+        let done = self.plan_and_carry_out(options, refusal)?;
+        if done != Done::Planned {
+            let options = IndexOptions { tree, pathspecs: None, intent_to_add: false };
+            let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+            self.index = checkout::plan_index(self.repo, index, &options)?.index;
+            self.finish(Recorded::Yes)?;
+        }
+        Ok(done)
+    }
+
+    fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
+        let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+        let plan = checkout::plan(self.repo, &self.worktree, index, options)
+            .map_err(|error| self.explain(error, options.operation, refusal))?;
+        self.carry_out(plan)
+    }
+
+    /// What stopped planning, said in Git's way.
+    pub(crate) fn explain(&self, error: PlanError, operation: &str, refusal: u8) -> Failure {
+        match error {
+            PlanError::Refused(refusals) => {
+                let advice = self.settings.advises(self.repo, "commitBeforeMerge").unwrap_or(true);
+                console::raw(&checkout::refusal_text(&refusals, operation, advice));
+                Failure::Said(refusal)
+            }
+            PlanError::InvalidPath(path) => {
+                console::error(text!("invalid path '", path, "'"));
+                Failure::Said(refusal)
+            }
+            other => Failure::fatal(other.to_string()),
+        }
+    }
+}
+
+/// The index as it is on disk, without a lock.
+pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
+        .map_err(|error| Failure::fatal(error.to_string()))
+}
+
+/// Says what went wrong with one step.
+fn tell(path: &bstr::BStr, outcome: &Outcome) {
+    match outcome {
+        Outcome::Failed(error) => console::error(error.message(path)),
+        Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),
+        _ => {}
+    }
+}

@@ -1,0 +1,265 @@
+//! Planning for paths: `checkout [<tree>] -- <paths>`, `restore`, and resets of the index alone.
+//!
+//! The same walk as for whole trees finds what differs; the pathspecs choose. Worktree files are
+//! written by what their stat says, as Git's `checkout_entry` does: a touched file counts as changed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    Mode, ObjectId,
+    index::{Edit, Flags, Index, NewEntry, Stage, Stat},
+    path,
+};
+use sys::Dir;
+
+use super::{
+    Plan, PlanError, Premise, Removal, Write, cache_tree,
+    diff::{self, Kind, Row, Side, Slot},
+    facts::{self, Seen, Want},
+    plan::{Lazy, Settings},
+};
+use crate::{
+    parallel,
+    pathspec::{Pathspecs, Seen as Matched},
+    stat::{Match, StatRules},
+};
+
+/// What is to be brought where.
+#[derive(Clone, Copy, Debug)]
+pub struct PathOptions<'a> {
+    /// The tree to take entries from; `None`: they are in the index already.
+    pub source: Option<ObjectId>,
+    /// Which paths.
+    pub pathspecs: &'a Pathspecs,
+    /// Keep what the source does not have; otherwise it is removed.
+    pub overlay: bool,
+    /// Change the worktree, not the index alone.
+    pub update_worktree: bool,
+    /// `--ignore-skip-worktree-bits`
+    pub include_sparse: bool,
+}
+
+/// A plan, and what may speak against it.
+#[derive(Debug)]
+pub struct PathPlan {
+    /// What would be done. Unmerged paths are left out.
+    pub plan: Plan,
+    /// Pathspecs, as given, that no path matched.
+    pub unmatched: Vec<BString>,
+    /// Chosen paths that are unmerged.
+    pub unmerged: Vec<BString>,
+}
+
+/// Decides what to do about the chosen paths.
+pub fn plan_paths(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: Index,
+    options: &PathOptions<'_>,
+) -> Result<PathPlan, PlanError> {
+    let mut index = index;
+    let mut taken: Option<HashSet<BString>> = None;
+    if let Some(tree) = options.source {
+        let (edits, paths) = take_from(repo, &index, tree, options.pathspecs)?;
+        apply(repo, &mut index, edits)?;
+        taken = Some(paths);
+    }
+    let mut seen = Matched::default();
+    let (mut chosen, mut removed, mut unmerged) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, entry) in index.entries().iter().enumerate() {
+        if entry.flags.contains(Flags::SKIP_WORKTREE) && !options.include_sparse {
+            continue;
+        }
+        let path = index.path(entry);
+        let from_tree = taken.as_ref().is_none_or(|taken| taken.contains(path));
+        if (options.overlay && !from_tree) || !options.pathspecs.matches(path, &mut seen) {
+            continue;
+        }
+        if entry.stage != Stage::Normal {
+            if unmerged.last().is_none_or(|last| last != path) {
+                unmerged.push(path.to_owned());
+            }
+        } else if from_tree {
+            chosen.push(at);
+        } else {
+            removed.push((path.to_owned(), entry.mode));
+        }
+    }
+    let unmatched = options.pathspecs.unseen(&seen).map(BStr::to_owned).collect();
+    let stale = match options.update_worktree {
+        true => changed(repo, worktree, &index, &chosen)?,
+        false => Vec::new(),
+    };
+    let stale: Vec<BString> = stale.into_iter().map(|at| index.path_at(at).to_owned()).collect();
+    let gone = removed.iter().map(|(path, _)| Edit { path: path.clone(), entries: Vec::new() });
+    index.apply(gone.collect());
+    let removals = removed.into_iter().filter(|_| options.update_worktree).map(|(path, mode)| Removal {
+        path,
+        premise: Premise::Anything,
+        gitlink: mode.is_gitlink(),
+    });
+    let writes = stale.iter().filter_map(|path| {
+        let entry = index.position(path.as_bstr(), Stage::Normal).ok()?;
+        let gitlink = index.entries()[entry].mode.is_gitlink();
+        Some(Write { entry, premise: if gitlink { Premise::Directory } else { Premise::Anything } })
+    });
+    let plan = Plan { writes: writes.collect(), removals: removals.collect(), warnings: Vec::new(), index };
+    Ok(PathPlan { plan, unmatched, unmerged })
+}
+
+/// Which of the chosen entries' files are not theirs.
+fn changed(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: &Index,
+    chosen: &[usize],
+) -> Result<Vec<usize>, PlanError> {
+    let rules = StatRules::of(repo)?;
+    let questions: Vec<(&BStr, Want)> = chosen.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
+    let seen = facts::probe(worktree, index, &questions)?;
+    let mut racy = Vec::new();
+    let mut changed = Vec::new();
+    for (&at, seen) in chosen.iter().zip(&seen) {
+        match seen {
+            Seen::There(stat) => match rules.compare(&index.entries()[at], stat, index.timestamp) {
+                Match::Same => {}
+                Match::Racy => racy.push(at),
+                Match::Touched | Match::Different => changed.push(at),
+            },
+            _ => changed.push(at),
+        }
+    }
+    let same = facts::same_content(worktree, index, &racy, &Lazy::new(repo, index))?;
+    changed.extend(racy.into_iter().zip(same).filter(|(_, same)| !same).map(|(at, _)| at));
+    changed.sort_unstable();
+    Ok(changed)
+}
+
+/// The edits that bring the chosen paths of `tree` into the index, and these paths.
+fn take_from(
+    repo: &repo::Repository,
+    index: &Index,
+    tree: ObjectId,
+    pathspecs: &Pathspecs,
+) -> Result<(Edits, HashSet<BString>), PlanError> {
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    let mut taken = HashSet::new();
+    let mut edits = Edits::default();
+    let mut seen = Matched::default();
+    for at in found.same.iter().flat_map(Clone::clone) {
+        let path = index.path_at(at);
+        if pathspecs.matches(path, &mut seen) {
+            taken.insert(path.to_owned());
+        }
+    }
+    for row in &found.rows {
+        let Side::Entry(mode, oid) = row.sides[0] else { continue };
+        if !pathspecs.matches(row.path.as_bstr(), &mut seen) {
+            continue;
+        }
+        taken.insert(row.path.clone());
+        if !is_entry(index, row, mode, oid) {
+            edits.set(index, row.path.clone(), new_entry(mode, oid, Flags::empty()));
+        }
+    }
+    Ok((edits, taken))
+}
+
+/// Whether the index already holds exactly this at the row's path.
+fn is_entry(index: &Index, row: &Row, mode: Mode, oid: ObjectId) -> bool {
+    let Slot::Merged(at) = row.slot else { return false };
+    let entry = &index.entries()[at];
+    (entry.mode, entry.oid) == (mode, oid) && !entry.flags.contains(Flags::INTENT_TO_ADD)
+}
+
+fn new_entry(mode: Mode, oid: ObjectId, flags: Flags) -> NewEntry {
+    NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal }
+}
+
+/// Edits by path.
+#[derive(Default)]
+struct Edits(BTreeMap<BString, Vec<NewEntry>>);
+
+impl Edits {
+    /// Puts `entry` at `path`; files it cannot be beside make room.
+    fn set(&mut self, index: &Index, path: BString, entry: NewEntry) {
+        for slash in path.find_iter("/") {
+            let above = path[..slash].as_bstr();
+            if !index.range_of(above).is_empty() {
+                self.0.entry(above.to_owned()).or_default();
+            }
+        }
+        for at in index.range_below(path.as_bstr()) {
+            self.0.entry(index.path_at(at).to_owned()).or_default();
+        }
+        self.0.insert(path, vec![entry]);
+    }
+
+    fn remove(&mut self, path: BString) {
+        self.0.entry(path).or_default();
+    }
+}
+
+fn apply(repo: &repo::Repository, index: &mut Index, edits: Edits) -> Result<(), PlanError> {
+    let protect = Settings::of(repo)?.protect;
+    for (path, entries) in &edits.0 {
+        for entry in entries {
+            path::verify(path.as_bstr(), entry.mode, protect)
+                .map_err(|_| PlanError::InvalidPath(path.clone()))?;
+        }
+    }
+    index.apply(edits.0.into_iter().map(|(path, entries)| Edit { path, entries }).collect());
+    Ok(())
+}
+
+/// A reset of the index alone.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexOptions<'a> {
+    /// What it is to be like.
+    pub tree: ObjectId,
+    /// Which paths; `None` for all.
+    pub pathspecs: Option<&'a Pathspecs>,
+    /// Keep paths the tree does not have as intended to be added.
+    pub intent_to_add: bool,
+}
+
+/// The plan of `reset --mixed`: a new index and nothing to do in the worktree.
+pub fn plan_index(
+    repo: &repo::Repository,
+    index: Index,
+    options: &IndexOptions<'_>,
+) -> Result<Plan, PlanError> {
+    let mut index = index;
+    let found =
+        diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)], parallel::cores())?;
+    let mut edits = Edits::default();
+    let mut seen = Matched::default();
+    for row in found.rows {
+        let path = row.path.as_bstr();
+        if options.pathspecs.is_some_and(|specs| !specs.matches(path, &mut seen)) {
+            continue;
+        }
+        match row.sides[0] {
+            Side::Entry(mode, oid) if !is_entry(&index, &row, mode, oid) => {
+                let flags = match row.slot {
+                    Slot::Merged(at) => index.entries()[at].flags & Flags::SKIP_WORKTREE,
+                    _ => Flags::empty(),
+                };
+                edits.set(&index, row.path, new_entry(mode, oid, flags));
+            }
+            Side::Entry(..) => {}
+            Side::Missing | Side::Conflict if row.slot == Slot::Nothing => {}
+            Side::Missing | Side::Conflict if options.intent_to_add => {
+                let empty = ObjectId::empty_blob(index.hash);
+                edits.set(&index, row.path, new_entry(Mode::FILE, empty, Flags::INTENT_TO_ADD));
+            }
+            Side::Missing | Side::Conflict => edits.remove(row.path),
+        }
+    }
+    apply(repo, &mut index, edits)?;
+    if options.pathspecs.is_none() {
+        cache_tree::complete(&mut index, &|oid| repo.objects().contains(oid));
+    }
+    Ok(Plan { index, writes: Vec::new(), removals: Vec::new(), warnings: Vec::new() })
+}

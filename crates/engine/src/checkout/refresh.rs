@@ -1,0 +1,191 @@
+//! Comparing the whole index with the worktree: Git's `refresh_index`, and the list of local changes
+//! it leads to.
+//!
+//! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date and get
+//! the file's stat; the rest is reported.
+
+use std::collections::BTreeMap;
+
+use bstr::{BStr, BString};
+use format::{
+    Mode, ObjectId,
+    index::{Entry, Flags, Index, Stage},
+};
+use sys::{Dir, FileType};
+
+use super::{
+    PlanError,
+    diff::{self, Kind, Side, Slot},
+    facts::{self, Seen, Want},
+    plan::Lazy,
+};
+use crate::{
+    parallel,
+    stat::{Match, StatRules, index_stat},
+};
+
+/// How a path differs, as `--name-status` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ChangeKind {
+    Added,
+    Deleted,
+    Modified,
+    TypeChanged,
+    Unmerged,
+}
+
+impl ChangeKind {
+    /// The letter Git prints for it.
+    pub fn letter(self) -> u8 {
+        match self {
+            ChangeKind::Added => b'A',
+            ChangeKind::Deleted => b'D',
+            ChangeKind::Modified => b'M',
+            ChangeKind::TypeChanged => b'T',
+            ChangeKind::Unmerged => b'U',
+        }
+    }
+}
+
+/// A path that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalChange {
+    /// How.
+    pub kind: ChangeKind,
+    /// Which.
+    pub path: BString,
+}
+
+/// Compares every entry with its file. What differs is returned, in index order; unmerged paths once
+/// each. Entries that are assumed unchanged or not checked out are not looked at.
+pub fn refresh(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: &mut Index,
+) -> Result<Vec<LocalChange>, PlanError> {
+    let rules = StatRules::of(repo)?;
+    let asked: Vec<usize> =
+        (0..index.entries().len()).filter(|&at| is_compared(&index.entries()[at])).collect();
+    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
+    let seen = facts::probe(worktree, index, &questions)?;
+    let mut verdicts: Vec<Match> = Vec::with_capacity(asked.len());
+    let mut unsure = Vec::new();
+    for (number, (&at, seen)) in asked.iter().zip(&seen).enumerate() {
+        let verdict = match seen {
+            Seen::There(stat) => rules.compare(&index.entries()[at], stat, index.timestamp),
+            _ => Match::Different,
+        };
+        if matches!(verdict, Match::Racy | Match::Touched) {
+            unsure.push(number);
+        }
+        verdicts.push(verdict);
+    }
+    let entries: Vec<usize> = unsure.iter().map(|&number| asked[number]).collect();
+    let same = facts::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
+    for (&number, same) in unsure.iter().zip(same) {
+        verdicts[number] = if same { Match::Same } else { Match::Different };
+    }
+    let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
+    for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
+        changes.insert(index.path(entry).to_owned(), ChangeKind::Unmerged);
+    }
+    for ((&at, seen), verdict) in asked.iter().zip(&seen).zip(verdicts) {
+        if verdict == Match::Same {
+            continue;
+        }
+        let entry = &index.entries()[at];
+        let kind = match seen {
+            Seen::There(stat) if entry.flags.contains(Flags::INTENT_TO_ADD) => {
+                debug_assert!(stat.file_type != FileType::Directory || entry.mode.is_gitlink());
+                ChangeKind::Added
+            }
+            // A directory is not the file, but something else of that name.
+            Seen::There(stat) if stat.file_type == FileType::Directory => ChangeKind::Deleted,
+            Seen::There(stat) if !is_type(entry.mode, stat.file_type) => ChangeKind::TypeChanged,
+            Seen::There(_) => ChangeKind::Modified,
+            _ => ChangeKind::Deleted,
+        };
+        changes.insert(index.path(entry).to_owned(), kind);
+    }
+    let clean: Vec<(usize, sys::Stat)> = asked
+        .iter()
+        .zip(&seen)
+        .filter(|&(&at, _)| !changes.contains_key(index.path_at(at)))
+        .filter_map(|(&at, seen)| match seen {
+            Seen::There(stat) => Some((at, *stat)),
+            _ => None,
+        })
+        .collect();
+    for (at, stat) in clean {
+        let entry = &mut index.entries_mut()[at];
+        if !entry.mode.is_gitlink() {
+            entry.stat = index_stat(&stat);
+        }
+        entry.flags.insert(Flags::UPTODATE);
+    }
+    Ok(changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect())
+}
+
+fn is_compared(entry: &Entry) -> bool {
+    entry.stage == Stage::Normal
+        && !entry.mode.is_tree()
+        && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
+}
+
+fn is_type(mode: Mode, file_type: FileType) -> bool {
+    match file_type {
+        FileType::File => mode.is_file(),
+        FileType::Symlink => mode.is_symlink(),
+        FileType::Directory => mode.is_gitlink(),
+        FileType::Other => false,
+    }
+}
+
+/// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`.
+/// `unclean` is what [`refresh`] found; changes of entries that are gone from the index by now do not
+/// count.
+pub fn local_changes(
+    repo: &repo::Repository,
+    index: &Index,
+    tree: ObjectId,
+    unclean: &[LocalChange],
+) -> Result<Vec<LocalChange>, PlanError> {
+    let is_known = |path: &BStr| !index.range_of(path).is_empty();
+    let mut changes: BTreeMap<BString, ChangeKind> = unclean
+        .iter()
+        .filter(|change| is_known(change.path.as_ref()))
+        .map(|change| (change.path.clone(), change.kind))
+        .collect();
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    for row in found.rows {
+        let unclean = changes.get(&row.path).copied();
+        let kind = match (row.slot, row.sides[0]) {
+            (Slot::Unmerged(_), _) => Some(ChangeKind::Unmerged),
+            (Slot::Nothing, Side::Entry(..)) => Some(ChangeKind::Deleted),
+            (Slot::Nothing, _) => None,
+            (Slot::Merged(at), Side::Entry(mode, oid)) => {
+                let entry = &index.entries()[at];
+                match unclean {
+                    Some(ChangeKind::Added) => Some(ChangeKind::Modified),
+                    Some(kind) => Some(kind),
+                    None if (entry.mode, entry.oid) == (mode, oid) => None,
+                    None if same_type(entry.mode, mode) => Some(ChangeKind::Modified),
+                    None => Some(ChangeKind::TypeChanged),
+                }
+            }
+            (Slot::Merged(_), _) if unclean == Some(ChangeKind::Deleted) => None,
+            (Slot::Merged(_), _) => Some(ChangeKind::Added),
+        };
+        match kind {
+            Some(kind) => drop(changes.insert(row.path, kind)),
+            None => drop(changes.remove(&row.path)),
+        }
+    }
+    Ok(changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect())
+}
+
+fn same_type(one: Mode, other: Mode) -> bool {
+    (one.is_file(), one.is_symlink(), one.is_gitlink())
+        == (other.is_file(), other.is_symlink(), other.is_gitlink())
+}

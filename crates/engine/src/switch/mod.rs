@@ -1,0 +1,128 @@
+//! Moving HEAD and branches: everything of `switch`, `checkout` and `reset` that is neither index
+//! nor worktree. Nothing is printed; what a user is told is told by the caller, from the values
+//! returned.
+//!
+//! - [`names`]: what a word on the command line means as a branch;
+//! - [`tracking`]: what a new branch is to follow;
+//! - [`state`]: operations in progress, and ending them.
+//!
+//! Order: the worktree and the index are brought to the target first; refs move last, all locked
+//! and checked before the first is changed, so a failure leaves HEAD naming what it named before.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use store::refs::{Change, Expected};
+
+pub mod names;
+pub mod state;
+pub mod tracking;
+
+/// Why HEAD or a branch could not be read or moved.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    #[error(transparent)]
+    Refs(#[from] store::refs::Error),
+    #[error("could not read '{}'", .path.display())]
+    Read { path: std::path::PathBuf, source: std::io::Error },
+}
+
+/// Where HEAD is to point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Target<'a> {
+    /// A branch by its full name; `oid` is `None` while it is unborn.
+    Branch { name: &'a BStr, oid: Option<ObjectId> },
+    /// A commit.
+    Commit(ObjectId),
+}
+
+/// Points HEAD at `target`, with `message` in its reflog. `old` is the commit HEAD was at.
+pub fn move_head(
+    refs: &store::refs::Options,
+    old: Option<ObjectId>,
+    target: Target<'_>,
+    message: &BStr,
+) -> Result<(), Error> {
+    let message = message.to_owned();
+    let change = match target {
+        Target::Branch { name, oid } => Change::Symbolic {
+            name: "HEAD".into(),
+            target: name.to_owned(),
+            message: Some(message),
+            old,
+            new: oid,
+        },
+        Target::Commit(new) => Change::Update { name: "HEAD".into(), new, expected: Expected::Any, message },
+    };
+    Ok(store::refs::apply(refs, vec![change])?)
+}
+
+/// Creates the branch `name` (full), or resets it if it `exists`, at `oid`. `start` is what the
+/// reflog says it was made from.
+pub fn create_branch(
+    refs: &store::refs::Options,
+    name: &BStr,
+    oid: ObjectId,
+    start: &BStr,
+    exists: bool,
+) -> Result<(), Error> {
+    let (expected, lead) = match exists {
+        true => (Expected::Any, "branch: Reset to "),
+        false => (Expected::Missing, "branch: Created from "),
+    };
+    let message = [lead.as_bytes(), start].concat().into();
+    let change = Change::Update { name: name.to_owned(), new: oid, expected, message };
+    Ok(store::refs::apply(refs, vec![change])?)
+}
+
+/// Moves the branch HEAD is on, or HEAD itself if it is detached, to `new`; what HEAD was at is kept
+/// in ORIG_HEAD. `reason` leads the reflog lines' messages, `to` is what the user asked for.
+pub fn reset_head(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    new: ObjectId,
+    reason: ResetReason<'_>,
+) -> Result<(), Error> {
+    let (name, old) = match repo.head()? {
+        repo::Head::Branch { name, oid } => (name, Some(oid)),
+        repo::Head::Unborn { name } => (name, None),
+        repo::Head::Detached { oid } => ("HEAD".into(), Some(oid)),
+    };
+    let (orig_message, message): (BString, BString) = match reason {
+        ResetReason::Action(action) => {
+            let with = |what: &str| bstr::concat([action.as_bytes(), b": ", what.as_bytes()]).into();
+            (with("updating ORIG_HEAD"), with("updating HEAD"))
+        }
+        ResetReason::To(rev) => {
+            ("reset: updating ORIG_HEAD".into(), bstr::concat([b"reset: moving to ", rev.as_bytes()]).into())
+        }
+    };
+    let mut changes = Vec::new();
+    match old {
+        Some(old) => changes.push(Change::Update {
+            name: "ORIG_HEAD".into(),
+            new: old,
+            expected: Expected::Any,
+            message: orig_message,
+        }),
+        None if repo.find_ref("ORIG_HEAD".into())?.is_some() => {
+            changes.push(Change::Delete { name: "ORIG_HEAD".into(), expected: Expected::Any });
+        }
+        None => {}
+    }
+    let expected = old.map_or(Expected::Any, Expected::Is);
+    changes.push(Change::Update { name, new, expected, message });
+    Ok(store::refs::apply(refs, changes)?)
+}
+
+/// What the reflog says of a reset.
+#[derive(Clone, Copy, Debug)]
+pub enum ResetReason<'a> {
+    /// `GIT_REFLOG_ACTION` is set to this.
+    Action(&'a BStr),
+    /// The revision as the user gave it.
+    To(&'a BStr),
+}

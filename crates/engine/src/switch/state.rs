@@ -1,0 +1,175 @@
+//! Operations in progress, as the files in the Git directory show them, and how a switch ends them.
+
+use std::{io, io::Read as _, os::unix::ffi::OsStrExt as _, path::Path};
+
+use bstr::{BString, ByteSlice as _};
+use repo::Repository;
+use store::refs::{Change, Expected};
+
+use super::Error;
+
+/// Something a switch would interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Operation {
+    Merge,
+    Am,
+    Rebase,
+    CherryPick,
+    Revert,
+}
+
+/// What is in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InProgress {
+    /// The operation that keeps `switch` from leaving, if any: the first one in Git's order.
+    pub operation: Option<Operation>,
+    /// `git bisect` only deserves a warning.
+    pub bisect: bool,
+}
+
+/// Looks at the Git directory.
+pub fn in_progress(repo: &Repository) -> Result<InProgress, Error> {
+    let there = |name: &str| exists(&repo.git_dir().join(name));
+    let sequencer = match read(&repo.git_dir().join("sequencer/todo"))? {
+        None => None,
+        Some(todo) => sequencer_action(&todo),
+    };
+    let applying = there("rebase-apply")? && there("rebase-apply/applying")?;
+    let operation = if there("MERGE_HEAD")? {
+        Some(Operation::Merge)
+    } else if applying {
+        Some(Operation::Am)
+    } else if there("rebase-apply")? || there("rebase-merge")? {
+        Some(Operation::Rebase)
+    } else if there("CHERRY_PICK_HEAD")? || sequencer == Some(Operation::CherryPick) {
+        Some(Operation::CherryPick)
+    } else if there("REVERT_HEAD")? || sequencer == Some(Operation::Revert) {
+        Some(Operation::Revert)
+    } else {
+        None
+    };
+    Ok(InProgress { operation, bisect: there("BISECT_LOG")? })
+}
+
+/// Whether a merge has not been concluded.
+pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
+    exists(&repo.git_dir().join("MERGE_HEAD"))
+}
+
+/// Removes the reflog of a branch (full name) that does not exist.
+pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
+    let path = repo.common_dir().join("logs").join(std::ffi::OsStr::from_bytes(branch));
+    match (path.parent(), path.file_name()) {
+        (Some(dir), Some(name)) if exists(&path)? => remove(dir, name),
+        _ => Ok(()),
+    }
+}
+
+/// What the sequencer's list begins with.
+fn sequencer_action(todo: &[u8]) -> Option<Operation> {
+    let line = todo.lines().find(|line| !line.starts_with(b"#") && !line.trim().is_empty())?;
+    match line.fields().next()? {
+        b"pick" | b"p" => Some(Operation::CherryPick),
+        b"revert" => Some(Operation::Revert),
+        _ => None,
+    }
+}
+
+/// What [`end`] ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Ended {
+    pub cherry_pick: bool,
+    pub revert: bool,
+}
+
+/// Forgets a merge, cherry-pick or revert in progress, as Git does when HEAD moves. An autostash
+/// of a merge is left where it is: making a stash entry of it is not ours yet.
+pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Error> {
+    let git_dir = repo.git_dir();
+    let mut ended = Ended::default();
+    let mut gone = Vec::new();
+    for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"] {
+        if exists(&git_dir.join(name))? {
+            gone.push(Change::Delete { name: name.into(), expected: Expected::Any });
+            ended.cherry_pick |= name == "CHERRY_PICK_HEAD";
+            ended.revert |= name == "REVERT_HEAD";
+        }
+    }
+    if !gone.is_empty() {
+        store::refs::apply(refs, gone)?;
+    }
+    if ended.cherry_pick || ended.revert {
+        end_sequence(git_dir)?;
+    }
+    for name in ["SQUASH_MSG", "MERGE_HEAD", "MERGE_RR", "MERGE_MSG", "MERGE_MODE"] {
+        remove(git_dir, name)?;
+    }
+    Ok(ended)
+}
+
+/// Removes the sequencer's directory if the pick just ended was its last one.
+fn end_sequence(git_dir: &Path) -> Result<(), Error> {
+    let dir = git_dir.join("sequencer");
+    let Some(todo) = read(&dir.join("todo"))? else { return Ok(()) };
+    if todo.lines().filter(|line| !line.trim().is_empty()).count() > 1 {
+        return Ok(());
+    }
+    let failed = |source| Error::Read { path: dir.clone(), source };
+    let names = sys::Dir::open(&dir).and_then(|open| open.list()).map_err(failed)?;
+    for (name, kind) in names {
+        if kind == sys::FileType::File {
+            remove(&dir, std::ffi::OsStr::from_bytes(&name))?;
+        }
+    }
+    let parent = sys::Dir::open(git_dir).map_err(failed)?;
+    match parent.remove_dir(b"sequencer") {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
+    let name = name.as_ref();
+    let failed = |source| Error::Read { path: dir.join(name), source };
+    match sys::Dir::open(dir).map_err(failed)?.remove_file(name.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn exists(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+/// A small file of the Git directory; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<BString>, Error> {
+    let missing =
+        |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let dir = match sys::Dir::open(dir) {
+        Err(error) if missing(&error) => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let mut file = match dir.open_file(name.as_bytes()) {
+        Err(error) if missing(&error) => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).map_err(failed)?;
+    Ok(Some(content.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequencer_says_what_it_does() {
+        assert_eq!(sequencer_action(b"# x\n\npick 1234 a\n"), Some(Operation::CherryPick));
+        assert_eq!(sequencer_action(b"revert 1234 a\n"), Some(Operation::Revert));
+        assert_eq!(sequencer_action(b""), None);
+    }
+}
