@@ -1,6 +1,7 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
 pub mod checkout;
+pub mod clone;
 pub mod ignore;
 mod parallel;
 pub mod pathspec;

@@ -371,7 +371,7 @@ fn parse_ref(hash: HashKind, line: &[u8], into: &mut Advertisement) -> Option<()
 
 /// Whether a variable of the environment describes the caller's repository: what
 /// `git rev-parse --local-env-vars` lists.
-fn is_repository_variable(name: &OsStr) -> bool {
+pub fn is_repository_variable(name: &OsStr) -> bool {
     const NAMES: [&str; 16] = [
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
         "GIT_CONFIG",

@@ -16,6 +16,7 @@ mod identity;
 mod message;
 pub mod objects;
 mod open;
+mod outside;
 pub mod pack;
 mod reflog;
 mod refs;
@@ -33,6 +34,7 @@ use format::{HashKind, ObjectId};
 
 pub use branch::{Guess, Tracking};
 pub use env::Env;
+pub use outside::Outside;
 pub use refs::branch_name;
 
 /// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,

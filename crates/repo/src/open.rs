@@ -80,6 +80,12 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
     Ok((layout, config))
 }
 
+/// Whether a repository named outright may be trusted.
+pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<(), Error> {
+    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    finder.check_owner(git_dir, None, None, git_dir)
+}
+
 impl Finder<'_> {
     fn discover(&self) -> Result<Found, Error> {
         let ceiling = self.ceiling();

@@ -1,0 +1,170 @@
+//! Object directories of other repositories that a clone borrows from: `info/alternates`.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use sys::{FileType, by_path};
+
+use super::{Event, Reference, source};
+
+/// Why a repository cannot be borrowed from. Messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("path '{0}' does not exist")]
+    Missing(BString),
+    #[error("reference repository '{0}' is not a local repository.")]
+    NotARepository(BString),
+    #[error("reference repository '{0}' as a linked checkout is not supported yet.")]
+    LinkedCheckout(BString),
+    #[error("reference repository '{0}' is shallow")]
+    Shallow(BString),
+    #[error("reference repository '{0}' is grafted")]
+    Grafted(BString),
+    #[error("cannot write '{}'", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
+/// Object directories, without duplicates, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Alternates(Vec<BString>);
+
+impl Alternates {
+    /// Adds an absolute path.
+    pub(super) fn add(&mut self, path: BString) {
+        if !self.0.contains(&path) {
+            self.0.push(path);
+        }
+    }
+
+    /// Adds the lines of another repository's file; relative ones are relative to its `objects`,
+    /// which is `objects`. Returns Git's warnings.
+    pub(super) fn add_lines(&mut self, content: &BStr, objects: &Path) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for line in content.lines().filter(|line| !line.is_empty() && line[0] != b'#') {
+            if line.starts_with(b"/") {
+                self.add(line.into());
+                continue;
+            }
+            let path = [std::os::unix::ffi::OsStrExt::as_bytes(objects.as_os_str()), b"/", line].concat();
+            match normalized(&path) {
+                Some(path) => self.add(path),
+                None => {
+                    warnings.push(format!("skipping invalid relative alternate: {}", path.as_bstr()));
+                }
+            }
+        }
+        warnings
+    }
+
+    /// Writes `info/alternates` below `objects`, where `info` exists; or nothing, if there are none.
+    pub(super) fn write(&self, objects: &Path) -> Result<(), Error> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let path = objects.join("info/alternates");
+        let mut content = Vec::new();
+        for line in &self.0 {
+            content.extend_from_slice(line);
+            content.push(b'\n');
+        }
+        by_path::create_new(&path, 0o666)
+            .and_then(|mut file| io::Write::write_all(&mut file, &content))
+            .map_err(|source| Error::Write { path, source })
+    }
+}
+
+/// The object directories of reference repositories; those that are not required and cannot be used
+/// are only mentioned.
+pub(super) fn resolve(
+    references: &[Reference],
+    cwd: &Path,
+    events: &dyn Fn(Event<'_>),
+) -> Result<Alternates, Error> {
+    let mut alternates = Alternates::default();
+    let ordered =
+        references.iter().filter(|one| one.required).chain(references.iter().filter(|one| !one.required));
+    for reference in ordered {
+        match objects_of(&reference.repository, cwd) {
+            Ok(path) => alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).into()),
+            Err(error) if reference.required => return Err(error),
+            Err(error) => {
+                let name = &reference.repository;
+                events(Event::Info(&format!("Could not add alternate for '{name}': {error}")));
+            }
+        }
+    }
+    Ok(alternates)
+}
+
+fn objects_of(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
+    let is = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
+    // The last component need not exist for the path to have a real form; then it is no repository.
+    let path = match by_path::canonical(&cwd.join(name.to_path_lossy())) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = cwd.join(name.to_path_lossy());
+            let parent = parent.parent().is_some_and(|parent| is(parent.to_owned(), FileType::Directory));
+            return Err(if parent {
+                Error::NotARepository(name.clone())
+            } else {
+                Error::Missing(name.clone())
+            });
+        }
+        Err(_) => return Err(Error::Missing(name.clone())),
+    };
+    let named = [path.clone(), path.join(".git")]
+        .into_iter()
+        .filter(|path| is(path.clone(), FileType::File))
+        .find_map(|path| source::read_git_file(&path).ok().flatten());
+    let git_dir = match named {
+        Some(git_dir) => git_dir,
+        None if is(path.join(".git/objects"), FileType::Directory) => path.join(".git"),
+        None => path,
+    };
+    if !is(git_dir.join("objects"), FileType::Directory) {
+        return Err(match is(git_dir.join("commondir"), FileType::File) {
+            true => Error::LinkedCheckout(name.clone()),
+            false => Error::NotARepository(name.clone()),
+        });
+    }
+    if matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_))) {
+        return Err(Error::Shallow(name.clone()));
+    }
+    if matches!(by_path::stat_followed(&git_dir.join("info/grafts")), Ok(Some(_))) {
+        return Err(Error::Grafted(name.clone()));
+    }
+    Ok(git_dir.join("objects"))
+}
+
+/// `.` and `..` resolved by name; `None` if there are more `..` than directories.
+fn normalized(path: &[u8]) -> Option<BString> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split_str("/") {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.iter().flat_map(|part| [b"/".as_slice(), part]).collect::<Vec<_>>().concat().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_absolute_once() {
+        let mut alternates = Alternates::default();
+        alternates.add("/a/objects".into());
+        let content = "# comment\n\n/a/objects\n../../b/objects\n/c\n../../../../../../x\n";
+        let warnings = alternates.add_lines(content.into(), Path::new("/srv/x/.git/objects"));
+        assert_eq!(alternates.0, ["/a/objects", "/srv/x/b/objects", "/c"]);
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].starts_with("skipping invalid relative alternate: /srv/x/.git/objects/../"));
+    }
+}

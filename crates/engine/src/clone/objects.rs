@@ -1,0 +1,324 @@
+//! Where refs and objects come from: a repository's files, an `upload-pack` process, or a bundle.
+//!
+//! Promise: the new repository's `objects` goes from empty to complete in one step: by one rename of
+//! the directory (files taken over), or by one pack index appearing (a pack). Order: [`Channel::open`]
+//! learns hash and refs, [`Channel::take`] brings the objects.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use bstr::ByteSlice;
+use format::{HashKind, ObjectId, bundle};
+use repo::{
+    fetch::{self, Advertisement, Connection, RemoteRef},
+    objects::Objects,
+    pack,
+};
+use sys::by_path;
+
+use super::{
+    Event, Options,
+    alternates::{self, Alternates},
+    local,
+    select::{Selection, Wishes, is_hidden},
+    source::{Kind, Source},
+};
+
+/// Why the objects did not come. Messages are Git's, where Git has them.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("could not open '{}'", .path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("'{}' {source}", .path.display())]
+    Bundle { path: PathBuf, source: bundle::Error },
+    #[error("cannot clone from filtered bundle")]
+    FilteredBundle,
+    #[error("Repository lacks these prerequisite commits:\n{}", list(.0))]
+    Prerequisites(Vec<ObjectId>),
+    #[error("source repository is shallow, reject to clone.")]
+    Shallow,
+    #[error("remote did not send all necessary objects")]
+    Incomplete,
+    #[error(transparent)]
+    Alternates(#[from] alternates::Error),
+    #[error(transparent)]
+    Local(#[from] local::Error),
+    #[error(transparent)]
+    Fetch(#[from] fetch::Error),
+    #[error(transparent)]
+    Pack(#[from] pack::Error),
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    #[error("cannot {what} '{}'", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+fn list(missing: &[ObjectId]) -> String {
+    missing.iter().map(|oid| format!("{oid} ")).collect::<Vec<_>>().join("\n")
+}
+
+fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::Io { what, path: path.to_owned(), source }
+}
+
+/// What is to be brought, and how.
+pub(super) struct Wanted<'a> {
+    pub(super) git_dir: &'a Path,
+    pub(super) hash: HashKind,
+    pub(super) selection: &'a Selection,
+    pub(super) references: Alternates,
+    pub(super) shared: bool,
+    pub(super) linking: local::Linking,
+    pub(super) workers: usize,
+    pub(super) follow_tags: bool,
+    pub(super) reject_shallow: bool,
+    pub(super) remote_progress: bool,
+    pub(super) fsync: &'a store::Fsync,
+}
+
+/// An open source.
+pub(super) struct Channel {
+    refs: Advertisement,
+    hash: HashKind,
+    way: Way,
+}
+
+enum Way {
+    /// The source's `objects`.
+    Files(PathBuf),
+    Process(Connection),
+    Bundle {
+        path: PathBuf,
+        header: bundle::Header,
+    },
+}
+
+impl Channel {
+    /// Opens the source and learns its refs.
+    pub(super) fn open(
+        source: &Source,
+        local: bool,
+        options: &Options,
+        wishes: &Wishes,
+    ) -> Result<Channel, Error> {
+        match &source.kind {
+            Kind::Repository { git_dir } if local => Channel::files(git_dir, options),
+            Kind::Repository { git_dir: path } | Kind::File { path } => {
+                let command = options
+                    .upload_pack
+                    .as_ref()
+                    .map_or_else(|| "git-upload-pack".into(), |command| command.to_path_lossy().into_owned());
+                let mut connection = Connection::open(command.as_os_str(), path, &options.open.env)?;
+                let refs = connection.list_refs(&wishes.ref_prefixes())?;
+                Ok(Channel { refs, hash: connection.hash(), way: Way::Process(connection) })
+            }
+            Kind::Bundle { path } => Channel::bundle(path),
+        }
+    }
+
+    fn files(git_dir: &Path, options: &Options) -> Result<Channel, Error> {
+        // The source's refs are its own business: nothing of our environment applies to it.
+        let open = repo::OpenOptions {
+            cwd: git_dir.to_owned(),
+            git_dir: Some(git_dir.to_owned()),
+            work_tree: None,
+            config: Vec::new(),
+            env: options
+                .open
+                .env
+                .iter()
+                .filter(|(name, _)| !fetch::is_repository_variable(name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        };
+        let source = repo::Repository::open_source(&open)?;
+        let mut hidden = source.config_all("transfer.hideRefs");
+        hidden.extend(source.config_all("uploadpack.hideRefs"));
+        let plain = |(name, oid)| RemoteRef { name, oid, symref: None, peeled: None };
+        let mut refs = Advertisement::default();
+        match source.head()? {
+            repo::Head::Branch { name, oid } => {
+                refs.refs.push(RemoteRef { symref: Some(name), ..plain(("HEAD".into(), oid)) });
+            }
+            repo::Head::Detached { oid } => refs.refs.push(plain(("HEAD".into(), oid))),
+            repo::Head::Unborn { name } => refs.unborn_head = Some(name),
+        }
+        let all = source.refs("refs/")?;
+        refs.refs
+            .extend(all.into_iter().map(plain).filter(|theirs| !is_hidden(theirs.name.as_bstr(), &hidden)));
+        let objects = source.common_dir().join("objects");
+        Ok(Channel { refs, hash: source.hash(), way: Way::Files(objects) })
+    }
+
+    fn bundle(path: &Path) -> Result<Channel, Error> {
+        let file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        let map = sys::Map::of(&file).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        let header = bundle::parse(&map).map_err(|source| Error::Bundle { path: path.to_owned(), source })?;
+        if header.filter.is_some() {
+            return Err(Error::FilteredBundle);
+        }
+        // Git puts each ref before those it read so far; the guess where HEAD is depends on it.
+        let refs = header.refs.iter().rev();
+        let refs = refs
+            .map(|(name, oid)| RemoteRef { name: name.clone(), oid: *oid, symref: None, peeled: None })
+            .collect();
+        let refs = Advertisement { refs, unborn_head: None };
+        Ok(Channel { refs, hash: header.hash, way: Way::Bundle { path: path.to_owned(), header } })
+    }
+
+    pub(super) fn advertisement(&self) -> &Advertisement {
+        &self.refs
+    }
+
+    pub(super) fn hash(&self) -> HashKind {
+        self.hash
+    }
+
+    /// Brings the objects and opens them.
+    pub(super) fn take(
+        self,
+        wanted: &Wanted<'_>,
+        events: &(dyn Fn(Event<'_>) + Sync),
+        interrupt: &AtomicBool,
+    ) -> Result<Objects, Error> {
+        let objects = wanted.git_dir.join("objects");
+        let reopen = || Objects::open(&objects, wanted.hash).map_err(io_error("open", &objects));
+        match self.way {
+            Way::Files(source) => {
+                take_files(&source, &objects, wanted, events, interrupt)?;
+                events(Event::Done);
+                reopen()
+            }
+            Way::Process(connection) => {
+                prepare(&objects, &wanted.references)?;
+                if !wanted.selection.empty {
+                    fetch(connection, &objects, wanted, events, interrupt)?;
+                }
+                complete(reopen()?, wanted.selection)
+            }
+            Way::Bundle { path, header } => {
+                prepare(&objects, &wanted.references)?;
+                if !wanted.selection.empty {
+                    unbundle(&path, &header, &objects, wanted, events, interrupt)?;
+                }
+                complete(reopen()?, wanted.selection)
+            }
+        }
+    }
+}
+
+/// Makes what every `objects` has.
+fn prepare(objects: &Path, alternates: &Alternates) -> Result<(), Error> {
+    for name in ["pack", "info"] {
+        let path = objects.join(name);
+        by_path::create_dir_all(&path).map_err(io_error("mkdir", &path))?;
+    }
+    Ok(alternates.write(objects)?)
+}
+
+fn take_files(
+    source: &Path,
+    objects: &Path,
+    wanted: &Wanted<'_>,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
+    let mut alternates = wanted.references.clone();
+    let incoming = wanted.git_dir.join("objects.incoming");
+    if wanted.shared {
+        alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(source.as_os_str()).into());
+    } else {
+        let taken = local::take_objects(source, &incoming, wanted.linking, wanted.workers, interrupt)?;
+        for warning in alternates.add_lines(taken.alternates.as_bstr(), source) {
+            events(Event::Warning(&warning));
+        }
+    }
+    prepare(&incoming, &alternates)?;
+    by_path::rename(&incoming, objects).map_err(io_error("create", objects))
+}
+
+fn fetch(
+    connection: Connection,
+    objects: &Path,
+    wanted: &Wanted<'_>,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
+    let wants: BTreeSet<ObjectId> = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
+    let wants: Vec<ObjectId> = wants.into_iter().collect();
+    let progress = |text: &[u8]| events(Event::Remote(text));
+    let options = fetch::FetchOptions {
+        include_tags: wanted.follow_tags,
+        progress: wanted.remote_progress.then_some(&progress),
+    };
+    let stream = connection.fetch(&wants, options)?;
+    let shallow = stream.shallow().to_vec();
+    if !shallow.is_empty() && wanted.reject_shallow {
+        return Err(Error::Shallow);
+    }
+    receive(&mut io::BufReader::with_capacity(1 << 17, stream), objects, wanted, events, interrupt)?;
+    if !shallow.is_empty() {
+        let path = wanted.git_dir.join("shallow");
+        let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
+        by_path::create_new(&path, 0o666)
+            .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
+            .map_err(io_error("write", &path))?;
+    }
+    Ok(())
+}
+
+fn unbundle(
+    path: &Path,
+    header: &bundle::Header,
+    objects: &Path,
+    wanted: &Wanted<'_>,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
+    if !header.prerequisites.is_empty() {
+        let borrowed = Objects::open(objects, wanted.hash).map_err(io_error("open", objects))?;
+        let missing: Vec<ObjectId> =
+            header.prerequisites.iter().filter(|oid| !borrowed.contains(oid)).copied().collect();
+        if !missing.is_empty() {
+            return Err(Error::Prerequisites(missing));
+        }
+    }
+    let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+    io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
+        .map_err(io_error("read", path))?;
+    receive(&mut io::BufReader::with_capacity(1 << 17, file), objects, wanted, events, interrupt)
+}
+
+fn receive(
+    stream: &mut dyn io::BufRead,
+    objects: &Path,
+    wanted: &Wanted<'_>,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
+    let directory = objects.join("pack");
+    let received =
+        pack::receive(stream, &directory, wanted.hash, interrupt, &|now| events(Event::Pack(now)))?;
+    let Some(received) = received else { return Ok(()) };
+    let files =
+        [(&received.pack, store::Components::PACK), (&received.index, store::Components::PACK_METADATA)];
+    for (path, component) in files {
+        by_path::open(path)
+            .and_then(|file| wanted.fsync.file(component, &file))
+            .map_err(io_error("sync", path))?;
+    }
+    wanted.fsync.directory(store::Components::PACK, &directory).map_err(io_error("sync", &directory))
+}
+
+/// Whether what was asked for is there.
+fn complete(objects: Objects, selection: &Selection) -> Result<Objects, Error> {
+    match selection.mapped.iter().all(|mapped| objects.contains(&mapped.theirs.oid)) {
+        true => Ok(objects),
+        false => Err(Error::Incomplete),
+    }
+}

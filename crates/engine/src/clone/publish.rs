@@ -1,0 +1,189 @@
+//! The refs of a clone, and HEAD: written once all objects are there.
+//!
+//! Order: packed-refs with everything taken over; tags that came along; `refs/remotes/<name>/HEAD`;
+//! HEAD; the branch. Each step leaves a repository that checks clean.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BString, ByteSlice};
+use format::{HashKind, ObjectId};
+use repo::objects::{Kind, Objects, Reader};
+use store::refs::{Change, Expected, LogPolicy, PackedRef};
+
+use super::{
+    Event,
+    select::{NewHead, Selection, Wishes},
+};
+
+/// Why a ref was not written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Refs(#[from] store::refs::Error),
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    #[error(transparent)]
+    Object(#[from] repo::objects::Error),
+    #[error("object {oid} is a {kind}, not a commit")]
+    NotACommit { oid: ObjectId, kind: &'static str },
+    #[error("object {0} is a tag that names no object")]
+    BadTag(ObjectId),
+}
+
+/// Where HEAD ended up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    Branch(ObjectId),
+    Detached(ObjectId),
+    Unborn,
+}
+
+/// All that is needed to write.
+pub(super) struct Publication<'a> {
+    pub(super) repo: &'a repo::Repository,
+    pub(super) git_dir: &'a Path,
+    pub(super) hash: HashKind,
+    pub(super) objects: &'a Objects,
+    pub(super) fsync: store::Fsync,
+    /// For the reflogs.
+    pub(super) message: BString,
+}
+
+impl Publication<'_> {
+    /// Writes everything.
+    pub(super) fn write(
+        &self,
+        wishes: &Wishes,
+        selection: &Selection,
+        events: &dyn Fn(Event<'_>),
+    ) -> Result<Head, Error> {
+        let options = self.options()?;
+        let mut reader = self.objects.reader();
+        let mut packed = Vec::new();
+        for mapped in &selection.mapped {
+            let Some(ours) = &mapped.ours else { continue };
+            let oid = mapped.theirs.oid;
+            let peeled = match mapped.theirs.peeled {
+                Some(peeled) => Some(peeled),
+                None => Some(self.peel(&mut reader, oid)?.0).filter(|peeled| *peeled != oid),
+            };
+            packed.push(PackedRef { name: ours.clone(), oid, peeled });
+        }
+        if !packed.is_empty() {
+            packed.sort_by(|left, right| left.name.cmp(&right.name));
+            store::refs::write_packed(&options, &packed)?;
+        }
+        let tags = selection.follow_tags.iter().filter(|tag| self.objects.contains(&tag.oid));
+        let tags = tags.map(|tag| self.update(tag.name.clone(), tag.oid)).collect::<Vec<_>>();
+        if !tags.is_empty() {
+            store::refs::apply(&options, tags)?;
+        }
+        if let (Some(points_at), false) = (&selection.remote_head, wishes.bare)
+            && let Some(ours) = &points_at.ours
+        {
+            let name = BString::from([wishes.target_prefix().as_slice(), b"HEAD"].concat());
+            store::refs::apply(
+                &options,
+                vec![self.symbolic(name, ours.clone(), Some(points_at.theirs.oid))],
+            )?;
+        }
+        self.head(&options, wishes, selection, events)
+    }
+
+    fn head(
+        &self,
+        options: &store::refs::Options,
+        wishes: &Wishes,
+        selection: &Selection,
+        events: &dyn Fn(Event<'_>),
+    ) -> Result<Head, Error> {
+        match &selection.head {
+            NewHead::Branch(theirs) => {
+                store::refs::apply(options, vec![self.symbolic("HEAD".into(), theirs.name.clone(), None)])?;
+                if !wishes.bare {
+                    store::refs::apply(options, vec![self.update(theirs.name.clone(), theirs.oid)])?;
+                }
+                Ok(Head::Branch(theirs.oid))
+            }
+            NewHead::Tag(theirs) => {
+                let (commit, kind) = self.peel(&mut self.objects.reader(), theirs.oid)?;
+                if kind != Kind::Commit {
+                    let kind = if kind == Kind::Tree { "tree" } else { "blob" };
+                    return Err(Error::NotACommit { oid: commit, kind });
+                }
+                if commit != theirs.oid {
+                    let (name, oid) = (&theirs.name, theirs.oid);
+                    events(Event::Warning(&format!("{name} {oid} is not a commit!")));
+                }
+                store::refs::apply(options, vec![self.update("HEAD".into(), commit)])?;
+                Ok(Head::Detached(commit))
+            }
+            NewHead::Detached(theirs) => {
+                store::refs::apply(options, vec![self.update("HEAD".into(), theirs.oid)])?;
+                Ok(Head::Detached(theirs.oid))
+            }
+            NewHead::Unborn(name) => {
+                store::refs::apply(options, vec![self.symbolic("HEAD".into(), name.clone(), None)])?;
+                Ok(Head::Unborn)
+            }
+        }
+    }
+
+    fn update(&self, name: BString, new: ObjectId) -> Change {
+        Change::Update { name, new, expected: Expected::Any, message: self.message.clone() }
+    }
+
+    fn symbolic(&self, name: BString, target: BString, new: Option<ObjectId>) -> Change {
+        let message = new.map(|_| self.message.clone());
+        Change::Symbolic { name, target, message, old: None, new }
+    }
+
+    /// What an object leads to when tags are followed, and its type.
+    fn peel(&self, reader: &mut Reader<'_>, oid: ObjectId) -> Result<(ObjectId, Kind), Error> {
+        let mut oid = oid;
+        loop {
+            let (kind, _) = reader.header(&oid)?;
+            if kind != Kind::Tag {
+                return Ok((oid, kind));
+            }
+            let (_, content) = reader.read(&oid)?;
+            let hex = content.strip_prefix(b"object ").and_then(|rest| rest.lines().next());
+            let target = hex.and_then(|hex| ObjectId::from_hex(self.hash, hex));
+            oid = target.ok_or(Error::BadTag(oid))?;
+        }
+    }
+
+    fn options(&self) -> Result<store::refs::Options, Error> {
+        let log = match self.repo.config_str("core.logAllRefUpdates") {
+            Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
+            Some(_) if self.repo.config_bool("core.logAllRefUpdates")? == Some(true) => LogPolicy::Standard,
+            Some(_) => LogPolicy::Never,
+            None if self.repo.is_bare() => LogPolicy::Never,
+            None => LogPolicy::Standard,
+        };
+        Ok(store::refs::Options {
+            git_dir: PathBuf::from(self.git_dir),
+            common_dir: PathBuf::from(self.git_dir),
+            hash: self.hash,
+            committer: self.repo.committer()?,
+            log,
+            fsync: self.fsync,
+            locks: store::refs::Locks::default(),
+        })
+    }
+}
+
+/// `core.fsync` and its kin.
+pub(super) fn sync_policy(repo: &repo::Repository) -> store::Fsync {
+    let mut fsync = store::Fsync::default();
+    if let Some(value) = repo.config_str("core.fsync") {
+        fsync.set_components(value.as_bstr());
+    }
+    if let Some(value) = repo.config_str("core.fsyncMethod") {
+        fsync.set_method(value.as_bstr());
+    }
+    fsync
+}

@@ -1,0 +1,379 @@
+//! Which of the other side's refs become which of ours, and where HEAD goes. Pure.
+
+use bstr::{BStr, BString, ByteSlice};
+use format::refname::{self, Levels};
+use repo::fetch::{Advertisement, RemoteRef};
+
+/// What decides.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Wishes {
+    /// `--branch`: a branch, or a tag.
+    pub branch: Option<BString>,
+    pub single_branch: bool,
+    pub tags: bool,
+    pub bare: bool,
+    pub mirror: bool,
+    /// The remote's name.
+    pub remote: BString,
+    /// `init.defaultBranch`, or Git's default.
+    pub default_branch: BString,
+}
+
+/// A ref of theirs and the name it gets here; `None` for HEAD, which gets none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Mapped {
+    pub theirs: RemoteRef,
+    pub ours: Option<BString>,
+}
+
+/// Where HEAD of the clone goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum NewHead {
+    /// Symbolic to a branch that exists on the other side.
+    Branch(RemoteRef),
+    /// `--branch` named a tag: detached at the commit it peels to.
+    Tag(RemoteRef),
+    /// Their HEAD is on no branch we know.
+    Detached(RemoteRef),
+    /// Symbolic to a branch without a commit: its full name.
+    Unborn(BString),
+}
+
+/// The decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// What is asked for, in Git's order: HEAD, branches, tags.
+    pub mapped: Vec<Mapped>,
+    /// The branch their HEAD is on, with our name for it.
+    pub remote_head: Option<Mapped>,
+    /// See [`NewHead`].
+    pub head: NewHead,
+    /// With one branch only: tags that are kept if their objects came along.
+    pub follow_tags: Vec<RemoteRef>,
+    /// Names that no repository should have: left out, with Git's message
+    /// `* Ignoring funny ref '<name>' locally`.
+    pub funny: Vec<BString>,
+    /// Nothing is there to be cloned.
+    pub empty: bool,
+    /// The default branch's name had to be guessed from the configuration.
+    pub default_branch_used: bool,
+}
+
+/// `--branch` names nothing: `Remote branch <name> not found in upstream <remote>`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Remote branch {branch} not found in upstream {remote}")]
+#[allow(missing_docs)]
+pub struct NoSuchBranch {
+    pub branch: BString,
+    pub remote: BString,
+}
+
+impl Wishes {
+    /// `refs/heads/`, or `refs/` for a mirror.
+    pub fn source_prefix(&self) -> &'static str {
+        if self.mirror { "refs/" } else { "refs/heads/" }
+    }
+
+    /// Where their branches go: `refs/remotes/<remote>/`, or where they were for a bare clone.
+    pub fn target_prefix(&self) -> BString {
+        match self.bare {
+            true => self.source_prefix().into(),
+            false => format!("refs/remotes/{}/", self.remote).into(),
+        }
+    }
+
+    /// The prefixes to ask the other side for, HEAD included.
+    pub fn ref_prefixes(&self) -> Vec<BString> {
+        let mut prefixes = vec![BString::from(self.source_prefix())];
+        if self.tags || self.branch.is_some() {
+            prefixes.push("refs/tags/".into());
+        }
+        if self.wants_head() {
+            prefixes.push("HEAD".into());
+        }
+        prefixes
+    }
+
+    fn wants_head(&self) -> bool {
+        !(self.single_branch && self.branch.is_some())
+    }
+
+    fn map(&self, theirs: &[&RemoteRef], funny: &mut Vec<BString>) -> Vec<Mapped> {
+        let target = self.target_prefix();
+        let branches = (self.source_prefix().as_bytes(), target.as_slice());
+        let tags: (&[u8], &[u8]) = (b"refs/tags/", b"refs/tags/");
+        let mut rules = vec![branches];
+        if self.tags || self.branch.is_some() {
+            rules.push(tags);
+        }
+        let mut mapped: Vec<Mapped> = Vec::new();
+        for (from, to) in rules {
+            for theirs in theirs {
+                let Some(rest) = theirs.name.strip_prefix(from) else { continue };
+                let ours = BString::from([to, rest].concat());
+                if !is_sane(theirs.name.as_bstr()) || !is_sane(ours.as_bstr()) {
+                    funny.push(theirs.name.clone());
+                } else if !self.mirror || !mapped.iter().rev().any(|seen| seen.ours.as_ref() == Some(&ours)) {
+                    mapped.push(Mapped { theirs: (*theirs).clone(), ours: Some(ours) });
+                }
+            }
+        }
+        mapped
+    }
+
+    /// Decides.
+    pub fn select(&self, found: &Advertisement) -> Result<Selection, NoSuchBranch> {
+        let all: Vec<&RemoteRef> = found.refs.iter().collect();
+        let head = all.iter().copied().find(|theirs| theirs.name == "HEAD");
+        let mut mapped = Vec::new();
+        let mut funny = Vec::new();
+        if self.wants_head() {
+            mapped.extend(head.map(|theirs| Mapped { theirs: theirs.clone(), ours: None }));
+        }
+        let considered: Vec<&RemoteRef> = match (self.single_branch, &self.branch) {
+            (false, _) => all.clone(),
+            (true, Some(branch)) => find_branch(all.iter().copied(), branch).into_iter().collect(),
+            (true, None) => self.branch_of_head(head, &all).into_iter().collect(),
+        };
+        mapped.extend(self.map(&considered, &mut funny));
+
+        let candidates: Vec<&RemoteRef> = mapped.iter().map(|mapped| &mapped.theirs).collect();
+        let remote_head = self
+            .branch_of_head(head, &candidates)
+            .and_then(|theirs| mapped.iter().find(|mapped| mapped.theirs.name == theirs.name))
+            .cloned();
+        let mut default_branch_used = false;
+        let new_head = if let Some(branch) = &self.branch {
+            match find_branch(candidates.iter().copied(), branch) {
+                Some(theirs) if theirs.name.starts_with(b"refs/heads/") => NewHead::Branch(theirs.clone()),
+                Some(theirs) => NewHead::Tag(theirs.clone()),
+                None => return Err(NoSuchBranch { branch: branch.clone(), remote: self.remote.clone() }),
+            }
+        } else if let Some(points_at) = &remote_head {
+            match points_at.theirs.name.starts_with(b"refs/heads/") {
+                true => NewHead::Branch(points_at.theirs.clone()),
+                false => NewHead::Tag(points_at.theirs.clone()),
+            }
+        } else if let Some(head) = head {
+            NewHead::Detached(head.clone())
+        } else {
+            let unborn = found.unborn_head.clone().filter(|name| name.starts_with(b"refs/heads/"));
+            default_branch_used = unborn.is_none();
+            let name = unborn.unwrap_or_else(|| format!("refs/heads/{}", self.default_branch).into());
+            match candidates.iter().find(|theirs| theirs.name == name) {
+                Some(theirs) => NewHead::Branch((*theirs).clone()),
+                None => NewHead::Unborn(name),
+            }
+        };
+        let follow_tags = match self.single_branch && self.tags {
+            true => all.into_iter().filter(|theirs| is_tag(theirs)).cloned().collect(),
+            false => Vec::new(),
+        };
+        let empty = mapped.is_empty();
+        Ok(Selection { mapped, remote_head, head: new_head, follow_tags, funny, empty, default_branch_used })
+    }
+
+    /// The branch a HEAD is on: as the other side says, or guessed from its value.
+    fn branch_of_head<'a>(&self, head: Option<&RemoteRef>, among: &[&'a RemoteRef]) -> Option<&'a RemoteRef> {
+        let head = head?;
+        let named = |name: &[u8]| among.iter().copied().find(|theirs| theirs.name == name);
+        if let Some(target) = &head.symref {
+            return named(target);
+        }
+        let usual = [self.default_branch.as_bstr(), BStr::new("master")].into_iter();
+        usual
+            .filter_map(|name| named(&[b"refs/heads/", name.as_bytes()].concat()))
+            .chain(among.iter().copied().filter(|theirs| theirs.name.starts_with(b"refs/heads/")))
+            .find(|theirs| theirs.oid == head.oid)
+    }
+
+    /// The value of `remote.<name>.fetch`; `None` if there is to be none.
+    pub fn fetch_refspec(&self, selection: &Selection) -> Option<BString> {
+        if self.bare && !self.mirror {
+            return None;
+        }
+        let top = self.target_prefix();
+        if !self.single_branch || self.mirror {
+            return Some(format!("+{}*:{top}*", self.source_prefix()).into());
+        }
+        match (&self.branch, &selection.head, &selection.remote_head) {
+            (Some(_), NewHead::Tag(tag), _) => Some(format!("+{0}:{0}", tag.name).into()),
+            (Some(branch), NewHead::Branch(theirs), _) => {
+                Some(format!("+{}:{top}{branch}", theirs.name).into())
+            }
+            (None, _, Some(points_at)) => {
+                let name = &points_at.theirs.name;
+                let short = name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr();
+                Some(format!("+{name}:{top}{short}").into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_tag(theirs: &RemoteRef) -> bool {
+    theirs.name.starts_with(b"refs/tags/") && is_sane(theirs.name.as_bstr())
+}
+
+fn find_branch<'a>(
+    mut among: impl Iterator<Item = &'a RemoteRef> + Clone,
+    name: &BString,
+) -> Option<&'a RemoteRef> {
+    let full = |space: &str| [space.as_bytes(), name.as_slice()].concat();
+    let (head, tag) = (full("refs/heads/"), full("refs/tags/"));
+    among.clone().find(|theirs| theirs.name == head).or_else(|| among.find(|theirs| theirs.name == tag))
+}
+
+fn is_sane(name: &BStr) -> bool {
+    name.starts_with(b"refs/") && refname::check(name, Levels::Two).is_ok()
+}
+
+/// Whether `name` is hidden by `transfer.hideRefs` and `uploadpack.hideRefs`: the last value that
+/// matches decides.
+pub fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
+    let matching = |rule: &&BString| {
+        let rule = rule.strip_prefix(b"!").unwrap_or(rule);
+        let rule = rule.strip_prefix(b"^").unwrap_or(rule).trim_end_with(|c| c == '/');
+        name.strip_prefix(rule).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    rules.iter().rev().find(matching).is_some_and(|rule| !rule.starts_with(b"!"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use format::{HashKind, ObjectId};
+
+    fn oid(number: u8) -> ObjectId {
+        ObjectId::from_bytes(HashKind::Sha1, &[number; 20]).expect("20 bytes")
+    }
+
+    fn theirs(name: &str, number: u8) -> RemoteRef {
+        RemoteRef { name: name.into(), oid: oid(number), symref: None, peeled: None }
+    }
+
+    fn wishes() -> Wishes {
+        Wishes {
+            branch: None,
+            single_branch: false,
+            tags: true,
+            bare: false,
+            mirror: false,
+            remote: "origin".into(),
+            default_branch: "trunk".into(),
+        }
+    }
+
+    fn advertised() -> Advertisement {
+        let mut head = theirs("HEAD", 1);
+        head.symref = Some("refs/heads/main".into());
+        let refs = vec![
+            head,
+            theirs("refs/heads/a", 2),
+            theirs("refs/heads/main", 1),
+            theirs("refs/notes/commits", 4),
+            theirs("refs/tags/v1", 3),
+        ];
+        Advertisement { refs, unborn_head: None }
+    }
+
+    fn names(selection: &Selection) -> Vec<String> {
+        selection.mapped.iter().filter_map(|mapped| mapped.ours.as_ref()).map(BString::to_string).collect()
+    }
+
+    #[test]
+    fn plain_bare_and_mirror() {
+        let plain = wishes().select(&advertised()).expect("found");
+        assert_eq!(names(&plain), ["refs/remotes/origin/a", "refs/remotes/origin/main", "refs/tags/v1"]);
+        assert!(matches!(&plain.head, NewHead::Branch(branch) if branch.name == "refs/heads/main"));
+        let refspec = wishes().fetch_refspec(&plain);
+        assert_eq!(refspec, Some("+refs/heads/*:refs/remotes/origin/*".into()));
+
+        let bare = Wishes { bare: true, ..wishes() };
+        let selection = bare.select(&advertised()).expect("found");
+        assert_eq!(names(&selection), ["refs/heads/a", "refs/heads/main", "refs/tags/v1"]);
+        assert_eq!(bare.fetch_refspec(&selection), None);
+
+        let mirror = Wishes { mirror: true, tags: false, ..bare };
+        let selection = mirror.select(&advertised()).expect("found");
+        let everything = ["refs/heads/a", "refs/heads/main", "refs/notes/commits", "refs/tags/v1"];
+        assert_eq!(names(&selection), everything);
+        assert_eq!(mirror.fetch_refspec(&selection), Some("+refs/*:refs/*".into()));
+    }
+
+    #[test]
+    fn one_branch_or_tag() {
+        let one = Wishes { single_branch: true, ..wishes() };
+        let selection = one.select(&advertised()).expect("found");
+        assert_eq!(names(&selection), ["refs/remotes/origin/main"]);
+        assert_eq!(selection.follow_tags, [theirs("refs/tags/v1", 3)]);
+        assert_eq!(one.fetch_refspec(&selection), Some("+refs/heads/main:refs/remotes/origin/main".into()));
+
+        let tag = Wishes { branch: Some("v1".into()), ..one };
+        let selection = tag.select(&advertised()).expect("found");
+        assert_eq!(selection.head, NewHead::Tag(theirs("refs/tags/v1", 3)));
+        assert_eq!(tag.fetch_refspec(&selection), Some("+refs/tags/v1:refs/tags/v1".into()));
+
+        let none = Wishes { branch: Some("v2".into()), ..tag };
+        let refused = none.select(&advertised()).expect_err("there is none").to_string();
+        assert_eq!(refused, "Remote branch v2 not found in upstream origin");
+    }
+
+    #[test]
+    fn head_is_guessed_where_nobody_says() {
+        let mut found = advertised();
+        found.refs[0].symref = None;
+        let guessed = |found: &Advertisement| match wishes().select(found).expect("found").head {
+            NewHead::Branch(branch) => branch.name.to_string(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(guessed(&found), "refs/heads/main");
+        found.refs.push(theirs("refs/heads/master", 1));
+        assert_eq!(guessed(&found), "refs/heads/master");
+        found.refs.push(theirs("refs/heads/trunk", 1));
+        assert_eq!(guessed(&found), "refs/heads/trunk");
+        found.refs[0].oid = oid(9);
+        assert_eq!(wishes().select(&found).expect("found").head, NewHead::Detached(theirs("HEAD", 9)));
+    }
+
+    #[test]
+    fn nothing_there_and_unborn() {
+        let mut found = Advertisement::default();
+        let selection = wishes().select(&found).expect("fine");
+        assert_eq!((selection.empty, &selection.head), (true, &NewHead::Unborn("refs/heads/trunk".into())));
+        found.unborn_head = Some("refs/heads/x".into());
+        let selection = wishes().select(&found).expect("fine");
+        assert_eq!(selection.head, NewHead::Unborn("refs/heads/x".into()));
+        found.refs.push(theirs("refs/heads/y", 1));
+        let selection = wishes().select(&found).expect("fine");
+        assert_eq!((selection.empty, &selection.head), (false, &NewHead::Unborn("refs/heads/x".into())));
+    }
+
+    #[test]
+    fn funny_names_are_left_out() {
+        let mut found = advertised();
+        for name in ["refs/heads/../../../x", "refs/heads/a b", "refs/heads/x.lock", "refs/heads/-ok"] {
+            found.refs.push(theirs(name, 5));
+        }
+        let selection = wishes().select(&found).expect("found");
+        assert_eq!(selection.funny.len(), 3);
+        assert!(names(&selection).contains(&"refs/remotes/origin/-ok".to_owned()));
+    }
+
+    #[test]
+    fn hidden_refs() {
+        let rules = ["refs/pull/", "refs/x", "!refs/pull/1"].map(BString::from);
+        for (name, hidden) in [
+            ("refs/pull/2/head", true),
+            ("refs/pull/1/head", false),
+            ("refs/x", true),
+            ("refs/xy", false),
+            ("refs/heads/a", false),
+        ] {
+            assert_eq!(is_hidden(name.into(), &rules), hidden, "{name}");
+        }
+    }
+}

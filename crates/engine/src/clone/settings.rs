@@ -1,0 +1,83 @@
+//! The values a clone writes into the new repository's configuration, as data, in Git's order.
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{HashKind, config::Edit};
+
+use super::select::{NewHead, Selection, Wishes};
+
+/// A `--config` parameter that is no `section.name[=value]`. The reason is Git's `error: ` line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unable to write parameters to config file")]
+pub struct BadParameter {
+    /// What is wrong with it.
+    pub source: format::config::Error,
+}
+
+pub(super) fn set(key: impl Into<BString>, value: impl Into<BString>) -> Edit {
+    Edit::Set { key: key.into(), value: value.into() }
+}
+
+/// `section.name=value`, or `section.name` for `true`, as `--config` takes it.
+pub(super) fn parameter(parameter: &BStr) -> Result<Edit, BadParameter> {
+    let (key, value) = match parameter.split_once_str("=") {
+        Some((key, value)) => (key.trim_ascii(), value),
+        None => (parameter.trim_ascii(), b"true".as_slice()),
+    };
+    format::config::Key::parse(key).map_err(|source| BadParameter { source })?;
+    Ok(Edit::Add { key: key.into(), value: value.into() })
+}
+
+/// What the remote and the branch need, once it is known what is cloned. `rebase`: the branch is to
+/// be rebased when pulled.
+pub(super) fn of_clone(
+    wishes: &Wishes,
+    url: &BStr,
+    hash: HashKind,
+    rebase: bool,
+    selection: &Selection,
+) -> Vec<Edit> {
+    let remote = |name: &str| [b"remote.", wishes.remote.as_slice(), b".", name.as_bytes()].concat();
+    let mut edits = vec![set(remote("url"), url)];
+    if !wishes.tags {
+        edits.push(set(remote("tagOpt"), "--no-tags"));
+    }
+    if hash != HashKind::Sha1 {
+        edits.push(set("extensions.objectformat", hash.name()));
+        edits.push(set("core.repositoryformatversion", "1"));
+    }
+    if let Some(refspec) = wishes.fetch_refspec(selection) {
+        edits.push(Edit::Add { key: remote("fetch").into(), value: refspec });
+        if wishes.mirror {
+            edits.push(set(remote("mirror"), "true"));
+        }
+    }
+    let full = match &selection.head {
+        NewHead::Branch(theirs) => theirs.name.as_bstr(),
+        NewHead::Unborn(name) => name.as_bstr(),
+        NewHead::Tag(_) | NewHead::Detached(_) => return edits,
+    };
+    if let (Some(short), false) = (full.strip_prefix(b"refs/heads/"), wishes.bare) {
+        let branch = |name: &str| [b"branch.", short, name.as_bytes()].concat();
+        edits.push(set(branch(".remote"), wishes.remote.as_bstr()));
+        edits.push(set(branch(".merge"), full));
+        if rebase {
+            edits.push(set(branch(".rebase"), "true"));
+        }
+    }
+    edits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters() {
+        let add = |key: &str, value: &str| Edit::Add { key: key.into(), value: value.into() };
+        assert_eq!(parameter("a.b=c=d".into()), Ok(add("a.b", "c=d")));
+        assert_eq!(parameter("a.b".into()), Ok(add("a.b", "true")));
+        assert_eq!(parameter("a.b=".into()), Ok(add("a.b", "")));
+        let refused = parameter("bad".into()).expect_err("no section");
+        assert_eq!(refused.source.to_string(), "key does not contain a section: bad");
+    }
+}

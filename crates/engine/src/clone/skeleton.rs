@@ -1,0 +1,206 @@
+//! A new Git directory, before anything is in it: templates, configuration, an unborn HEAD.
+//!
+//! Promise: the directory appears at its place whole or not at all. It is assembled under another
+//! name beside it and renamed, so that at no moment somebody finds half a repository. `objects` is
+//! left empty, for [`super::objects`] to put the real one in its place in one step.
+//!
+//! Order: templates (which may bring a configuration), directories, HEAD, configuration, rename.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice};
+use format::config::Edit;
+use sys::{FileType, by_path};
+
+use super::{
+    junk::Existed,
+    settings::{self, set},
+};
+
+/// What is wanted of it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub(super) struct Wanted<'a> {
+    pub git_dir: &'a Path,
+    /// Whether it is there, empty.
+    pub existed: Existed,
+    /// `None`: bare.
+    pub work_tree: Option<&'a Path>,
+    /// `core.worktree` is needed, as the Git directory is not in it.
+    pub name_work_tree: bool,
+    pub template: Option<&'a Path>,
+    /// `--config`, in order.
+    pub config: &'a [BString],
+    pub fsync: &'a store::Fsync,
+}
+
+/// Why it could not be made. Messages are Git's, where Git has them.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot {what} '{}'", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot copy '{}' to '{}'", .from.display(), .to.display())]
+    Template { from: PathBuf, to: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Config(#[from] store::config::Error),
+    #[error(transparent)]
+    Parameter(#[from] settings::BadParameter),
+}
+
+fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::Io { what, path: path.to_owned(), source }
+}
+
+/// What was met on the way that Git warns about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Notice {
+    /// `warning: templates not found in <directory>`
+    NoTemplates(PathBuf),
+    /// `error: ignoring template <path>`: neither file, directory nor link.
+    IgnoredTemplate(PathBuf),
+}
+
+impl Wanted<'_> {
+    /// Where it is put together: on the same file system, under a name nobody uses. A directory that
+    /// is there already may be a mount point, so its content is put together inside.
+    pub(super) fn assembly(&self) -> PathBuf {
+        let name = format!(".clone-{}", std::process::id());
+        match (self.existed, self.git_dir.parent()) {
+            (Existed::No, Some(parent)) => parent.join(name),
+            _ => self.git_dir.join(name),
+        }
+    }
+}
+
+/// Makes it, at `assembly` first.
+pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Vec<Notice>, Error> {
+    let mut notices = Vec::new();
+    by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
+    if let Some(template) = wanted.template {
+        match by_path::stat_followed(template) {
+            Ok(Some(stat)) if stat.file_type == FileType::Directory => {
+                copy_template(template, assembly, &mut notices)?;
+            }
+            _ => notices.push(Notice::NoTemplates(template.to_owned())),
+        }
+    }
+    for name in ["objects", "refs", "refs/heads", "refs/tags"] {
+        let path = assembly.join(name);
+        match by_path::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_error("mkdir", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    // Valid, and nobody's branch: until HEAD is set there is nothing to commit to.
+    write(&assembly.join("HEAD"), b"ref: refs/heads/.invalid\n")?;
+    configure(wanted, assembly)?;
+    if wanted.existed == Existed::No {
+        by_path::rename(assembly, wanted.git_dir).map_err(io_error("create", wanted.git_dir))?;
+        return Ok(notices);
+    }
+    for (name, _) in by_path::list(assembly).map_err(io_error("opendir", assembly))? {
+        let place = wanted.git_dir.join(&name);
+        by_path::rename(&assembly.join(&name), &place).map_err(io_error("create", &place))?;
+    }
+    by_path::remove_dir(assembly).map_err(io_error("remove", assembly))?;
+    Ok(notices)
+}
+
+fn configure(wanted: &Wanted<'_>, assembly: &Path) -> Result<(), Error> {
+    let path = assembly.join("config");
+    let template = by_path::read(&path).map_err(io_error("read", &path))?;
+    if template.is_none() {
+        write(&path, b"")?;
+    }
+    let mut edits = vec![
+        set("core.repositoryformatversion", "0"),
+        set("core.filemode", if trusts_mode(&path)? { "true" } else { "false" }),
+        set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
+    ];
+    if let Some(work_tree) = wanted.work_tree {
+        edits.push(Edit::SetIfMissing { key: "core.logallrefupdates".into(), value: "true".into() });
+        if wanted.name_work_tree {
+            let path = std::os::unix::ffi::OsStrExt::as_bytes(work_tree.as_os_str());
+            edits.push(set("core.worktree", path.as_bstr()));
+        }
+    }
+    if !has_symlinks(assembly) {
+        edits.push(set("core.symlinks", "false"));
+    }
+    if matches!(by_path::stat(&assembly.join("CoNfIg")), Ok(Some(_))) {
+        edits.push(set("core.ignorecase", "true"));
+    }
+    for parameter in wanted.config {
+        edits.push(settings::parameter(parameter.as_bstr())?);
+    }
+    Ok(store::config::edit(&path, &edits, &store::LockOptions::default(), wanted.fsync)?)
+}
+
+/// Whether the file system keeps the executable bit.
+fn trusts_mode(file: &Path) -> Result<bool, Error> {
+    let handle = by_path::open(file).map_err(io_error("open", file))?;
+    let before = sys::stat_of(&handle).map_err(io_error("stat", file))?.mode & 0o7777;
+    let toggled = sys::set_mode(&handle, before ^ 0o100).is_ok()
+        && matches!(sys::stat_of(&handle), Ok(stat) if stat.mode & 0o7777 == before ^ 0o100)
+        && sys::set_mode(&handle, before).is_ok();
+    Ok(toggled && before & 0o100 == 0)
+}
+
+fn has_symlinks(directory: &Path) -> bool {
+    let probe = directory.join("symlink-probe");
+    let made = by_path::symlink(Path::new("testing"), &probe).is_ok();
+    let is_link = matches!(by_path::stat(&probe), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
+    let _ = by_path::remove_file(&probe);
+    made && is_link
+}
+
+/// Copies what is in `from` and not yet in `to`; names that begin with a dot are left out, links are
+/// copied as links.
+fn copy_template(from: &Path, to: &Path, notices: &mut Vec<Notice>) -> Result<(), Error> {
+    match by_path::create_dir(to) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(io_error("mkdir", to)(error));
+        }
+        _ => {}
+    }
+    for (name, file_type) in by_path::list(from).map_err(io_error("opendir", from))? {
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let (source, target) = (from.join(&name), to.join(&name));
+        let exists = by_path::stat(&target).map_err(io_error("stat", &target))?.is_some();
+        let failed = |error| Error::Template { from: source.clone(), to: target.clone(), source: error };
+        match file_type {
+            FileType::Directory => copy_template(&source, &target, notices)?,
+            _ if exists => {}
+            FileType::Symlink => {
+                if let Some(link) = by_path::read_link(&source).map_err(failed)? {
+                    by_path::symlink(&link, &target).map_err(failed)?;
+                }
+            }
+            FileType::File => copy_file(&source, &target).map_err(failed)?,
+            FileType::Other => notices.push(Notice::IgnoredTemplate(source)),
+        }
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let source = by_path::open(from)?;
+    let executable = sys::stat_of(&source)?.mode & 0o111 != 0;
+    let target = by_path::create_new(to, if executable { 0o777 } else { 0o666 })?;
+    sys::copy(&source, &target)?;
+    Ok(())
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let mut file = by_path::create_new(path, 0o666).map_err(io_error("create", path))?;
+    io::Write::write_all(&mut file, content).map_err(io_error("write", path))
+}

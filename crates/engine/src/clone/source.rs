@@ -1,0 +1,226 @@
+//! What is to be cloned, and how it is reached.
+//!
+//! Only looks; nothing is opened for writing. Rules and order are those of `git clone`: a path that
+//! holds a repository, a file that names one (`gitdir: `), a bundle, and only then a URL.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+use sys::{FileType, by_path};
+
+/// How the objects are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    /// A repository on this machine, named by path.
+    Repository { git_dir: PathBuf },
+    /// One reached through `git-upload-pack`: `file://`.
+    File { path: PathBuf },
+    /// A bundle file.
+    Bundle { path: PathBuf },
+}
+
+/// A source that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// See [`Kind`].
+    pub kind: Kind,
+    /// What becomes `remote.<name>.url` and stands in the reflogs: a path made absolute, or the URL.
+    pub url: BString,
+}
+
+/// Why there is nothing to clone. Messages are Git's, where Git has them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("repository '{0}' does not exist")]
+    Missing(BString),
+    #[error("cloning over {transport} is not supported by sapwood yet (see SHORTCOMINGS.md): '{url}'")]
+    Transport { transport: BString, url: BString },
+    #[error("invalid gitfile format: {}", .0.display())]
+    GitFile(PathBuf),
+}
+
+/// Finds `name`, relative to `cwd`, which is absolute.
+pub fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
+    if let Some(kind) = local(name, cwd)? {
+        return Ok(Source { kind, url: absolute(name, cwd) });
+    }
+    let Some(colon) = name.find_byte(b':') else {
+        return Err(Error::Missing(name.into()));
+    };
+    let Some(rest) = name[colon..].strip_prefix(b"://") else {
+        return Err(Error::Transport { transport: "ssh".into(), url: name.into() });
+    };
+    if !name[..colon].eq_ignore_ascii_case(b"file") {
+        return Err(Error::Transport { transport: name[..colon].into(), url: without_password(name) });
+    }
+    let path = &rest[rest.find_byte(b'/').ok_or_else(|| Error::Missing(name.into()))?..];
+    let path = PathBuf::from(percent_decoded(path).to_path_lossy());
+    Ok(Source { kind: Kind::File { path }, url: name.into() })
+}
+
+/// `name` as an absolute path, not normalised, as Git writes it.
+pub fn absolute(name: &BStr, cwd: &Path) -> BString {
+    if name.starts_with(b"/") {
+        return name.into();
+    }
+    let cwd = std::os::unix::ffi::OsStrExt::as_bytes(cwd.as_os_str());
+    let slash: &[u8] = if cwd.ends_with(b"/") { b"" } else { b"/" };
+    [cwd, slash, name].concat().into()
+}
+
+fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
+    let name = absolute(name, cwd);
+    let with = |suffix: &str| {
+        let path = [name.as_bytes(), suffix.as_bytes()].concat();
+        PathBuf::from(path.to_path_lossy())
+    };
+    for path in ["/.git", "", ".git/.git", ".git"].map(with) {
+        match by_path::stat_followed(&path) {
+            Ok(Some(stat)) if stat.file_type == FileType::Directory && is_git_directory(&path) => {
+                return Ok(Some(Kind::Repository { git_dir: path }));
+            }
+            Ok(Some(stat)) if stat.file_type == FileType::File && stat.size > 8 => {
+                if let Some(git_dir) = read_git_file(&path)? {
+                    return Ok(Some(Kind::Repository { git_dir }));
+                }
+            }
+            _ => {}
+        }
+    }
+    let file = |path: &PathBuf| matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::File);
+    Ok([".bundle", ""].map(with).into_iter().find(file).map(|path| Kind::Bundle { path }))
+}
+
+/// The repository a `.git` file names; `None` if it is no such file.
+pub fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let invalid = || Error::GitFile(path.to_owned());
+    let Ok(mut file) = by_path::open(path) else { return Ok(None) };
+    let mut head = Vec::new();
+    // A path is at most 4096 bytes; a bundle of gigabytes is not to be read to see that it is none.
+    std::io::Read::read_to_end(&mut std::io::Read::take(&mut file, 8192), &mut head)
+        .map_err(|_| invalid())?;
+    let Some(target) = head.strip_prefix(b"gitdir: ") else { return Ok(None) };
+    let target = target.trim_end_with(|c| c == '\n' || c == '\r');
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let git_dir = parent.join(target.to_path_lossy());
+    match is_git_directory(&git_dir) {
+        true => Ok(Some(git_dir)),
+        false => Err(invalid()),
+    }
+}
+
+/// Whether a directory looks like a repository: a HEAD that can be one, objects and refs.
+pub fn is_git_directory(path: &Path) -> bool {
+    let common = match by_path::read(&path.join("commondir")) {
+        Ok(Some(content)) => path.join(content.trim_ascii_end().to_path_lossy()),
+        _ => path.to_owned(),
+    };
+    let directory = |path: PathBuf| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == FileType::Directory);
+    is_head(&path.join("HEAD")) && directory(common.join("objects")) && directory(common.join("refs"))
+}
+
+fn is_head(path: &Path) -> bool {
+    if let Ok(Some(target)) = by_path::read_link(path) {
+        return target.starts_with("refs/");
+    }
+    let Ok(Some(content)) = by_path::read(path) else { return false };
+    match content.strip_prefix(b"ref:") {
+        Some(target) => target.trim_ascii_start().starts_with(b"refs/"),
+        None => content.iter().take_while(|byte| byte.is_ascii_hexdigit()).count() >= 40,
+    }
+}
+
+fn percent_decoded(path: &[u8]) -> BString {
+    let mut out = BString::default();
+    let mut rest = path;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if first == b'%' && byte != 0 => {
+                out.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// The URL as it may be shown: `https://user:secret@host/` without the secret.
+fn without_password(url: &BStr) -> BString {
+    let Some(start) = url.find("://").map(|at| at + 3) else { return url.into() };
+    let host_end = url[start..].find_byte(b'/').map_or(url.len(), |at| start + at);
+    let credentials_end = url[start..host_end].rfind_byte(b'@').map(|at| start + at);
+    let colon = credentials_end.and_then(|end| url[start..end].find_byte(b':').map(|at| start + at));
+    match (colon, credentials_end) {
+        (Some(colon), Some(end)) => [url[..colon].as_bytes(), url[end..].as_bytes()].concat().into(),
+        _ => url.into(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn repository(path: &Path) {
+        fs::create_dir_all(path.join("objects")).expect("made");
+        fs::create_dir_all(path.join("refs")).expect("made");
+        fs::write(path.join("HEAD"), "ref: refs/heads/main\n").expect("written");
+    }
+
+    #[test]
+    fn repositories_git_files_and_bundles() {
+        let root = tempfile::tempdir().expect("a directory for tests");
+        let root = root.path();
+        repository(&root.join("plain/.git"));
+        repository(&root.join("bare.git"));
+        fs::create_dir(root.join("linked")).expect("made");
+        fs::write(root.join("linked/.git"), "gitdir: ../bare.git\n").expect("written");
+        fs::write(root.join("history.bundle"), "# v2 git bundle\n").expect("written");
+        fs::write(root.join("broken"), "gitdir: nowhere\n").expect("written");
+        let kind = |name: &str| locate(name.into(), root).map(|source| source.kind);
+
+        for name in ["plain", "plain/", "plain/.git", "./plain"] {
+            let found = kind(name).expect("found");
+            assert!(
+                matches!(found, Kind::Repository { git_dir } if git_dir.ends_with("plain/.git")),
+                "{name}"
+            );
+        }
+        assert_eq!(kind("bare"), Ok(Kind::Repository { git_dir: root.join("bare.git") }));
+        assert_eq!(kind("linked"), Ok(Kind::Repository { git_dir: root.join("linked/../bare.git") }));
+        for name in ["history", "history.bundle"] {
+            assert_eq!(kind(name), Ok(Kind::Bundle { path: root.join("history.bundle") }));
+        }
+        assert_eq!(kind("broken"), Err(Error::GitFile(root.join("broken"))));
+        assert_eq!(kind("nothing"), Err(Error::Missing("nothing".into())));
+        fs::write(root.join("plain/.git/HEAD"), "garbage\n").expect("written");
+        assert_eq!(kind("plain"), Err(Error::Missing("plain".into())));
+    }
+
+    #[test]
+    fn urls() {
+        let cwd = Path::new("/");
+        let file = locate("file:///srv/a%20b%2".into(), cwd).expect("a URL");
+        assert_eq!(file.kind, Kind::File { path: "/srv/a b%2".into() });
+        assert_eq!(file.url, "file:///srv/a%20b%2");
+        for (url, transport) in [
+            ("https://user:secret@host/x", "https"),
+            ("git://host/x", "git"),
+            ("host:x", "ssh"),
+            ("git@host:x.git", "ssh"),
+        ] {
+            let refused = locate(url.into(), cwd).expect_err("not supported");
+            assert!(matches!(&refused, Error::Transport { transport: t, .. } if t == transport), "{refused}");
+            assert!(!refused.to_string().contains("secret"));
+        }
+    }
+}
