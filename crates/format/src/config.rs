@@ -177,6 +177,8 @@ fn scan(content: &[u8], key: &Key<'_>) -> Result<Vec<Piece>, Error> {
             }
             _ => return Err(syntax(content, at)),
         };
+        // Git's habit: of a blank line ended by CR LF, the CR belongs to what stands before.
+        at += usize::from(content[at..].starts_with(b"\r\n"));
         pieces.push(Piece { kind, begin, end: at });
     }
     Ok(pieces)
@@ -318,39 +320,61 @@ fn inserted(content: &[u8], pieces: &[Piece], key: &Key<'_>, value: &BString) ->
 
 fn without(content: &[u8], pieces: &[Piece], found: &[usize]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len());
-    let first = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut from = 0;
-    for &at in found {
-        let (begin, end) = match lonely_section(pieces, at) {
-            // The white space on both sides goes too.
-            Some((header, next)) => (
-                pieces[..header].last().map_or(first, |before| before.end),
-                pieces.get(next).map_or(content.len(), |next| next.begin),
-            ),
-            None => (indented_from(content, pieces[at].begin), pieces[at].end),
+    let mut left = found;
+    while let Some((&at, others)) = left.split_first() {
+        let (begin, end);
+        (begin, end, left) = match whole_section(content, pieces, left) {
+            Some((begin, end, others)) => (begin, end, others),
+            None => (pieces[at].begin, pieces[at].end, others),
         };
-        if begin >= from {
+        let begin = indented_from(content, begin);
+        if begin > from {
             out.extend_from_slice(&content[from..begin]);
-            if !out.is_empty() && !out.ends_with(b"\n") {
+            if !out.ends_with(b"\n") {
                 out.push(b'\n');
             }
         }
-        from = from.max(end);
+        from = end;
     }
     out.extend_from_slice(&content[from..]);
     out
 }
 
-/// The header of the section of `at` and the piece after that section, if nothing but matches is in
-/// it and no comment could be about it.
-fn lonely_section(pieces: &[Piece], at: usize) -> Option<(usize, usize)> {
-    let header = (0..at).rev().find(|&before| pieces[before].kind != PieceKind::Match)?;
-    let next =
-        (at + 1..pieces.len()).find(|&after| pieces[after].kind != PieceKind::Match).unwrap_or(pieces.len());
-    let comment_before = header > 0 && pieces[header - 1].kind == PieceKind::Comment;
-    let section = matches!(pieces[header].kind, PieceKind::Section { .. });
-    let ends = pieces.get(next).is_none_or(|next| matches!(next.kind, PieceKind::Section { .. }));
-    (section && ends && !comment_before).then_some((header, next))
+/// What goes with the first of `found`, if with it (and those of `found` right after it) the last
+/// entries of its section go, and no comment could be about the section: the section's headers and the
+/// white space around them. Returns begin, end, and those of `found` that are left.
+fn whole_section<'a>(
+    content: &[u8],
+    pieces: &[Piece],
+    found: &'a [usize],
+) -> Option<(usize, usize, &'a [usize])> {
+    let (&at, mut left) = found.split_first()?;
+    let mut header = None;
+    for before in (0..at).rev() {
+        match pieces[before].kind {
+            PieceKind::Comment => return None,
+            PieceKind::Section { ours: true } => header = Some(before),
+            PieceKind::Section { ours: false } => break,
+            _ if header.is_some() => break,
+            _ => return None,
+        }
+    }
+    let mut end = content.len();
+    for (after, piece) in pieces.iter().enumerate().skip(at + 1) {
+        match piece.kind {
+            PieceKind::Comment => return None,
+            PieceKind::Section { ours: true } => {}
+            PieceKind::Section { ours: false } => {
+                end = piece.begin;
+                break;
+            }
+            _ => left = left.split_first().filter(|(next, _)| **next == after)?.1,
+        }
+    }
+    let mark = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let begin = pieces[..header?].last().map_or(mark, |before| before.end);
+    Some((begin, end, left))
 }
 
 fn write_header(out: &mut Vec<u8>, key: &Key<'_>) {

@@ -2,4 +2,5 @@
 
 #![allow(clippy::disallowed_methods, missing_docs)]
 
+mod config;
 mod refs;
