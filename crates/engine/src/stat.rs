@@ -48,7 +48,8 @@ impl Default for StatRules {
 pub enum Match {
     /// The file is the entry's.
     Same,
-    /// It looks the same, but was written no earlier than the index: its content decides.
+    /// It looks the same, but was written no earlier than the index, or within the second that was
+    /// recorded: its content decides.
     Racy,
     /// It was touched, or was never compared: Git's `update-index --refresh` would compare the
     /// content, whoever does not refresh takes it for changed.
@@ -73,8 +74,9 @@ impl StatRules {
     /// Compares, whatever the entry's assume-valid and skip-worktree flags say. `written` is the index
     /// file's modification time.
     ///
-    /// Nanoseconds count where they were recorded. That is stricter than stock builds of Git, so that
-    /// fewer files look racy: a later change within the same second shows.
+    /// Nanoseconds count where they were recorded, unlike in stock builds of Git: a later change within
+    /// the same second shows, so that fewer files are racy. A difference in them alone asks for the
+    /// content, as Git, to which the file is racy then, would.
     pub fn compare(&self, entry: &Entry, stat: &sys::Stat, written: (u32, u32)) -> Match {
         if entry.flags.contains(Flags::INTENT_TO_ADD) || !self.same_kind(entry.mode, stat) {
             return Match::Different;
@@ -89,17 +91,17 @@ impl StatRules {
         if old.size != now.size {
             return if old.size == 0 { Match::Touched } else { Match::Different };
         }
-        let mut same = old.mtime.0 == now.mtime.0;
-        if self.trust_ctime && self.check_stat {
-            same &= same_time(old.ctime, now.ctime);
-        }
+        let times = self.trust_ctime && self.check_stat;
+        let mut same = old.mtime.0 == now.mtime.0 && (!times || old.ctime.0 == now.ctime.0);
+        let mut exact = true;
         if self.check_stat {
-            same &= same_time(old.mtime, now.mtime);
             same &= (old.uid, old.gid, old.ino) == (now.uid, now.gid, now.ino);
+            exact &= same_fraction(old.mtime.1, now.mtime.1);
+            exact &= !times || same_fraction(old.ctime.1, now.ctime.1);
         }
         match same {
             false => Match::Touched,
-            true if is_racy(old.mtime, written) => Match::Racy,
+            true if !exact || is_racy(old.mtime, written) => Match::Racy,
             true => Match::Same,
         }
     }
@@ -118,9 +120,9 @@ impl StatRules {
     }
 }
 
-/// Equal seconds, and equal nanoseconds if they were recorded.
-fn same_time(old: (u32, u32), now: (u32, u32)) -> bool {
-    old.0 == now.0 && (old.1 == 0 || old.1 == now.1)
+/// Equal nanoseconds, if they were recorded.
+fn same_fraction(old: u32, now: u32) -> bool {
+    old == 0 || old == now
 }
 
 /// Whether a file of modification time `mtime` may have changed unseen after an index written at
@@ -177,7 +179,9 @@ mod tests {
         assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 6)), Match::Same);
         assert_eq!(compare(rules, Mode::FILE, Flags::INTENT_TO_ADD, STAT, after), Match::Different);
         let touched = sys::Stat { mtime: (100, 6), ..STAT };
-        assert_eq!(compare(rules, Mode::FILE, none, touched, after), Match::Touched);
+        assert_eq!(compare(rules, Mode::FILE, none, touched, after), Match::Racy);
+        let later = sys::Stat { mtime: (101, 5), ..STAT };
+        assert_eq!(compare(rules, Mode::FILE, none, later, after), Match::Touched);
         assert_eq!(compare(minimal, Mode::FILE, none, touched, after), Match::Same);
         let moved = sys::Stat { ctime: (101, 0), ..STAT };
         assert_eq!(compare(rules, Mode::FILE, none, moved, after), Match::Touched);

@@ -407,7 +407,7 @@ impl<'a> Decider<'a> {
             return Ok(Look::Fine(Premise::Anything));
         }
         if self.policy.overwrite_ignored && self.ask.ignored(at, is_dir)? {
-            if !whole {
+            if !whole && kind == RefusalKind::UntrackedOverwritten {
                 self.remove_blocker(at, &stat);
             }
             return Ok(Look::Fine(Premise::Anything));
@@ -479,21 +479,25 @@ impl<'a> Decider<'a> {
         }
         let edited =
             |path: &BStr| decided.edits.binary_search_by(|edit| edit.path.as_bstr().cmp(path)).is_ok();
+        let merged = |at: usize| index.entries()[at].stage == Stage::Normal;
         let mut replaced = HashSet::new();
         let mut lost = HashSet::new();
         let mut last_dir = BString::default();
-        for edit in decided.edits.iter().filter(|edit| !edit.entries.is_empty()) {
-            let is_new = index.range_of(edit.path.as_bstr()).is_empty();
-            if is_new && index.range_below(edit.path.as_bstr()).any(|at| !edited(index.path_at(at))) {
+        // Only merged entries are looked at: stages of different names may conflict in an index.
+        let is_merged = |edit: &&Edit| edit.entries.first().is_some_and(|entry| entry.stage == Stage::Normal);
+        for edit in decided.edits.iter().filter(is_merged) {
+            let path = edit.path.as_bstr();
+            let is_new = index.range_of(path).is_empty();
+            if is_new && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
                 lost.insert(edit.path.clone());
             }
-            let dir = edit.path.rfind_byte(b'/').map_or(BStr::new(""), |slash| edit.path[..slash].as_bstr());
+            let dir = path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr());
             if dir == last_dir {
                 continue;
             }
             for end in dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len())) {
                 let above = dir[..end].as_bstr();
-                if !index.range_of(above).is_empty() && !edited(above) {
+                if index.range_of(above).any(merged) && !edited(above) {
                     replaced.insert(above.to_owned());
                 }
             }

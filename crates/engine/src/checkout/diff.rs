@@ -19,7 +19,7 @@ use super::PlanError;
 use crate::parallel;
 
 /// Where trees are read from; tests use a map.
-pub trait TreeSource: Sync {
+pub(super) trait TreeSource: Sync {
     /// A reader of one thread.
     fn reader(&self) -> Box<dyn TreeReader + '_>;
     /// Whether there is such a tree.
@@ -27,7 +27,7 @@ pub trait TreeSource: Sync {
 }
 
 /// Reads trees.
-pub trait TreeReader: Send {
+pub(super) trait TreeReader: Send {
     /// The content of tree `oid` replaces what `out` holds.
     fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError>;
 }
@@ -213,7 +213,8 @@ impl<'a> Walker<'a> {
     /// - One-way: the index has exactly the target's entries there, by its cache-tree.
     /// - Two-way: cases 3, 14 and 15, as long as nothing is unmerged (22, 23) and a missing entry
     ///   means a staged removal.
-    /// - Three-way: case 5ALT/15, the index having exactly these entries.
+    /// - Three-way: case 5ALT/15, the index and the bases having exactly these entries: what a base
+    ///   alone has would stay as its stage (case 6).
     fn skip(&self, directory: &Directory<'_>) -> Skip {
         let Some(target) = directory.trees.last().copied().flatten() else { return Skip::No };
         if directory.conflicts != 0 {
@@ -233,7 +234,7 @@ impl<'a> Walker<'a> {
             {
                 Skip::Keep
             }
-            Kind::ThreeWay if directory.trees[directory.trees.len() - 2] == Some(target) && cached() => {
+            Kind::ThreeWay if directory.trees.iter().all(|tree| *tree == Some(target)) && cached() => {
                 Skip::Same
             }
             _ => Skip::No,

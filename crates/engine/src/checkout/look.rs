@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Says of a path whether the sparse checkout includes it.
-pub type InSparse = dyn Fn(&BStr) -> bool;
+pub(super) type InSparse = dyn Fn(&BStr) -> bool;
 
 /// The worktree and what is needed to make sense of it.
 pub(super) struct Looker<'a> {

@@ -24,3 +24,6 @@ pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Wri
 pub use record::record;
 pub use refresh::{ChangeKind, LocalChange, local_changes, refresh};
 pub use refusal::{Refusal, RefusalKind, text as refusal_text};
+
+#[cfg(test)]
+mod oracle_tests;
