@@ -10,6 +10,7 @@ pub mod hash;
 pub mod idx;
 pub mod index;
 pub mod loose;
+pub mod midx;
 pub mod mode;
 pub mod pack;
 pub mod path;

@@ -34,10 +34,8 @@ impl LooseDir {
 
     pub(super) fn contains(&self, oid: &ObjectId) -> bool {
         let (name, len) = relative(oid);
-        if let Some(dir) = self.dir() {
-            if let Ok(Some(stat)) = dir.stat(&name[..len]) {
-                return stat.file_type != sys::FileType::Directory;
-            }
+        if let Some(Ok(Some(stat))) = self.dir().map(|dir| dir.stat(&name[..len])) {
+            return stat.file_type != sys::FileType::Directory;
         }
         matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
     }

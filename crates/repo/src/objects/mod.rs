@@ -32,7 +32,7 @@ use format::{HashKind, ObjectId};
 
 pub use error::{Error, Fault, PackError};
 pub use format::Kind;
-pub use reader::{Content, Reader};
+pub use reader::{Content, Counts, Reader};
 
 use loose::LooseDir;
 use packs::Packs;

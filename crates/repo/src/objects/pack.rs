@@ -82,10 +82,21 @@ impl Pack {
 
     /// Offset of an object that is here, in a pack that can be read, and not known to be damaged.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<u64> {
+        self.offset(oid).filter(|&offset| self.usable(offset))
+    }
+
+    /// Offset of an object that is here and known to be damaged.
+    pub(super) fn find_bad(&self, oid: &ObjectId) -> Option<u64> {
+        if !self.any_bad.load(Ordering::Acquire) {
+            return None;
+        }
+        self.offset(oid).filter(|&offset| self.is_bad(offset))
+    }
+
+    fn offset(&self, oid: &ObjectId) -> Option<u64> {
         let idx = self.idx().ok()?;
         // An offset that is no offset is for the decoder to complain about.
-        let offset = idx.offset(idx.find(oid)?).unwrap_or(u64::MAX);
-        self.usable(offset).then_some(offset)
+        Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }
 
     /// Whether the pack can be read and this entry of it is not known to be damaged.

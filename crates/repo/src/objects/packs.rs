@@ -1,14 +1,22 @@
 //! All packs of an object directory and its alternates, as found by listing.
 //!
 //! A list never changes; listing again makes a new one in which packs keep their numbers.
+//!
+//! Order of the search, for each object directory: its multi-pack-index, or the layers of an
+//! incremental one from the newest; then the packs these do not cover, youngest first. A
+//! multi-pack-index that is damaged is left aside: the indices of its packs serve instead.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use format::midx::{self, Midx};
 use format::{HashKind, ObjectId};
+use sys::Map;
 
-use super::pack::Pack;
+use super::pack::{Pack, map};
 
 /// The packs known at one time.
 #[derive(Debug)]
@@ -23,8 +31,18 @@ pub(super) struct Packs {
 
 #[derive(Debug)]
 struct Store {
-    /// Numbers of the packs, youngest first: recent packs tend to hold what is asked for.
+    /// Newest first.
+    layers: Vec<Layer>,
+    /// Numbers of the packs that no layer covers, youngest first: recent packs tend to hold what is asked for.
     order: Vec<u32>,
+}
+
+/// A multi-pack-index.
+#[derive(Debug)]
+struct Layer {
+    midx: Midx<Map>,
+    /// The numbers of its packs; `None` for one that is not there.
+    packs: Vec<Option<u32>>,
 }
 
 impl Packs {
@@ -35,63 +53,58 @@ impl Packs {
         hash: HashKind,
         before: Option<&Packs>,
     ) -> Packs {
-        let mut packs = Packs {
-            all: before.map(|packs| packs.all.clone()).unwrap_or_default(),
-            stores: Vec::new(),
-            promised: false,
-        };
-        for dir in dirs {
-            let store = packs.scan_dir(dir.as_ref().join("pack"), hash);
-            packs.stores.push(store);
+        let all = before.map(|packs| packs.all.clone()).unwrap_or_default();
+        let mut numbers = HashMap::new();
+        for pack in all.iter().filter(|pack| !pack.is_gone()) {
+            numbers.insert(pack.path().to_owned(), pack.id);
         }
-        packs
-    }
-
-    fn scan_dir(&mut self, dir: PathBuf, hash: HashKind) -> Store {
-        let mut found = Vec::new();
-        // An object directory without packs may lack the directory; one that cannot be listed has none to offer.
-        let names = sys::by_path::list(&dir).unwrap_or_default();
-        for (name, _) in &names {
-            let path = dir.join(name);
-            match path.extension().and_then(OsStr::to_str) {
-                Some("promisor") => self.promised = true,
-                Some("idx") => found.push(path.with_extension("pack")),
-                _ => {}
-            }
-        }
-        if found.len() > 1 {
-            found.sort_by_cached_key(|path| {
-                let modified = sys::by_path::stat_followed(path).ok().flatten().map(|stat| stat.mtime);
-                (std::cmp::Reverse(modified), path.clone())
-            });
-        }
-        let order = found.into_iter().map(|path| self.number_of(path, hash)).collect();
-        Store { order }
-    }
-
-    fn number_of(&mut self, path: PathBuf, hash: HashKind) -> u32 {
-        let known = self.all.iter().find(|pack| pack.path() == path && !pack.is_gone());
-        if let Some(pack) = known {
-            return pack.id;
-        }
-        let id = u32::try_from(self.all.len()).expect("fewer packs than 2^32");
-        self.all.push(Arc::new(Pack::new(id, path, hash)));
-        id
+        let mut scan = Scan { all, numbers, hash, promised: false };
+        let stores = dirs.into_iter().map(|dir| scan.store(&dir.as_ref().join("pack"))).collect();
+        Packs { all: scan.all, stores, promised: scan.promised }
     }
 
     /// Pack and offset of an object.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<(u32, u64)> {
-        self.stores.iter().flat_map(|store| &store.order).find_map(|&id| self.find_in(id, oid))
+        self.stores.iter().find_map(|store| {
+            let uncovered = || store.order.iter().find_map(|&id| self.find_in(id, oid));
+            let Some((layer, n)) = store.layers.iter().find_map(|layer| Some((layer, layer.midx.find(oid)?)))
+            else {
+                return uncovered();
+            };
+            self.find_in_layer(layer, n).or_else(uncovered).or_else(|| {
+                // The copy chosen when the multi-pack-index was written is of no use. It names no
+                // other, but its packs may have some.
+                let covered = store.layers.iter().flat_map(|layer| layer.packs.iter().flatten());
+                covered.into_iter().find_map(|&id| self.find_in(id, oid))
+            })
+        })
     }
 
-    /// Pack and offset of an object that is in this pack.
+    fn find_in_layer(&self, layer: &Layer, n: u32) -> Option<(u32, u64)> {
+        let (pack, offset) = layer.midx.locate(n)?;
+        let id = (*layer.packs.get(pack as usize)?)?;
+        self.get(id)?.usable(offset).then_some((id, offset))
+    }
+
+    /// Pack and offset of an object that is in this pack, by the pack's own index.
     pub(super) fn find_in(&self, id: u32, oid: &ObjectId) -> Option<(u32, u64)> {
-        self.all.get(id as usize)?.find(oid).map(|offset| (id, offset))
+        self.get(id)?.find(oid).map(|offset| (id, offset))
+    }
+
+    /// A copy that was found damaged.
+    pub(super) fn find_bad(&self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
+        self.all.iter().find_map(|pack| Some((Arc::clone(pack), pack.find_bad(oid)?)))
     }
 
     /// The pack of a number that this or an earlier list gave out.
     pub(super) fn get(&self, id: u32) -> Option<&Arc<Pack>> {
         self.all.get(id as usize)
+    }
+
+    /// Whether trying a pack first that an object was just found in spares a search: not if a
+    /// multi-pack-index finds it, nor if it is first in order.
+    pub(super) fn remembers(&self, id: u32) -> bool {
+        self.stores.iter().any(|store| store.order.iter().skip(1).any(|&other| other == id))
     }
 
     /// Whether a remote promised to have what is missing here.
@@ -101,10 +114,88 @@ impl Packs {
 
     /// A pack that is there and of no use.
     pub(super) fn unusable(&self) -> Option<&Pack> {
+        let covered =
+            self.stores.iter().flat_map(|store| &store.layers).flat_map(|layer| layer.packs.iter().flatten());
         let listed = self.stores.iter().flat_map(|store| &store.order);
         listed
+            .chain(covered)
             .filter_map(|&id| self.get(id))
             .map(|pack| &**pack)
             .find(|pack| pack.failure().is_some_and(|failure| !failure.is_gone()))
+    }
+}
+
+struct Scan {
+    all: Vec<Arc<Pack>>,
+    numbers: HashMap<PathBuf, u32>,
+    hash: HashKind,
+    promised: bool,
+}
+
+impl Scan {
+    fn store(&mut self, dir: &Path) -> Store {
+        let (mut found, mut has_midx, mut has_chain) = (Vec::new(), false, false);
+        // An object directory without packs may lack the directory; one that cannot be listed has none to offer.
+        for (name, _) in sys::by_path::list(dir).unwrap_or_default() {
+            let path = dir.join(&name);
+            match path.extension().and_then(OsStr::to_str) {
+                Some("promisor") => self.promised = true,
+                Some("idx") => found.push(path.with_extension("pack")),
+                Some("d") => has_chain |= name == "multi-pack-index.d",
+                None => has_midx |= name == "multi-pack-index",
+                Some(_) => {}
+            }
+        }
+        let single = has_midx.then(|| self.layer(dir, &dir.join("multi-pack-index"))).flatten();
+        let layers = match single {
+            Some(layer) => vec![layer],
+            None if has_chain => self.chain(dir),
+            None => Vec::new(),
+        };
+        let covered: Vec<u32> =
+            layers.iter().flat_map(|layer| layer.packs.iter().copied().flatten()).collect();
+        found.retain(|path| !self.numbers.get(path).is_some_and(|id| covered.contains(id)));
+        if found.len() > 1 {
+            found.sort_by_cached_key(|path| {
+                let modified = sys::by_path::stat_followed(path).ok().flatten().map(|stat| stat.mtime);
+                (std::cmp::Reverse(modified), path.clone())
+            });
+        }
+        Store { layers, order: found.into_iter().map(|path| self.number_of(path)).collect() }
+    }
+
+    /// The layers of an incremental multi-pack-index. Where one is damaged, those above it are of no use.
+    fn chain(&mut self, dir: &Path) -> Vec<Layer> {
+        let dir_d = dir.join("multi-pack-index.d");
+        let list =
+            sys::by_path::read(&dir_d.join("multi-pack-index-chain")).ok().flatten().unwrap_or_default();
+        let mut layers: Vec<Layer> = midx::parse_chain(&list, self.hash)
+            .map_while(|checksum| self.layer(dir, &dir_d.join(format!("multi-pack-index-{checksum}.midx"))))
+            .collect();
+        layers.reverse();
+        layers
+    }
+
+    fn layer(&mut self, dir: &Path, path: &Path) -> Option<Layer> {
+        let midx = Midx::parse(map(path).ok()?, self.hash).ok()?;
+        let names: Vec<Option<PathBuf>> = midx
+            .pack_names()
+            .map(|name| {
+                let is_name = name.ends_with(b".idx") && !name.contains(&b'/');
+                is_name.then(|| dir.join(OsStr::from_bytes(name)).with_extension("pack"))
+            })
+            .collect();
+        let packs = names.into_iter().map(|path| path.map(|path| self.number_of(path))).collect();
+        Some(Layer { midx, packs })
+    }
+
+    fn number_of(&mut self, path: PathBuf) -> u32 {
+        if let Some(&id) = self.numbers.get(&path) {
+            return id;
+        }
+        let id = u32::try_from(self.all.len()).expect("fewer packs than 2^32");
+        self.all.push(Arc::new(Pack::new(id, path.clone(), self.hash)));
+        self.numbers.insert(path, id);
+        id
     }
 }

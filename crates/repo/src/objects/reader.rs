@@ -39,8 +39,8 @@ const LOOSE_PREFIX: u64 = 4096;
 pub struct Reader<'a> {
     objects: &'a Objects,
     packs: Arc<Packs>,
-    /// Where the last object was found: the next one is likely there too.
-    last: u32,
+    /// The pack in which the last object was found, if that is worth trying first.
+    last: Option<u32>,
     inflater: Inflater,
     cache: Cache,
     chain: Vec<Link>,
@@ -50,6 +50,18 @@ pub struct Reader<'a> {
     out_key: Option<(Key, Kind)>,
     file: Vec<u8>,
     rescues: u8,
+    counts: Counts,
+}
+
+/// What a reader did so far, for measuring and for tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries of packs inflated whole, deltas included.
+    pub inflated: u64,
+    /// Deltas applied.
+    pub deltas: u64,
+    /// Chains that ended at a base in the cache.
+    pub hits: u64,
 }
 
 /// An object read up to a limit.
@@ -93,7 +105,7 @@ impl<'a> Reader<'a> {
         Reader {
             objects,
             packs: objects.packs(),
-            last: 0,
+            last: None,
             inflater: Inflater::new(),
             cache: Cache::new(objects.options.base_cache),
             chain: Vec::new(),
@@ -102,6 +114,7 @@ impl<'a> Reader<'a> {
             out_key: None,
             file: Vec::new(),
             rescues: 0,
+            counts: Counts::default(),
         }
     }
 
@@ -152,9 +165,10 @@ impl<'a> Reader<'a> {
         if let Some((pack, offset)) = self.find(&oid) {
             if let Some(streamed) = self.stream_packed(&pack, offset, sink) {
                 return streamed.map_err(|stop| {
-                    pack.mark_bad(offset);
-                    let pack = pack.path().to_owned();
-                    stopped(stop, oid, |source| Error::Packed { oid, pack, offset, source })
+                    stopped(stop, oid, |source| {
+                        pack.mark_bad(offset);
+                        Error::Packed { oid, pack: pack.path().to_owned(), offset, source }
+                    })
                 });
             }
         } else {
@@ -168,6 +182,11 @@ impl<'a> Reader<'a> {
         }
         let (_, held) = self.fetch_real(&oid)?;
         sink(self.held(held)).map_err(|source| Error::Sink { oid, source })
+    }
+
+    /// What this reader did so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     fn held(&self, held: Held) -> &[u8] {
@@ -222,7 +241,20 @@ impl<'a> Reader<'a> {
                 first_failure.get_or_insert(failure);
             }
         }
-        Err(first_failure.unwrap_or_else(|| self.missing(*oid)))
+        if let Some(failure) = first_failure {
+            return Err(failure);
+        }
+        // Set aside by an earlier read: looking again tells why. Not while looking for a base, which
+        // would go round in circles.
+        match self.packs.find_bad(oid).filter(|_| self.rescues == 0) {
+            Some((pack, offset)) => packed(self, &pack, offset).map_err(|source| Error::Packed {
+                oid: *oid,
+                pack: pack.path().to_owned(),
+                offset,
+                source,
+            }),
+            None => Err(self.missing(*oid)),
+        }
     }
 
     #[cold]
@@ -236,9 +268,9 @@ impl<'a> Reader<'a> {
     }
 
     fn find(&mut self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
-        let found = self.packs.find_in(self.last, oid).or_else(|| self.packs.find(oid));
-        let (id, offset) = found?;
-        self.last = id;
+        let last = self.last.and_then(|id| self.packs.find_in(id, oid));
+        let (id, offset) = last.or_else(|| self.packs.find(oid))?;
+        self.last = Some(id).filter(|&id| self.packs.remembers(id));
         Some((Arc::clone(self.packs.get(id)?), offset))
     }
 
@@ -307,12 +339,13 @@ impl<'a> Reader<'a> {
         let (mut mark, mut next_mark) = (offset, 2);
         loop {
             let key = (pack.id, at);
-            if let Some((_, kind)) = self.out_key.filter(|(out_key, _)| *out_key == key) {
-                if let Err(fault) = self.cache_out(key, kind) {
-                    return (at, Err(fault));
-                }
+            if let Some((_, kind)) = self.out_key.filter(|(out_key, _)| *out_key == key)
+                && let Err(fault) = self.cache_out(key, kind)
+            {
+                return (at, Err(fault));
             }
             if let Some(slot) = self.cache.find(key) {
+                self.counts.hits += 1;
                 return (at, Ok(Base::Cached(slot)));
             }
             match self.step_down(pack, data, at) {
@@ -340,6 +373,7 @@ impl<'a> Reader<'a> {
             Stored::Whole(kind) => {
                 let size = plausible(entry.size, data.len() - payload)?;
                 let mut out = self.target(size);
+                self.counts.inflated += 1;
                 self.inflater.whole(&data[payload..], out.sized(size)?)?;
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
@@ -359,6 +393,8 @@ impl<'a> Reader<'a> {
 
     fn apply(&mut self, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
         let size = plausible(link.size, data.len() - link.payload)?;
+        self.counts.inflated += 1;
+        self.counts.deltas += 1;
         self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];

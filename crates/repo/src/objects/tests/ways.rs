@@ -1,0 +1,287 @@
+//! All the ways in which Git stores objects.
+
+use super::*;
+
+#[test]
+fn loose_and_packed() {
+    for (format, hash) in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        small_repo(dir.path(), format);
+        let expected = all_objects(dir.path(), hash);
+        assert!(expected.len() > 40);
+        let open = || Objects::open(&objects_dir(dir.path()), hash).unwrap();
+        assert_reads(&open(), &expected);
+        for config in [
+            &["pack.indexVersion=2", "pack.depth=50"][..],
+            &["pack.indexVersion=1", "pack.depth=4095"],
+            &["repack.useDeltaBaseOffset=false", "pack.depth=50"],
+            &["core.compression=0", "pack.depth=1"],
+        ] {
+            let mut args: Vec<&str> = config.iter().flat_map(|value| ["-c", value]).collect();
+            args.extend(["repack", "-q", "-a", "-d", "-f"]);
+            git(dir.path(), &args);
+            let objects = open();
+            assert_reads(&objects, &expected);
+            assert!(
+                expected.iter().all(|(oid, ..)| matches!(objects.locate(oid), Some(Location::Packed { .. })))
+            );
+        }
+    }
+}
+
+/// The files in the pack directory with an extension.
+fn pack_files(repo: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(objects_dir(repo).join("pack")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+#[test]
+fn multi_pack_indices() {
+    for (format, hash) in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        small_repo(dir.path(), format);
+        git(dir.path(), &["repack", "-q", "-d"]);
+        std::fs::write(dir.path().join("text"), "another").unwrap();
+        git(dir.path(), &["commit", "-q", "-a", "-m", "another"]);
+        git(dir.path(), &["repack", "-q", "-d"]);
+        git(dir.path(), &["multi-pack-index", "write"]);
+        std::fs::write(dir.path().join("text"), "outside of the multi-pack-index").unwrap();
+        git(dir.path(), &["commit", "-q", "-a", "-m", "yet another"]);
+        git(dir.path(), &["repack", "-q", "-d"]);
+        let expected = all_objects(dir.path(), hash);
+        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+
+        // Damaged, it is left aside.
+        let midx = objects_dir(dir.path()).join("pack/multi-pack-index");
+        let mut bytes = std::fs::read(&midx).unwrap();
+        bytes[0] ^= 1;
+        std::fs::remove_file(&midx).unwrap();
+        std::fs::write(&midx, &bytes).unwrap();
+        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+
+        // Packs it covers and that are gone are no reason not to find the objects elsewhere.
+        bytes[0] ^= 1;
+        std::fs::write(&midx, &bytes).unwrap();
+        git(
+            dir.path(),
+            &["-c", "core.multiPackIndex=false", "repack", "-q", "-a", "-d", "--no-write-bitmap-index"],
+        );
+        std::fs::write(&midx, &bytes).unwrap();
+        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+    }
+}
+
+#[test]
+fn incremental_multi_pack_indices() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    for round in 0..3 {
+        std::fs::write(dir.path().join("text"), format!("layer {round}")).unwrap();
+        git(dir.path(), &["commit", "-q", "-a", "-m", "layer"]);
+        git(dir.path(), &["repack", "-q", "-d"]);
+        let written = Command::new(std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into()))
+            .args(["multi-pack-index", "write", "--incremental"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        if !written.status.success() {
+            // Git before 2.47 knows none.
+            return;
+        }
+    }
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    // The multi-pack-index must answer: without their own indices, the packs are not listed at all.
+    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    assert_reads(&objects, &expected);
+    let chain = objects_dir(dir.path()).join("pack/multi-pack-index.d/multi-pack-index-chain");
+    assert_eq!(std::fs::read_to_string(&chain).unwrap().lines().count(), 3);
+    std::fs::write(&chain, "nonsense\n").unwrap();
+    assert_reads(&Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap(), &expected);
+}
+
+#[test]
+fn alternates_of_alternates() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::create_dir(at("0")).unwrap();
+    small_repo(&at("0"), "sha1");
+    for n in 1..5 {
+        git(dir.path(), &["clone", "-q", "-s", &format!("{}", n - 1), &format!("{n}")]);
+        std::fs::write(at(&format!("{n}/text")), format!("of {n}")).unwrap();
+        git(&at(&format!("{n}")), &["commit", "-q", "-a", "-m", "here"]);
+        if n % 2 == 0 {
+            git(&at(&format!("{n}")), &["repack", "-q", "-a", "-d", "-l"]);
+        }
+    }
+    let expected = all_objects(&at("4"), HashKind::Sha1);
+    let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
+    assert_eq!(objects.directories().count(), 5);
+    assert_eq!(objects.warnings(), [""; 0]);
+    assert_reads(&objects, &expected);
+
+    // Relative, quoted, commented, missing, circular.
+    let list = format!(
+        "# a comment\n\"../../../3/.git/ob\\152ects\"\n../../../gone\n{}\n",
+        objects_dir(&at("4")).display()
+    );
+    std::fs::write(objects_dir(&at("4")).join("info/alternates"), list).unwrap();
+    let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
+    assert_eq!(objects.directories().count(), 5);
+    assert_eq!(objects.warnings().len(), 1);
+    assert!(objects.warnings()[0].ends_with("gone does not exist; check .git/objects/info/alternates"));
+    assert_reads(&objects, &expected);
+
+    // By the environment.
+    std::fs::remove_file(objects_dir(&at("4")).join("info/alternates")).unwrap();
+    let alternates = format!("{}:\"{}\"", at("1/.git/objects").display(), at("3/.git/objects").display());
+    let options = Options { alternates: alternates.into(), ..Options::default() };
+    let objects = Objects::open_with(&objects_dir(&at("4")), HashKind::Sha1, options).unwrap();
+    assert_eq!(objects.directories().count(), 5);
+    assert_reads(&objects, &expected);
+}
+
+#[test]
+fn alternates_nested_too_deep_are_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..9 {
+        let info = dir.path().join(format!("{n}/info"));
+        std::fs::create_dir_all(&info).unwrap();
+        std::fs::write(info.join("alternates"), format!("../{}\n", n + 1)).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("9")).unwrap();
+    let objects = Objects::open(&dir.path().join("0"), HashKind::Sha1).unwrap();
+    // The directory itself, its alternate, and five levels below that one.
+    assert_eq!(objects.directories().count(), 7);
+    assert_eq!(objects.warnings().len(), 1);
+    assert!(objects.warnings()[0].ends_with("6: ignoring alternate object stores, nesting too deep"));
+}
+
+#[test]
+fn what_another_process_repacks_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let mut reader = objects.reader();
+    reader.read(&expected[0].0).unwrap();
+    for depth in ["1", "5", "50"] {
+        git(dir.path(), &["repack", "-q", "-a", "-d", "-f", "--depth", depth]);
+        for (oid, _, content) in &expected {
+            assert!(reader.read(oid).unwrap().1 == content);
+        }
+        assert!(objects.locate(&expected[0].0).is_some());
+    }
+    // The packs are mapped by now, so their files are no longer needed.
+    for pack in pack_files(dir.path(), "pack") {
+        std::fs::remove_file(pack).unwrap();
+    }
+    assert_reads(&objects, &expected);
+}
+
+#[test]
+fn many_threads_share() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    git(dir.path(), &["repack", "-q", "-a", "-d", "-f"]);
+    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_reads(&objects, &expected));
+        }
+    });
+}
+
+#[test]
+fn replacements() {
+    let oid = |byte| ObjectId::from_bytes(HashKind::Sha1, &[byte; 20]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    let replace = [(oid(1), oid(2)), (oid(2), expected[0].0), (oid(8), oid(9)), (oid(9), oid(8))].into();
+    let options = Options { replace, ..Options::default() };
+    let objects = Objects::open_with(&objects_dir(dir.path()), HashKind::Sha1, options).unwrap();
+    assert!(objects.reader().read(&oid(1)).unwrap().1 == expected[0].2);
+    assert!(matches!(objects.reader().read(&oid(8)), Err(Error::ReplaceDepth(name)) if name == oid(8)));
+    assert!(matches!(objects.reader().read(&oid(7)), Err(Error::Missing(name)) if name == oid(7)));
+}
+
+#[test]
+fn what_is_missing_from_a_partial_clone_was_promised() {
+    let dir = tempfile::tempdir().unwrap();
+    let full = dir.path().join("full");
+    std::fs::create_dir(&full).unwrap();
+    small_repo(&full, "sha1");
+    git(&full, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", full.display());
+    git(dir.path(), &["clone", "-q", "--bare", "--filter=blob:none", &url, "partial"]);
+    let objects = Objects::open(&dir.path().join("partial/objects"), HashKind::Sha1).unwrap();
+    let mut promised = 0;
+    for (oid, kind, content) in all_objects(&full, HashKind::Sha1) {
+        match objects.reader().read(&oid) {
+            Ok((_, found)) => assert!(found == content),
+            Err(Error::Promised(name)) => {
+                assert_eq!((name, kind), (oid, Kind::Blob));
+                promised += 1;
+            }
+            Err(error) => panic!("{oid}: {error:?}"),
+        }
+    }
+    assert!(promised > 10);
+}
+
+#[test]
+fn large_blobs_are_streamed_in_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "-q"]);
+    let mut seed = 1u64;
+    let content: Vec<u8> = (0..3_000_000)
+        .map(|_| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);
+            if seed >> 60 < 12 { b'x' } else { (seed >> 33) as u8 }
+        })
+        .collect();
+    std::fs::write(dir.path().join("large"), &content).unwrap();
+    std::fs::write(dir.path().join("small"), "small").unwrap();
+    git(dir.path(), &["add", "."]);
+    let oid = |name: &str| {
+        let out = git(dir.path(), &["rev-parse", &format!(":{name}")]);
+        ObjectId::from_hex(HashKind::Sha1, out.trim_ascii()).unwrap()
+    };
+    for packed in [false, true] {
+        if packed {
+            git(dir.path(), &["repack", "-q", "-a", "-d"]);
+        }
+        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let mut reader = objects.reader();
+        let large = oid("large");
+        assert!(matches!(reader.read_up_to(&large, 2_999_999), Ok(Content::Large(Kind::Blob, 3_000_000))));
+        assert!(
+            matches!(reader.read_up_to(&large, 3_000_000), Ok(Content::Whole(Kind::Blob, whole)) if whole == content)
+        );
+        assert!(matches!(reader.read_up_to(&oid("small"), 5), Ok(Content::Whole(Kind::Blob, b"small"))));
+        assert!(matches!(reader.read_up_to(&oid("small"), 4), Ok(Content::Large(Kind::Blob, 5))));
+        let (mut streamed, mut pieces) = (Vec::new(), 0);
+        let mut sink = |piece: &[u8]| {
+            assert!(piece.len() <= 256 << 10);
+            streamed.extend_from_slice(piece);
+            pieces += 1;
+            Ok(())
+        };
+        reader.stream(&large, &mut sink).unwrap();
+        assert!(streamed == content && pieces > 10);
+        let mut full = |_: &[u8]| Err(std::io::Error::other("disk full"));
+        assert!(matches!(reader.stream(&large, &mut full), Err(Error::Sink { oid, .. }) if oid == large));
+        assert!(reader.read(&large).unwrap().1 == content);
+    }
+}
+
+/// Every object of the repository that `SAPWOOD_TEST_REPOSITORY` names, against Git.
+#[test]
+#[ignore = "needs a repository"]
+fn any_repository() {
+    let path = PathBuf::from(std::env::var_os("SAPWOOD_TEST_REPOSITORY").expect("a path"));
+    let expected = all_objects(&path, HashKind::Sha1);
+    assert_reads(&Objects::open(&objects_dir(&path), HashKind::Sha1).unwrap(), &expected);
+}
