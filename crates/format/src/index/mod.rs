@@ -20,6 +20,8 @@ mod offsets;
 pub mod read;
 mod resolve_undo;
 pub mod split;
+#[cfg(test)]
+mod tests;
 mod untracked;
 pub mod write;
 

@@ -319,3 +319,81 @@ impl Entries<'_> {
         Ok(whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Mode,
+        index::{Flags, NewEntry, Stage, Stat, write},
+    };
+
+    fn large(version: Version) -> Index {
+        let mut index = Index::empty(HashKind::Sha1);
+        index.version = Some(version);
+        for number in 0..1000u32 {
+            let oid =
+                ObjectId::from_bytes(HashKind::Sha1, &[1 + (number % 7) as u8; 20]).expect("twenty bytes");
+            let stat = Stat { ino: number, ..Stat::default() };
+            let (mode, flags, stage) = (Mode::FILE, Flags::empty(), Stage::Normal);
+            let path = format!("dir{:03}/file{number:05}", number / 10);
+            index.push(path.as_str().into(), NewEntry { stat, oid, mode, flags, stage });
+        }
+        index
+    }
+
+    fn content(run: Run) -> Vec<(BString, NewEntry)> {
+        let Run { entries, paths, disorder, .. } = run;
+        assert_eq!(disorder, None);
+        let path = |entry: &crate::index::Entry| {
+            paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr().to_owned()
+        };
+        entries.iter().map(|entry| (path(entry), entry.content())).collect()
+    }
+
+    #[test]
+    fn parts_and_blocks_give_what_one_pass_gives() {
+        for version in [Version::V2, Version::V4] {
+            let options =
+                write::Options { version, skip_hash: false, threads: 1, end_of_entries: true, blocks: 6 };
+            let index = large(version);
+            let file =
+                write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
+            let file = &file[..file.len() - 20];
+            let codec = Codec { hash: HashKind::Sha1, compressed: version == Version::V4 };
+            let entries = Entries { codec, content: file, count: 1000 };
+            let whole = content(entries.read_parts(1).expect("well formed"));
+            assert_eq!(whole.len(), 1000);
+            for parts in [2, 3, 7] {
+                assert_eq!(content(entries.read_parts(parts).expect("well formed")), whole);
+                let blocks =
+                    offsets::find_table(file, HashKind::Sha1, 1000).expect("both extensions are there");
+                assert_eq!(blocks.len(), 6);
+                assert_eq!(content(entries.read_blocks(&blocks, parts).expect("well formed")), whole);
+                let mut moved = blocks.clone();
+                moved[2].count += 1;
+                moved[3].count -= 1;
+                assert!(entries.read_blocks(&moved, parts).is_none(), "the table lies");
+            }
+        }
+    }
+
+    #[test]
+    fn disorder_between_parts_is_seen() {
+        let mut index = large(Version::V2);
+        index.entries.swap(499, 500);
+        let options = write::Options {
+            version: Version::V2,
+            skip_hash: false,
+            threads: 1,
+            end_of_entries: false,
+            blocks: 0,
+        };
+        let file = write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
+        let codec = Codec { hash: HashKind::Sha1, compressed: false };
+        let entries = Entries { codec, content: &file[..file.len() - 20], count: 1000 };
+        for parts in [1, 2] {
+            assert_eq!(entries.read_parts(parts).expect("whole").disorder, Some(Error::Unordered));
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Whatever is written is read as the same; whatever is not an index is an error and nothing worse.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+use proptest::{prelude::*, sample::select};
+
+use super::{
+    read::{self, Decoded, decode},
+    split::{Base, Delta},
+    write::{self, Part, to_vec},
+    *,
+};
+use crate::hash::Hasher;
+
+const READ: read::Options = read::Options { threads: 1, verify: true };
+const WRITE: write::Options =
+    write::Options { version: Version::V2, skip_hash: false, threads: 1, end_of_entries: false, blocks: 0 };
+
+fn name() -> impl Strategy<Value = BString> {
+    prop_oneof![
+        12 => prop::collection::vec(prop_oneof![4 => b'a'..=b'c', 1 => 1u8..=255], 1..30),
+        // Around the length that no longer fits in the flags.
+        1 => (4090usize..4100, b'a'..=b'c').prop_map(|(length, byte)| vec![byte; length]),
+    ]
+    .prop_map(BString::from)
+}
+
+fn oid(hash: HashKind) -> impl Strategy<Value = ObjectId> {
+    any::<[u8; 32]>().prop_map(move |mut raw| {
+        raw[0] |= 1;
+        ObjectId::from_bytes(hash, &raw[..hash.len()]).expect("of that length")
+    })
+}
+
+fn new_entry(hash: HashKind, stage: Stage) -> impl Strategy<Value = NewEntry> {
+    let mode = prop_oneof![
+        select(vec![Mode::FILE, Mode::EXECUTABLE, Mode::SYMLINK, Mode::GITLINK]),
+        any::<u32>().prop_map(Mode::from_raw),
+    ];
+    (any::<[u32; 9]>(), oid(hash), mode, 0u16..8).prop_map(move |(fields, oid, mode, flags)| {
+        let [a, b, c, d, dev, ino, uid, gid, size] = fields;
+        let stat = Stat { ctime: (a, b), mtime: (c, d), dev, ino, uid, gid, size };
+        NewEntry { stat, oid, mode, flags: Flags::from_bits_truncate(flags), stage }
+    })
+}
+
+fn stages(hash: HashKind) -> impl Strategy<Value = Vec<NewEntry>> {
+    prop_oneof![
+        4 => new_entry(hash, Stage::Normal).prop_map(|entry| vec![entry]),
+        1 => (new_entry(hash, Stage::Base), new_entry(hash, Stage::Theirs)).prop_map(|(one, two)| vec![one, two]),
+    ]
+}
+
+fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
+    let paths = prop::collection::btree_map(name(), stages(hash), 0..25);
+    let version = select(vec![None, Some(Version::V2), Some(Version::V3), Some(Version::V4)]);
+    (paths, version, any::<bool>(), prop::option::of(prop::collection::vec(any::<u8>(), 0..9))).prop_map(
+        move |(paths, version, monitored, unknown)| {
+            let mut index = Index::empty(hash);
+            index.version = version;
+            for (path, entries) in &paths {
+                entries.iter().for_each(|entry| index.push(path.as_bstr(), *entry));
+            }
+            if monitored {
+                index.fsmonitor = Some(Fsmonitor { token: "a token".into() });
+                for (position, entry) in index.entries.iter_mut().enumerate() {
+                    entry.flags.set(Flags::FSMONITOR_VALID, position % 3 == 1);
+                }
+            }
+            index.unknown.extend(unknown.map(|data| RawExtension { signature: *b"ZZZZ", data }));
+            index
+        },
+    )
+}
+
+fn index() -> impl Strategy<Value = Index> {
+    prop_oneof![3 => index_of(HashKind::Sha1), 1 => index_of(HashKind::Sha256)]
+}
+
+fn content(index: &Index) -> Vec<(BString, NewEntry)> {
+    index.entries.iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
+}
+
+/// All that must survive, in a form that shows where it did not.
+fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
+    (
+        content(index),
+        index.hash,
+        index.cache_tree.clone(),
+        index.resolve_undo.clone(),
+        index.untracked.clone(),
+        index.fsmonitor.clone(),
+        index.sparse,
+        index.unknown.clone(),
+    )
+}
+
+fn read_back(file: &[u8], hash: HashKind) -> Decoded {
+    decode(file, hash, READ).expect("just written")
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(index in index(), blocks in 0usize..5, end_of_entries: bool, threads in 1usize..3) {
+        let options = write::Options { blocks, end_of_entries, threads, ..WRITE };
+        let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
+        let back = read_back(&file, index.hash).finish().expect("in order");
+        prop_assert_eq!(visible(&back), visible(&index));
+        // Versions 2 and 3 are told apart by need alone.
+        let extended = index.entries.iter().any(|entry| {
+            entry.flags.intersects(Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE)
+        });
+        let expected = match (index.version, extended) {
+            (Some(Version::V4), _) => Version::V4,
+            (_, true) => Version::V3,
+            (_, false) => Version::V2,
+        };
+        prop_assert_eq!(back.version, Some(expected));
+        prop_assert_eq!(to_vec(&back, Part::Whole, &options).expect("as before"), file);
+    }
+
+    #[test]
+    fn a_trailer_of_zeros_always_holds(index in index()) {
+        let options = write::Options { skip_hash: true, ..WRITE };
+        let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
+        let length = index.hash.len();
+        prop_assert_eq!(&file[file.len() - length..], &vec![0; length][..]);
+        prop_assert_eq!(visible(&read_back(&file, index.hash).finish().expect("in order")), visible(&index));
+    }
+
+    #[test]
+    fn two_halves_make_a_whole(
+        base in index_of(HashKind::Sha1),
+        edits in prop::collection::btree_map(
+            name(), prop_oneof![Just(vec![]), stages(HashKind::Sha1)], 0..10),
+        touched in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+    ) {
+        let shared = to_vec(&base, Part::Shared, &WRITE).expect("no entry without an object");
+        let shared = || read_back(&shared, HashKind::Sha1);
+        let oid = shared().checksum();
+        let mut changed = base.clone();
+        for at in touched {
+            if !changed.entries.is_empty() {
+                let position = at.index(changed.entries.len());
+                changed.entries[position].stat.size ^= 1;
+            }
+        }
+        changed.apply(
+            edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect()
+        );
+        changed.resolve_undo = None;
+        let delta = Delta::between(&base, &changed);
+        let file = to_vec(&changed, Part::Split { base: oid, delta: &delta }, &WRITE).expect("as before");
+        let half = read_back(&file, HashKind::Sha1);
+        prop_assert_eq!(half.base(), Some(oid));
+        let whole = half.merge(shared()).expect("made for each other");
+        prop_assert_eq!(visible(&whole), visible(&changed));
+        let base = whole.base.as_ref().expect("remembered");
+        prop_assert_eq!(base.oid, oid);
+        prop_assert_eq!(Delta::between(&base.index, &whole), delta);
+    }
+
+    #[test]
+    fn a_truncated_file_is_refused(index in index(), end_of_entries: bool) {
+        let options = write::Options { end_of_entries, blocks: 2, ..WRITE };
+        let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
+        // Every byte would take too long for the longest.
+        let step = 1 + file.len() / 2000;
+        for cut in (0..file.len()).rev().step_by(step) {
+            prop_assert!(decode(&file[..cut], index.hash, READ).is_err(), "cut to {} of {}", cut, file.len());
+        }
+    }
+
+    #[test]
+    fn damage_never_panics(
+        index in index_of(HashKind::Sha1),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let options = write::Options { end_of_entries: true, blocks: 3, ..WRITE };
+        let mut file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
+        for (at, byte) in damage {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        let unverified = read::Options { threads: 1, verify: false };
+        if let Ok(decoded) = decode(&file, HashKind::Sha1, unverified) {
+            let _ = decoded.finish();
+        }
+    }
+}
+
+/// A file of these bytes with a trailer that holds.
+fn sealed(mut content: Vec<u8>) -> Vec<u8> {
+    let mut hasher = Hasher::checksum(HashKind::Sha1);
+    hasher.update(&content);
+    content.extend_from_slice(hasher.finish().expect("no object").as_bytes());
+    content
+}
+
+fn header(version: u32, entries: u32) -> Vec<u8> {
+    [b"DIRC", &version.to_be_bytes()[..], &entries.to_be_bytes()[..]].concat()
+}
+
+/// A version-2 entry of zeros but for its flags, and its path.
+fn plain(flags: u16, path: &str) -> Vec<u8> {
+    let mut entry = vec![0; 60];
+    entry.extend_from_slice(&(flags | path.len() as u16).to_be_bytes());
+    entry.extend_from_slice(path.as_bytes());
+    entry.resize((entry.len() + 8) & !7, 0);
+    entry
+}
+
+/// A version-3 entry of `a` with these extended flags.
+fn extended(flags: u16) -> Vec<u8> {
+    let mut entry = vec![0; 72];
+    entry[40] = 1;
+    entry[60..62].copy_from_slice(&(0x4000u16 | 1).to_be_bytes());
+    entry[62..64].copy_from_slice(&flags.to_be_bytes());
+    entry[64] = b'a';
+    entry
+}
+
+fn refusal(content: Vec<u8>) -> String {
+    let result = decode(&sealed(content), HashKind::Sha1, READ).and_then(Decoded::finish);
+    result.map(|index| index.entries.len()).expect_err("is refused").to_string()
+}
+
+#[test]
+fn refusals_have_the_words_of_git() {
+    let short = decode(b"DIRC", HashKind::Sha1, READ).expect_err("is refused");
+    assert_eq!(short.to_string(), "index file smaller than expected");
+    assert_eq!(refusal([b"CRID", &[0; 8][..]].concat()), "bad signature 0x43524944");
+    assert_eq!(refusal(header(5, 0)), "bad index version 5");
+    assert_eq!(refusal(header(2, 4_000_000_000)), "index file corrupt");
+    assert_eq!(refusal([header(2, 0), b"TREE\0\0\0\x09".to_vec()].concat()), "index file corrupt");
+    assert_eq!(
+        refusal([header(2, 0), b"zzzz\0\0\0\0".to_vec()].concat()),
+        "index uses zzzz extension, which we do not understand"
+    );
+    assert_eq!(
+        refusal([header(2, 2), plain(0, "b"), plain(0, "a")].concat()),
+        "unordered stage entries in index"
+    );
+    assert_eq!(
+        refusal([header(2, 2), plain(0, "a"), plain(0x2000, "a")].concat()),
+        "multiple stage entries for merged file 'a'"
+    );
+    assert_eq!(
+        refusal([header(2, 2), plain(0x2000, "a"), plain(0x1000, "a")].concat()),
+        "unordered stage entries for 'a'"
+    );
+    assert_eq!(refusal([header(3, 1), extended(0x8001)].concat()), "unknown index entry format 0x80010000");
+    let mut wrong = sealed(header(2, 0));
+    *wrong.last_mut().expect("a trailer") ^= 1;
+    let wrong = decode(&wrong, HashKind::Sha1, READ).expect_err("is refused");
+    assert_eq!(wrong.to_string(), "bad index file sha1 signature");
+}
+
+#[test]
+fn version_3_may_have_extended_flags_that_say_nothing() {
+    let file = sealed([header(3, 1), extended(0)].concat());
+    let index = decode(&file, HashKind::Sha1, READ).and_then(Decoded::finish).expect("odd but legal");
+    assert_eq!(index.path_at(0), "a");
+    let back = to_vec(&index, Part::Whole, &WRITE).expect("it has an object");
+    assert_eq!(back[7], 2, "which version 2 says as well");
+}
+
+#[test]
+fn a_small_file_cannot_ask_for_much_memory() {
+    // Version 4: one long path, then entries that repeat all of it and add one byte.
+    let mut content = header(4, 2000);
+    let entry = |content: &mut Vec<u8>, rest: &[u8]| {
+        content.extend_from_slice(&[0; 60]);
+        content.extend_from_slice(&[0x0f, 0xff, 0]);
+        content.extend_from_slice(rest);
+        content.push(0);
+    };
+    entry(&mut content, &[b'a'; 100_000]);
+    (1..2000).for_each(|_| entry(&mut content, b"a"));
+    assert_eq!(refusal(content), "index file corrupt");
+}
+
+#[test]
+fn a_null_object_is_not_written() {
+    let mut index = Index::empty(HashKind::Sha1);
+    let oid = ObjectId::null(HashKind::Sha1);
+    let (stat, flags) = (Stat::default(), Flags::empty());
+    index.push("dir/file".into(), NewEntry { stat, oid, mode: Mode::FILE, flags, stage: Stage::Normal });
+    let error = to_vec(&index, Part::Whole, &WRITE).expect_err("is refused");
+    assert_eq!(error.to_string(), "cache entry has null sha1: dir/file");
+}
+
+#[test]
+fn a_split_index_that_does_not_fit_its_base_is_refused() {
+    let mut base = Index::empty(HashKind::Sha1);
+    let oid = ObjectId::empty_blob(HashKind::Sha1);
+    let entry = NewEntry {
+        stat: Stat::default(),
+        oid,
+        mode: Mode::FILE,
+        flags: Flags::empty(),
+        stage: Stage::Normal,
+    };
+    base.push("a".into(), entry);
+    let shared = to_vec(&base, Part::Shared, &WRITE).expect("no entry without an object");
+    let merge = |delta: Delta| {
+        let mut changed = base.clone();
+        changed.base = Some(Arc::new(Base { oid, index: base.clone() }));
+        let part = Part::Split { base: oid, delta: &delta };
+        let file = to_vec(&changed, part, &WRITE).expect("no entry without an object");
+        let result = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));
+        result.map(|index| index.entries.len()).expect_err("is refused").to_string()
+    };
+    let nothing = Delta::default();
+    assert_eq!(
+        merge(Delta { deleted: vec![1], ..nothing.clone() }),
+        "position for delete 1 exceeds base index size 1"
+    );
+    assert_eq!(
+        merge(Delta { replaced: vec![(7, 0)], ..nothing.clone() }),
+        "position for replacement 7 exceeds base index size 1"
+    );
+    assert_eq!(
+        merge(Delta { deleted: vec![0], replaced: vec![(0, 0)], ..nothing }),
+        "entry 0 is marked as both replaced and deleted"
+    );
+}

@@ -1,0 +1,330 @@
+//! Indices made by Git, read and written back: Git must see the same, and where nothing leaves a
+//! choice the bytes must be the same.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::fs;
+
+use bstr::{BString, ByteSlice};
+use format::{
+    HashKind, Mode, ObjectId,
+    index::{
+        Edit, Flags, Index, NewEntry, Stage, Stat, Version,
+        read::{self, Decoded},
+        split::Delta,
+        write::{self, Part},
+    },
+};
+use testkit::{Repo, Sandbox};
+
+const WRITE: write::Options =
+    write::Options { version: Version::V2, skip_hash: false, threads: 2, end_of_entries: false, blocks: 0 };
+
+fn decode(repo: &Repo<'_>, file: &str, hash: HashKind) -> Decoded {
+    let data = fs::read(repo.join(file)).expect("Git wrote it");
+    read::decode(&data, hash, read::Options { threads: 2, verify: true }).expect("Git wrote it")
+}
+
+fn load(repo: &Repo<'_>, hash: HashKind) -> Index {
+    let decoded = decode(repo, ".git/index", hash);
+    match decoded.base() {
+        Some(base) => decoded.merge(decode(repo, &format!(".git/sharedindex.{base}"), hash)),
+        None => decoded.finish(),
+    }
+    .expect("Git wrote it")
+}
+
+fn save(repo: &Repo<'_>, index: &Index, options: &write::Options) {
+    let file = write::to_vec(index, Part::Whole, options).expect("Git wrote no null object");
+    fs::write(repo.join(".git/index"), file).expect("the repository is ours");
+}
+
+/// All that Git shows of an index.
+fn shown(repo: &Repo<'_>) -> Vec<BString> {
+    let commands: [&[&str]; 5] = [
+        &["ls-files", "-s", "-v", "--debug"],
+        &["ls-files", "-s", "-f"],
+        &["ls-files", "--resolve-undo"],
+        &["--no-optional-locks", "status", "--porcelain=v2"],
+        &["fsck"],
+    ];
+    commands.into_iter().map(|command| repo.git(command).stdout).collect()
+}
+
+/// Reads and writes back; returns the file before and after.
+fn rewrite(repo: &Repo<'_>, hash: HashKind, options: &write::Options) -> (Vec<u8>, Vec<u8>) {
+    let read = || fs::read(repo.join(".git/index")).expect("Git wrote it");
+    let (before, bytes_before) = (shown(repo), read());
+    save(repo, &load(repo, hash), options);
+    let bytes_after = read();
+    assert_eq!(shown(repo), before);
+    (bytes_before, bytes_after)
+}
+
+/// A tree with something of everything, committed.
+fn populate(repo: &Repo<'_>) {
+    for path in ["a", "dir/b", "dir/sub/c", "dir/sub/d", "dir.x", "dir0", "z/y/x/w"] {
+        repo.write(path, path);
+    }
+    repo.write_executable("bin/run", "#!/bin/sh\n");
+    repo.symlink("a", "link");
+    repo.commit("first");
+}
+
+/// Flags, stages, a gitlink and a path too long for the flags.
+fn decorate(repo: &Repo<'_>) {
+    let head = repo.git(&["rev-parse", "HEAD"]).stdout;
+    let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout;
+    let (head, blob) = (head.trim_ascii_end().to_str_lossy(), blob.trim_ascii_end().to_str_lossy());
+    let long = format!("long/{}", "x".repeat(5000));
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},submodule")]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{long}")]);
+    repo.git(&["update-index", "--assume-unchanged", "dir/b"]);
+    repo.git(&["update-index", "--skip-worktree", "dir/sub/c"]);
+    repo.write("new", "new");
+    repo.git(&["add", "-N", "new"]);
+}
+
+#[test]
+fn every_version_of_either_hash_comes_back_byte_for_byte() {
+    let sandbox = Sandbox::new();
+    for (hash, name) in [(HashKind::Sha1, "sha1"), (HashKind::Sha256, "sha256")] {
+        for version in ["2", "4"] {
+            let repo = sandbox.repo(&format!("{name}-{version}"));
+            fs::create_dir(&repo.path).expect("a new directory");
+            repo.git(&["init", "-q", "-b", "main", "--object-format", name]);
+            repo.git(&["config", "index.version", version]);
+            populate(&repo);
+            let (before, after) = rewrite(&repo, hash, &WRITE);
+            assert_eq!(before, after, "{name}, version {version}");
+            decorate(&repo);
+            let (before, after) = rewrite(&repo, hash, &WRITE);
+            assert_eq!(before, after, "{name}, version {version}, decorated");
+            assert_eq!(before[7], if version == "2" { 3 } else { 4 });
+        }
+    }
+}
+
+#[test]
+fn conflicts_and_what_they_were_before_they_were_resolved() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    repo.write("a", "theirs");
+    repo.write("dir/b", "theirs");
+    repo.commit("theirs");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.write("a", "ours");
+    repo.write("dir/b", "ours");
+    repo.commit("ours");
+    assert_eq!(repo.try_git(&["merge", "-q", "side"]).code, 1);
+    assert!(load(&repo, HashKind::Sha1).is_unmerged());
+    let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
+    assert_eq!(before, after);
+
+    // One is resolved by Git, the other by us; both can be unresolved again.
+    repo.git(&["add", "a"]);
+    let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
+    assert_eq!(before, after);
+    let mut index = load(&repo, HashKind::Sha1);
+    let range = index.range_of("dir/b".into());
+    assert_eq!(range.len(), 3);
+    let ours = index.entries()[range.start + 1];
+    assert_eq!(ours.stage, Stage::Ours);
+    let merged = NewEntry { stage: Stage::Normal, ..ours.content() };
+    index.apply(vec![Edit { path: "dir/b".into(), entries: vec![merged] }]);
+    save(&repo, &index, &WRITE);
+    let undo = repo.git(&["ls-files", "--resolve-undo"]).stdout;
+    assert_eq!(undo.lines().filter(|line| line.ends_with(b"\tdir/b")).count(), 3);
+    assert_eq!(undo.lines().filter(|line| line.ends_with(b"\ta")).count(), 3);
+    assert_eq!(repo.git(&["ls-files", "-u"]).stdout, "");
+}
+
+#[test]
+fn tables_of_offsets_as_git_writes_them() {
+    let sandbox = Sandbox::new();
+    for version in ["2", "4"] {
+        let repo = sandbox.init(version);
+        repo.git(&["config", "index.threads", "3"]);
+        repo.git(&["config", "index.version", version]);
+        populate(&repo);
+        let options = write::Options { end_of_entries: true, blocks: 3, ..WRITE };
+        let (before, after) = rewrite(&repo, HashKind::Sha1, &options);
+        assert!(before.contains_str("IEOT") && before.contains_str("EOIE"));
+        assert_eq!(before, after, "version {version}");
+    }
+}
+
+#[test]
+fn an_index_that_was_not_hashed() {
+    let sandbox = Sandbox::new();
+    if sandbox.git_version() < (2, 40) {
+        // Such a Git neither writes nor accepts one.
+        return;
+    }
+    let repo = sandbox.init("repo");
+    repo.git(&["config", "index.skipHash", "true"]);
+    populate(&repo);
+    let options = write::Options { skip_hash: true, ..WRITE };
+    let (before, after) = rewrite(&repo, HashKind::Sha1, &options);
+    assert_eq!(before, after);
+    assert!(before.ends_with(&[0; 20]));
+}
+
+#[test]
+fn the_untracked_cache_stays_true() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    repo.write("dir/untracked", "");
+    repo.write("other/thing", "");
+    repo.write(".gitignore", "ignored\n");
+    repo.write("dir/ignored", "");
+    for mode in ["normal", "all"] {
+        repo.git(&["config", "status.showUntrackedFiles", mode]);
+        repo.git(&["config", "core.untrackedCache", "true"]);
+        repo.git(&["update-index", "--force-untracked-cache"]);
+        // The first finds, the second trusts what is old enough.
+        repo.git(&["status"]);
+        repo.git(&["status"]);
+        let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
+        assert!(before.contains_str("UNTR"));
+        assert_eq!(before, after);
+
+        let mut index = load(&repo, HashKind::Sha1);
+        assert!(index.untracked.is_some());
+        let gone = ["dir/sub/d", "z/y/x/w"];
+        let edits = gone.iter().map(|path| Edit { path: (*path).into(), entries: vec![] });
+        index.apply(edits.collect());
+        save(&repo, &index, &WRITE);
+        let cached = repo.git(&["--no-optional-locks", "status", "--porcelain"]).stdout;
+        repo.git(&["update-index", "--no-untracked-cache"]);
+        repo.git(&["config", "--unset", "core.untrackedCache"]);
+        assert_eq!(cached, repo.git(&["status", "--porcelain"]).stdout, "showing {mode}");
+        repo.git(&["reset", "-q"]);
+    }
+}
+
+#[test]
+fn the_monitor_keeps_its_bits_with_their_entries() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    // Says of everything but `dir/b` that it did not change.
+    repo.write_executable(".git/monitor", "#!/bin/sh\nprintf 'token\\0dir/b\\0'\n");
+    repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+    repo.git(&["update-index", "--fsmonitor"]);
+    repo.write("dir/b", "changed");
+    repo.git(&["status"]);
+    let (before, _) = rewrite(&repo, HashKind::Sha1, &WRITE);
+    assert!(before.contains_str("FSMN"));
+
+    // `a` sorts before all others: every position moves when it goes.
+    let mut index = load(&repo, HashKind::Sha1);
+    let marks = |text: &BString| -> Vec<BString> {
+        text.lines().filter(|line| !line.ends_with(b" a")).map(|line| line.as_bstr().to_owned()).collect()
+    };
+    let before = marks(&repo.git(&["ls-files", "-f"]).stdout);
+    assert!(
+        before.iter().any(|line| line.starts_with(b"h "))
+            && before.iter().any(|line| line.starts_with(b"H "))
+    );
+    index.apply(vec![Edit { path: "a".into(), entries: vec![] }]);
+    save(&repo, &index, &WRITE);
+    assert_eq!(marks(&repo.git(&["ls-files", "-f"]).stdout), before);
+}
+
+#[test]
+fn a_split_index_read_whole_and_split_again() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    repo.git(&["config", "splitIndex.maxPercentChange", "100"]);
+    repo.git(&["update-index", "--split-index"]);
+    repo.write("dir/sub/e", "added");
+    repo.write("a", "replaced");
+    repo.git(&["add", "dir/sub/e", "a"]);
+    repo.git(&["rm", "-q", "--cached", "link"]);
+    let index = load(&repo, HashKind::Sha1);
+    let base = index.base.clone().expect("it is split");
+    let delta = Delta::between(&base.index, &index);
+    assert_eq!((delta.deleted.len(), delta.replaced.len(), delta.added.len()), (1, 1, 1));
+
+    let before = shown(&repo);
+    let part = Part::Split { base: base.oid, delta: &delta };
+    let file = write::to_vec(&index, part, &WRITE).expect("Git wrote no null object");
+    fs::write(repo.join(".git/index"), file).expect("the repository is ours");
+    // Git's --debug also shows which entries come from where, and it moves racy ones without need.
+    assert_eq!(shown(&repo)[1..], before[1..]);
+
+    // And in one file.
+    save(&repo, &index, &WRITE);
+    assert_eq!(shown(&repo)[1..], before[1..]);
+    assert!(!repo.read(".git/index").contains_str("link\0\0"));
+}
+
+#[test]
+fn a_sparse_index() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    repo.git(&["sparse-checkout", "init", "--cone", "--sparse-index"]);
+    repo.git(&["sparse-checkout", "set", "bin"]);
+    let index = load(&repo, HashKind::Sha1);
+    assert!(index.sparse);
+    let dir = index.position("dir/".into(), Stage::Normal).expect("one entry for all of it");
+    assert_eq!(index.entries()[dir].mode, Mode::TREE);
+    assert_eq!(index.range_below("dir".into()), dir..dir + 1);
+    let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
+    assert_eq!(before, after);
+    assert!(before.contains_str("sdir"));
+}
+
+#[test]
+fn the_cache_tree_of_an_edited_index_is_one_git_can_use() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    populate(&repo);
+    repo.git(&["write-tree"]);
+    let mut index = load(&repo, HashKind::Sha1);
+    let tree = index.cache_tree.as_ref().expect("just made");
+    for dir in ["", "dir", "dir/sub", "z/y/x"] {
+        let (_, count) = tree.find(dir.into()).and_then(|node| node.valid).expect("all is valid");
+        assert_eq!(count as usize, index.range_below(dir.into()).len());
+    }
+
+    let oid = repo.git(&["hash-object", "-w", "link"]).stdout;
+    let oid = ObjectId::from_hex(HashKind::Sha1, oid.trim_ascii_end()).expect("a name");
+    let entry = NewEntry {
+        stat: Stat::default(),
+        oid,
+        mode: Mode::FILE,
+        flags: Flags::empty(),
+        stage: Stage::Normal,
+    };
+    index.apply(vec![
+        Edit { path: "dir/new/file".into(), entries: vec![entry] },
+        Edit { path: "dir/sub/c".into(), entries: vec![] },
+    ]);
+    save(&repo, &index, &WRITE);
+    let tree = repo.git(&["write-tree"]).stdout;
+    let names = repo.git(&["ls-tree", "-r", "--name-only", &tree.trim_ascii_end().to_str_lossy()]).stdout;
+    let expected = "a\nbin/run\ndir.x\ndir/b\ndir/new/file\ndir/sub/d\ndir0\nlink\nz/y/x/w\n";
+    assert_eq!(names, expected);
+
+    // Now all of it is set by hand, from what Git says the trees are.
+    let mut index = load(&repo, HashKind::Sha1);
+    let mut by_hand = format::index::CacheTree::new();
+    for dir in ["dir/sub", "dir", "bin", "z/y/x", "z", "dir/new", "z/y", ""] {
+        let name =
+            repo.git(&["rev-parse", &format!("{}:{dir}", tree.trim_ascii_end().to_str_lossy())]).stdout;
+        let oid = ObjectId::from_hex(HashKind::Sha1, name.trim_ascii_end()).expect("a name");
+        by_hand.set_valid(dir.into(), oid, index.range_below(dir.into()).len() as u32);
+    }
+    assert_eq!(index.cache_tree.as_ref(), Some(&by_hand));
+    index.cache_tree = Some(by_hand);
+    save(&repo, &index, &WRITE);
+    assert_eq!(repo.git(&["fsck", "--cache"]).code, 0);
+    assert_eq!(repo.git(&["write-tree"]).stdout, tree);
+}

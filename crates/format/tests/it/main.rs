@@ -1,0 +1,3 @@
+//! Formats against files real Git made.
+
+mod index;
