@@ -77,6 +77,18 @@ impl From<store::Error> for Failure {
     }
 }
 
+impl From<store::index::CommitError> for Failure {
+    fn from(error: store::index::CommitError) -> Failure {
+        match error {
+            store::index::CommitError::Store(error) => error.into(),
+            other => {
+                crate::console::error(other.to_string());
+                Failure::fatal("unable to write new index file")
+            }
+        }
+    }
+}
+
 impl From<store::config::Error> for Failure {
     fn from(error: store::config::Error) -> Failure {
         Failure::fatal(error.to_string())

@@ -1,7 +1,6 @@
 //! Durable writing: every file inside the Git directory is written through this crate, by one path:
 //! lock, write, (sync), rename. What survives what is in `docs/design/durability.md`.
 
-use format::{HashKind, index::Index};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -10,6 +9,7 @@ use std::{
 pub mod config;
 mod fsync;
 mod hash_writer;
+pub mod index;
 mod lock;
 pub mod refs;
 mod shared;
@@ -43,44 +43,6 @@ impl Error {
             _ => None,
         }
     }
-}
-
-#[allow(unused_variables)]
-/// Reading and writing the index file.
-pub mod index {
-    use super::*;
-    /// Reads `<git-dir>/index` (with its shared index, if split). A missing file is an empty index.
-    pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {
-        todo!()
-    }
-    /// `index.threads` and friends.
-    #[derive(Clone, Debug, Default)]
-    pub struct ReadOptions {
-        /** 0 = all cores */
-        pub threads: usize,
-        /** verify the trailer */
-        pub verify: bool,
-    }
-    /// `index.version`, `index.skipHash`, `index.threads`, `core.splitIndex`, fsync.
-    #[derive(Clone, Debug, Default)]
-    pub struct WriteOptions {
-        /** see git-config */
-        pub version: Option<u32>,
-        pub skip_hash: bool,
-        pub threads: usize,
-    }
-    /// Takes `index.lock`. Take it before loading, hold it until commit.
-    pub fn lock(path: &Path) -> Result<Lock, Error> {
-        todo!()
-    }
-    /// Smudges racy entries, writes into the lock, renames.
-    pub fn commit(lock: Lock, index: &mut Index, options: &WriteOptions, fsync: &Fsync) -> Result<(), Error> {
-        todo!()
-    }
-    /// Why an index could not be read.
-    #[derive(Debug, thiserror::Error)]
-    #[error("index")]
-    pub struct LoadError;
 }
 
 /// Writes `content` to `path` through its lock, synced if `component` is hardened. For config files

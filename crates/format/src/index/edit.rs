@@ -88,6 +88,16 @@ impl Index {
         }
     }
 
+    /// A copy without extensions, as a shared index holds it.
+    pub fn entries_only(&self) -> Index {
+        Index {
+            version: self.version,
+            entries: self.entries.clone(),
+            paths: self.paths.clone(),
+            ..Index::empty(self.hash)
+        }
+    }
+
     fn remember_conflict(&mut self, range: Range<usize>) {
         for entry in &self.entries[range] {
             if entry.stage != Stage::Normal {

@@ -354,8 +354,7 @@ mod tests {
     #[test]
     fn parts_and_blocks_give_what_one_pass_gives() {
         for version in [Version::V2, Version::V4] {
-            let options =
-                write::Options { version, skip_hash: false, threads: 1, end_of_entries: true, blocks: 6 };
+            let options = write::Options { version, end_of_entries: true, blocks: 6 };
             let index = large(version);
             let file =
                 write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
@@ -382,13 +381,7 @@ mod tests {
     fn disorder_between_parts_is_seen() {
         let mut index = large(Version::V2);
         index.entries.swap(499, 500);
-        let options = write::Options {
-            version: Version::V2,
-            skip_hash: false,
-            threads: 1,
-            end_of_entries: false,
-            blocks: 0,
-        };
+        let options = write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
         let file = write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
         let entries = Entries { codec, content: &file[..file.len() - 20], count: 1000 };

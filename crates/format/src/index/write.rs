@@ -1,14 +1,10 @@
 //! An [`Index`] to bytes.
 //!
-//! The file leaves in pieces, in order, each handed to the caller as soon as it is whole and hashed on
-//! another thread while the caller writes it. So memory stays bounded however large the index is, and
-//! the time is that of the slower of the two, not their sum.
+//! The file leaves in pieces, in order, each handed to the caller as soon as it is whole: memory stays
+//! bounded however large the index is, and the caller can hash and write one piece while the next is
+//! made. The trailer is the caller's: the hash of all pieces, or zeros (`index.skipHash`).
 
-use std::{
-    convert::Infallible,
-    sync::mpsc::{Receiver, Sender, channel},
-    thread,
-};
+use std::convert::Infallible;
 
 use bstr::{BString, ByteSlice};
 
@@ -18,23 +14,16 @@ use super::{
     offsets::{self, Block},
     split::Delta,
 };
-use crate::{HashKind, ObjectId, hash::Hasher};
+use crate::{ObjectId, hash::Hasher};
 
-/// Size of the pieces: large enough for a write call to be worth it, small enough for the cache.
-const PIECE: usize = 128 * 1024;
-
-/// Pieces under way between writing and hashing.
-const PIECES: usize = 4;
+/// Size of the pieces: enough for a call, and they stay in the nearest cache.
+const PIECE: usize = 32 * 1024;
 
 /// How to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The version of an index that has none yet.
     pub version: Version,
-    /// `index.skipHash`: the trailer is all zeros, and nothing is hashed.
-    pub skip_hash: bool,
-    /// Threads to use at most; 0 counts as 1.
-    pub threads: usize,
     /// Whether to write the end-of-entries extension.
     pub end_of_entries: bool,
     /// How many blocks to write an offset table of; none below two.
@@ -69,69 +58,46 @@ pub enum Error<E> {
     Emit(E),
 }
 
-/// Writes one file: `emit` gets its bytes in order. Returns its trailer.
+/// Writes one file but for its trailer: `emit` gets its bytes in order.
 pub fn encode<E>(
     index: &Index,
     part: Part<'_>,
     options: &Options,
     emit: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-) -> Result<ObjectId, Error<E>> {
+) -> Result<(), Error<E>> {
     if index.sparse && !matches!(part, Part::Whole) {
         return Err(Error::SplitSparse);
     }
     if let Some(entry) = index.entries.iter().find(|entry| entry.oid.is_null()) {
         return Err(Error::NullOid { path: index.path(entry).to_owned() });
     }
-    let hash = index.hash;
-    if options.skip_hash {
-        let mut output = Output::new(emit, Hashing::Skip);
-        write_file(index, part, options, &mut output)?;
-        output.flush()?;
-        return output.end(ObjectId::null(hash));
-    }
-    if options.threads <= 1 {
-        let mut output = Output::new(emit, Hashing::Here(Hasher::checksum(hash)));
-        write_file(index, part, options, &mut output)?;
-        output.flush()?;
-        let Hashing::Here(hasher) = std::mem::replace(&mut output.hashing, Hashing::Skip) else {
-            unreachable!("it was made so")
-        };
-        return output.end(checksum(hasher));
-    }
-    thread::scope(|scope| {
-        let (full, to_hash) = channel();
-        let (hashed, empty) = channel();
-        (1..PIECES).for_each(|_| hashed.send(Vec::new()).expect("the receiver is at hand"));
-        let hasher = scope.spawn(move || hash_pieces(hash, &to_hash, &hashed));
-        let mut output = Output::new(emit, Hashing::There { full, empty });
-        write_file(index, part, options, &mut output)?;
-        output.flush()?;
-        // Hanging up is how the other side learns that this was all.
-        output.hashing = Hashing::Skip;
-        let trailer = hasher.join().expect("hashing does not panic");
-        output.end(trailer)
-    })
+    let mut out = Output { emit, piece: Vec::with_capacity(PIECE + 4096), flushed: 0 };
+    let blocks = match part {
+        Part::Whole | Part::Shared => {
+            let all = index.entries.iter().map(|entry| (entry, index.path(entry).as_bytes()));
+            write_entries(index, all, options, &mut out)?
+        }
+        Part::Split { delta, .. } => {
+            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries[*at], &b""[..]));
+            let added = delta.added.iter().map(|at| (&index.entries[*at], index.path_at(*at).as_bytes()));
+            write_entries(index, Chain { replaced, added }, options, &mut out)?
+        }
+    };
+    write_extensions(index, part, options, &blocks, &mut out)?;
+    out.flush()
 }
 
-/// Writes one file into memory.
+/// Writes one file, trailer and all, into memory.
 pub fn to_vec(index: &Index, part: Part<'_>, options: &Options) -> Result<Vec<u8>, Error<Infallible>> {
     let mut file = Vec::new();
     encode(index, part, options, &mut |piece| {
         file.extend_from_slice(piece);
         Ok(())
     })?;
+    let mut hasher = Hasher::checksum(index.hash);
+    hasher.update(&file);
+    file.extend_from_slice(checksum(hasher).as_bytes());
     Ok(file)
-}
-
-fn hash_pieces(hash: HashKind, to_hash: &Receiver<Vec<u8>>, hashed: &Sender<Vec<u8>>) -> ObjectId {
-    let mut hasher = Hasher::checksum(hash);
-    for mut piece in to_hash {
-        hasher.update(&piece);
-        piece.clear();
-        // Nobody may be left to use the buffer again.
-        let _ = hashed.send(piece);
-    }
-    checksum(hasher)
 }
 
 fn checksum(hasher: Hasher) -> ObjectId {
@@ -141,22 +107,11 @@ fn checksum(hasher: Hasher) -> ObjectId {
 /// The bytes on their way out.
 struct Output<'a, E> {
     emit: &'a mut dyn FnMut(&[u8]) -> Result<(), E>,
-    hashing: Hashing,
     piece: Vec<u8>,
     flushed: usize,
 }
 
-enum Hashing {
-    Skip,
-    Here(Hasher),
-    There { full: Sender<Vec<u8>>, empty: Receiver<Vec<u8>> },
-}
-
-impl<'a, E> Output<'a, E> {
-    fn new(emit: &'a mut dyn FnMut(&[u8]) -> Result<(), E>, hashing: Hashing) -> Self {
-        Output { emit, hashing, piece: Vec::with_capacity(PIECE + 4096), flushed: 0 }
-    }
-
+impl<E> Output<'_, E> {
     fn offset(&self) -> usize {
         self.flushed + self.piece.len()
     }
@@ -168,49 +123,9 @@ impl<'a, E> Output<'a, E> {
     fn flush(&mut self) -> Result<(), Error<E>> {
         (self.emit)(&self.piece).map_err(Error::Emit)?;
         self.flushed += self.piece.len();
-        match &mut self.hashing {
-            Hashing::Skip => self.piece.clear(),
-            Hashing::Here(hasher) => {
-                hasher.update(&self.piece);
-                self.piece.clear();
-            }
-            Hashing::There { full, empty } => {
-                let piece = std::mem::take(&mut self.piece);
-                full.send(piece).expect("the hashing thread ends after this one hangs up");
-                self.piece = empty.recv().expect("the hashing thread returns every buffer");
-            }
-        }
+        self.piece.clear();
         Ok(())
     }
-
-    fn end(self, trailer: ObjectId) -> Result<ObjectId, Error<E>> {
-        (self.emit)(trailer.as_bytes()).map_err(Error::Emit)?;
-        Ok(trailer)
-    }
-}
-
-/// Everything but the trailer.
-fn write_file<E>(
-    index: &Index,
-    part: Part<'_>,
-    options: &Options,
-    out: &mut Output<'_, E>,
-) -> Result<(), Error<E>> {
-    let blocks = match part {
-        Part::Whole | Part::Shared => {
-            let all = index.entries.iter().map(|entry| (entry, index.path(entry).as_bytes()));
-            write_entries(index, all, options, out)?
-        }
-        Part::Split { delta, .. } => {
-            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries[*at], &b""[..]));
-            let added = delta.added.iter().map(|at| {
-                let entry = &index.entries[*at];
-                (entry, index.path(entry).as_bytes())
-            });
-            write_entries(index, Chain { replaced, added }, options, out)?
-        }
-    };
-    write_extensions(index, part, options, &blocks, out)
 }
 
 /// Replacements, then additions: an iterator that knows its length.
