@@ -123,7 +123,7 @@ impl Fsync {
             }
             if negated.is_some() { removed |= named } else { added |= named }
         }
-        self.components = base - removed | added;
+        self.components = (base - removed) | added;
         warnings
     }
 

@@ -22,8 +22,7 @@ pub(super) fn append(
     let begin = begins(options.log, name);
     let opened = match by_path::append(&path, begin, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
-            place::create_parents(&path, options.locks.shared)
-                .and_then(|()| by_path::append(&path, true, 0o666))
+            place::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
         }
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
             // Logs of refs that are gone may have left empty directories.

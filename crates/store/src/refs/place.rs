@@ -12,7 +12,7 @@ use format::refname::{self, Levels};
 use sys::{FileType, by_path};
 
 use super::Options;
-use crate::SharedRepository;
+use crate::{Components, SharedRepository};
 
 /// Names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other capitals.
 pub(super) fn is_root(name: &BStr) -> bool {
@@ -57,32 +57,33 @@ pub(super) fn packed(options: &Options) -> PathBuf {
     options.common_dir.join("packed-refs")
 }
 
-/// Makes the directories above `path`, with permissions as the repository is shared. `ENOTDIR` or
-/// `EEXIST` if something else is in the way.
-pub(super) fn create_parents(path: &Path, shared: SharedRepository) -> io::Result<()> {
+/// Makes the directories above `path`, with permissions as the repository is shared, and each made to
+/// last if refs are. `ENOTDIR` or `EEXIST` if something else is in the way.
+pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     match by_path::create_dir(parent) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_parents(parent, shared)?;
+            create_parents(options, parent)?;
             by_path::create_dir(parent)?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let stat = by_path::stat_followed(parent)?;
-            return if stat.is_some_and(|stat| stat.file_type == FileType::Directory) {
-                Ok(())
-            } else {
-                Err(error)
-            };
+            let is_directory = stat.is_some_and(|stat| stat.file_type == FileType::Directory);
+            return if is_directory { Ok(()) } else { Err(error) };
         }
         Err(error) => return Err(error),
     }
+    let shared = options.locks.shared;
     if shared != SharedRepository::Umask
         && let Some(stat) = by_path::stat(parent)?
     {
         by_path::set_mode(parent, shared.dir_mode(stat.mode & 0o7777))?;
     }
-    Ok(())
+    match parent.parent() {
+        Some(above) => options.fsync.directory(Components::REFERENCE, above),
+        None => Ok(()),
+    }
 }
 
 /// Removes a directory that holds nothing but directories that hold nothing. Otherwise `ENOTEMPTY`,

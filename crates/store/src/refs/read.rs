@@ -60,10 +60,10 @@ impl<'a> Reader<'a> {
         // Somebody may turn a file into a directory or back while we look.
         for _ in 0..3 {
             let Some(stat) = by_path::stat(&path).map_err(io)? else {
-                return Ok(self.packed_or(name, Raw::Missing)?);
+                return self.packed_or(name, Raw::Missing);
             };
             if stat.file_type == FileType::Directory {
-                return Ok(self.packed_or(name, Raw::Directory)?);
+                return self.packed_or(name, Raw::Directory);
             }
             if stat.file_type == FileType::Symlink
                 && let Some(target) = by_path::read_link(&path).map_err(io)?
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         if let Some(found) = self.loose_below(name.to_owned())? {
             return Ok(Some(found));
         }
-        Ok(self.packed()?.first_below(name)?)
+        self.packed()?.first_below(name)
     }
 
     fn loose_below(&mut self, dir: BString) -> Result<Option<BString>, Error> {

@@ -232,7 +232,7 @@ impl<'a> Transaction<'a> {
             };
             if missing {
                 attempts -= 1;
-                match place::create_parents(&path, locks.shared).map_err(|error| error.kind()) {
+                match place::create_parents(self.options, &path).map_err(|error| error.kind()) {
                     Ok(()) | Err(io::ErrorKind::NotFound) => continue,
                     Err(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) => {}
                     Err(_) => return Err(cannot(Reason::CannotCreateDirectory { path })),
