@@ -206,7 +206,7 @@ impl Owned {
     }
 
     fn update(&mut self, run: &Run<'_>) {
-        self.dirs.extend(run.made.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
+        self.dirs.extend(run.made.lock().unwrap_or_else(PoisonError::into_inner).iter());
     }
 
     fn contains(&self, stat: &sys::Stat) -> bool {

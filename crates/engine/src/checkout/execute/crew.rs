@@ -26,6 +26,10 @@ pub(super) struct Crew {
 
 /// As many as a network disk of a few milliseconds still rewards.
 const WAITING_LIMIT: usize = 64;
+/// File descriptors that a worker may hold at once: directories, the file it writes, a loose object.
+const DESCRIPTORS_PER_WORKER: usize = 8;
+/// File descriptors that are not the workers'.
+const DESCRIPTORS_ELSEWHERE: usize = 16;
 /// A worker more for so many steps: starting one costs what a few files do.
 const STEPS_PER_WORKER: usize = 32;
 /// A worker sees whether it waits after so many steps,
@@ -37,15 +41,18 @@ impl Crew {
     /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
     /// worker processes and so binds only a number of workers that was asked for.
     pub(super) fn decide(workers: Workers, threshold: usize, steps: usize) -> Crew {
+        let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
+        let most =
+            (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
         match workers {
             Workers::Fixed(count) => {
-                let count = if steps < threshold { 1 } else { count.clamp(1, steps.max(1)) };
+                let count = if steps < threshold { 1 } else { count.clamp(1, most) };
                 Crew { first: count, limit: count }
             }
             Workers::Auto => {
                 let cores = thread::available_parallelism().map_or(1, usize::from);
-                let first = cores.min(1 + steps / STEPS_PER_WORKER);
-                Crew { first, limit: WAITING_LIMIT.max(cores).min(steps).max(first) }
+                let first = cores.min(1 + steps / STEPS_PER_WORKER).min(most);
+                Crew { first, limit: WAITING_LIMIT.max(cores).min(most) }
             }
         }
     }

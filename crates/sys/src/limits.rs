@@ -1,4 +1,4 @@
-//! Error numbers that `io::ErrorKind` has no stable name for.
+//! Limits, and error numbers that `io::ErrorKind` has no stable name for.
 
 use std::io;
 
@@ -10,4 +10,9 @@ pub fn is_link_in_the_way(error: &io::Error) -> bool {
 /// `EMFILE` or `ENFILE`: this process, or the system, has no file descriptor left.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// How many file descriptors this process may have open (`RLIMIT_NOFILE`, the soft limit).
+pub fn descriptor_limit() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,0 +1,282 @@
+//! An object store, a worktree, and plans made of entries.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::AtomicBool,
+};
+
+use bstr::ByteSlice;
+use engine::checkout::{ExecuteOptions, Outcome, Plan, Premise, Removal, Report, Workers, Write, execute};
+use format::{
+    HashKind, Mode, ObjectId,
+    index::{Flags, Index, NewEntry, Stage, Stat},
+};
+use repo::{OpenOptions, Repository};
+use testkit::Sandbox;
+
+/// An entry of the target.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    File(&'a str),
+    Executable(&'a str),
+    Link(&'a str),
+    Submodule,
+    /// Its blob is nowhere.
+    Lost,
+}
+
+/// See the module.
+pub struct Fixture {
+    sandbox: Sandbox,
+    pub worktree: PathBuf,
+    pub workers: usize,
+    pub symlinks: bool,
+    pub big_file_threshold: u64,
+    /// Where the command is started, beneath the worktree.
+    pub cwd: &'static str,
+}
+
+impl Fixture {
+    pub fn new(workers: usize) -> Fixture {
+        let sandbox = Sandbox::new();
+        let worktree = sandbox.path().join("worktree");
+        fs::create_dir(&worktree).expect("a worktree");
+        Fixture::at(sandbox, worktree, workers)
+    }
+
+    /// With a worktree elsewhere, on another file system say.
+    pub fn at(sandbox: Sandbox, worktree: PathBuf, workers: usize) -> Fixture {
+        sandbox.init("store");
+        Fixture { sandbox, worktree, workers, symlinks: true, big_file_threshold: 512 << 20, cwd: "" }
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.worktree.join(path)
+    }
+
+    /// Puts a file into the worktree.
+    pub fn put(&self, path: &str, content: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("in the worktree")).expect("directories");
+        fs::write(path, content).expect("a file");
+    }
+
+    /// Sets a configuration variable of the repository.
+    pub fn config(&self, key: &str, value: &str) {
+        self.sandbox.repo("store").git(&["config", key, value]);
+    }
+
+    /// The premise of what is there now.
+    pub fn unchanged(&self, path: &str) -> Premise {
+        let root = sys::Dir::open(&self.worktree).expect("the worktree");
+        Premise::Unchanged(root.stat(path.as_bytes()).expect("can be asked").expect("is there"))
+    }
+
+    /// A plan that writes these, sorted.
+    pub fn writes(&self, entries: &[(&str, Item<'_>, Premise)]) -> Plan {
+        let mut entries = entries.to_vec();
+        entries.sort_by_key(|(path, ..)| path.as_bytes());
+        let store = self.sandbox.repo("store");
+        let mut names = Vec::new();
+        for (number, (_, item, _)) in entries.iter().enumerate() {
+            if let Item::File(content) | Item::Executable(content) | Item::Link(content) = item {
+                let name = format!("blobs/{number}");
+                store.write(&name, content);
+                names.push(name);
+            }
+        }
+        let mut oids = Vec::new();
+        for names in names.chunks(500) {
+            let args =
+                ["hash-object", "-w", "--no-filters"].into_iter().chain(names.iter().map(String::as_str));
+            let run = store.git(&args.collect::<Vec<_>>());
+            oids.extend(run.stdout.lines().filter_map(|hex| ObjectId::from_hex(HashKind::Sha1, hex)));
+        }
+        let mut oids = oids.into_iter();
+        let nowhere = ObjectId::from_bytes(HashKind::Sha1, &[0x11; 20]).expect("20 bytes");
+        let mut index = Index::empty(HashKind::Sha1);
+        for (path, item, _) in &entries {
+            let (mode, oid) = match item {
+                Item::File(_) => (Mode::FILE, oids.next()),
+                Item::Executable(_) => (Mode::EXECUTABLE, oids.next()),
+                Item::Link(_) => (Mode::SYMLINK, oids.next()),
+                Item::Submodule => (Mode::GITLINK, Some(nowhere)),
+                Item::Lost => (Mode::FILE, Some(nowhere)),
+            };
+            let oid = oid.expect("one for each content");
+            let entry =
+                NewEntry { stat: Stat::default(), oid, mode, flags: Flags::empty(), stage: Stage::Normal };
+            index.push(path.as_bytes().as_bstr(), entry);
+        }
+        let writes = entries.iter().enumerate().map(|(entry, &(_, _, premise))| Write { entry, premise });
+        Plan { writes: writes.collect(), removals: Vec::new(), warnings: Vec::new(), index }
+    }
+
+    /// A plan that removes these, sorted.
+    pub fn removals(&self, paths: &[(&str, Premise)]) -> Plan {
+        let mut plan = self.writes(&[]);
+        let mut paths = paths.to_vec();
+        paths.sort_by_key(|(path, _)| path.as_bytes());
+        plan.removals = paths
+            .into_iter()
+            .map(|(path, premise)| Removal {
+                path: path.into(),
+                premise,
+                gitlink: premise == Premise::Directory,
+            })
+            .collect();
+        plan
+    }
+
+    pub fn repository(&self) -> Repository {
+        let store = self.sandbox.repo("store");
+        let command = store.command(Path::new("git"));
+        let env = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let options = OpenOptions {
+            cwd: self.path(self.cwd),
+            git_dir: Some(store.path.join(".git")),
+            work_tree: Some(self.worktree.clone()),
+            env: env.collect(),
+            ..OpenOptions::default()
+        };
+        Repository::open(&options).expect("a repository")
+    }
+
+    pub fn execute(&self, plan: &Plan) -> Report {
+        self.execute_until(plan, usize::MAX)
+    }
+
+    /// Interrupts itself when so many steps are over.
+    pub fn execute_until(&self, plan: &Plan, steps: usize) -> Report {
+        let interrupt = AtomicBool::new(false);
+        let progress = |done, _total| {
+            if done >= steps {
+                interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        };
+        let options = ExecuteOptions {
+            workers: Workers::Fixed(self.workers),
+            threshold: 0,
+            interrupt: &interrupt,
+            progress: &progress,
+            big_file_threshold: self.big_file_threshold,
+            symlinks: self.symlinks,
+        };
+        let root = sys::Dir::open(&self.worktree).expect("the worktree");
+        execute(&self.repository(), &root, plan, &options).expect("attributes can be read")
+    }
+
+    /// Executes, expects that all is done, and returns what the worktree holds then.
+    pub fn complete(&self, plan: &Plan) -> BTreeMap<String, String> {
+        let report = self.execute(plan);
+        let wrong =
+            |outcome: &&Outcome| !matches!(outcome, Outcome::Written(_) | Outcome::Removed | Outcome::Kept);
+        let wrong: Vec<_> = report.writes.iter().chain(&report.removals).filter(wrong).take(5).collect();
+        assert!(report.is_complete() && wrong.is_empty(), "{wrong:?}");
+        self.tree()
+    }
+
+    /// What the worktree holds: files as their content, `x ` before that of an executable one, links as
+    /// `-> target`, directories that are empty as `/`.
+    pub fn tree(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        look(&self.worktree, &self.worktree, &mut found);
+        found
+    }
+}
+
+fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+        let stat = path.symlink_metadata().expect("is there");
+        if stat.is_dir() {
+            if fs::read_dir(&path).expect("a directory").next().is_none() {
+                found.insert(name, "/".into());
+            } else {
+                look(root, &path, found);
+            }
+        } else if stat.is_symlink() {
+            let target = fs::read_link(&path).expect("a link");
+            found.insert(name, format!("-> {}", target.display()));
+        } else {
+            let content = fs::read(&path).expect("a file").to_str_lossy().into_owned();
+            let executable = if stat.permissions().mode() & 0o100 != 0 { "x " } else { "" };
+            found.insert(name, format!("{executable}{content}"));
+        }
+    }
+}
+
+/// A tree as [`Fixture::tree`] shows it.
+pub fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|&(path, content)| (path.into(), content.into())).collect()
+}
+
+/// The outcomes without their details.
+pub fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
+    let kind = |outcome: &Outcome| match outcome {
+        Outcome::Written(_) => "written",
+        Outcome::Removed => "removed",
+        Outcome::Kept => "kept",
+        Outcome::Collided(Some(_)) => "collided, here",
+        Outcome::Collided(None) => "collided, gone",
+        Outcome::Stale => "stale",
+        Outcome::Failed(_) => "failed",
+        Outcome::Skipped => "skipped",
+    };
+    outcomes.iter().map(kind).collect()
+}
+
+/// A file system mounted for a test, unmounted with this value.
+pub struct Mount {
+    pub path: PathBuf,
+}
+
+impl Mount {
+    /// Runs a mount command with the mount point added; `None`, with a word about it, where that is impossible.
+    pub fn new(program: &str, args: &[&OsStr], point: PathBuf) -> Option<Mount> {
+        fs::create_dir(&point).expect("a mount point");
+        let run = Command::new(program).args(args).arg(&point).output();
+        match run {
+            Ok(output) if output.status.success() => Some(Mount { path: point }),
+            other => {
+                eprintln!("SKIPPED: {program} {args:?} is impossible here: {other:?}");
+                None
+            }
+        }
+    }
+
+    /// A tmpfs of so many bytes.
+    pub fn tmpfs(sandbox: &Sandbox, size: &str) -> Option<Mount> {
+        let options = format!("size={size}");
+        let args = ["-t", "tmpfs", "-o", &options, "tmpfs"].map(OsStr::new);
+        Mount::new("mount", &args, sandbox.path().join("mounted"))
+    }
+
+    /// A case-insensitive file system.
+    pub fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
+        let image = sandbox.path().join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
+        match Command::new("mkntfs").args(["-F", "-Q"]).arg(&image).output() {
+            Ok(output) if output.status.success() => {}
+            other => {
+                eprintln!("SKIPPED: mkntfs is impossible here: {other:?}");
+                return None;
+            }
+        }
+        let args =
+            [OsStr::new("-o"), OsStr::new("ignore_case"), OsStr::from_bytes(image.as_os_str().as_bytes())];
+        Mount::new("lowntfs-3g", &args, sandbox.path().join("mounted"))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}

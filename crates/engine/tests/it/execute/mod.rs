@@ -1,0 +1,7 @@
+//! Plans made by hand, executed on real file systems.
+
+mod collisions;
+mod fixture;
+mod removals;
+mod steps;
+mod trouble;
