@@ -92,6 +92,30 @@ impl<'a> Ignores<'a> {
     }
 }
 
+/// The patterns of a sparse checkout (`info/sparse-checkout`), of either mode: they have the syntax of ignore
+/// files and say what is in the worktree.
+pub struct SparsePatterns {
+    rules: Vec<Rule>,
+    icase: bool,
+}
+
+impl SparsePatterns {
+    /// Of the file's content.
+    pub fn new(content: &[u8], icase: bool) -> Self {
+        SparsePatterns { rules: parse(content), icase }
+    }
+
+    /// Whether the file at `path` belongs in the worktree. What no pattern names goes with its directory.
+    pub fn includes(&self, path: &BStr) -> bool {
+        let mut included = false;
+        for end in path.find_iter("/").chain([path.len()]) {
+            let matched = last_match(&self.rules, path[..end].as_bstr(), end < path.len(), self.icase);
+            included = matched.map_or(included, |rule| !rule.negative);
+        }
+        included
+    }
+}
+
 fn parse(content: &[u8]) -> Vec<Rule> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     content.lines().filter_map(Rule::parse).collect()
@@ -158,6 +182,17 @@ mod tests {
 
     fn ignored(rules: &[u8], path: &str, is_dir: bool) -> Option<bool> {
         last_match(&parse(rules), path.into(), is_dir, false).map(|rule| !rule.negative)
+    }
+
+    #[test]
+    fn sparse_patterns_of_both_modes() {
+        let cone = SparsePatterns::new(b"/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n", false);
+        let inside = ["top", "a/x", "a/b/x", "a/b/c/x"];
+        let outside = ["z/x", "a/c/x", "z/a/x"];
+        assert!(inside.iter().all(|path| cone.includes((*path).into())));
+        assert!(!outside.iter().any(|path| cone.includes((*path).into())));
+        let free = SparsePatterns::new(b"*.c\n!/old/\n", false);
+        assert!(free.includes("x/y.c".into()) && !free.includes("x/y.h".into()));
     }
 
     #[test]

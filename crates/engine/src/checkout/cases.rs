@@ -77,7 +77,7 @@ pub struct OneWay {
 
 /// Columns: the case's name in Git's notes, target, same, action.
 #[rustfmt::skip]
-pub const ONE_WAY: &[(&str, Is, Is, Action)] = &[
+pub static ONE_WAY: &[(&str, Is, Is, Action)] = &[
     ("(empty)", No,  Any, Action::Remove),
     ("index+",  Yes, Yes, Action::Keep),
     ("tree",    Yes, No,  Action::Take(Source::Target)),
@@ -149,7 +149,7 @@ const fn two(
 /// Two trees with the index. Where the table of `git-read-tree(1)` says "fail" because the file is not
 /// clean (11, 21), [`Action::Take`] and [`Action::Remove`] find that out.
 #[rustfmt::skip]
-pub const TWO_WAY: &[TwoWayCase] = &[
+pub static TWO_WAY: &[TwoWayCase] = &[
     //  number   index              H    M    I==H I==M H==M init force
     two("0",     InIndex::Nothing,  No,  No,  Any, Any, Any, Any, Any, Action::Keep),
     two("1",     InIndex::Nothing,  No,  Yes, Any, Any, Any, Any, Any, Action::Take(Source::Target)),
@@ -229,7 +229,7 @@ const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [I
 
 /// Three or more trees with the index: bases, ours, theirs.
 #[rustfmt::skip]
-pub const THREE_WAY: &[ThreeWayCase] = &[
+pub static THREE_WAY: &[ThreeWayCase] = &[
     //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t  some base missing
     three("2ALT/14", [No,  Any, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
     three("2ALT/14", [Yes, Yes, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),

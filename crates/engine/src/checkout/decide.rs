@@ -148,7 +148,7 @@ pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &I
             let flags = index.entries()[at].flags;
             let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
             let is_removed_dir = action == Action::Remove && policy.update && !overwrites;
-            doubted || !forced && !flags.contains(Flags::UPTODATE) || is_removed_dir
+            doubted || !forced || is_removed_dir
         }
     };
     let want = if row.slot == Slot::Nothing { Want::Absence } else { Want::Stat };
@@ -199,13 +199,20 @@ impl<'a> Decider<'a> {
     /// Decides all rows, each with its fact.
     pub(super) fn run(mut self, rows: &[Row], facts: &[Fact]) -> Result<Decided, PlanError> {
         let from_trees = rows.iter().position(|row| is_left_over(row)).unwrap_or(rows.len());
+        let mut refused: Option<&BStr> = None;
         for (at, (row, fact)) in rows.iter().zip(facts).enumerate() {
             // What only the index has is not looked at once the trees gave a refusal, nor after its first.
             let stop = !self.policy.report_all || at >= from_trees;
             if stop && !self.decided.refusals.is_empty() {
                 break;
             }
+            // Git does not enter a directory whose own name it refused.
+            if refused.is_some_and(|above| is_below(row.path.as_bstr(), above)) {
+                continue;
+            }
+            let before = self.decided.refusals.len();
             self.decide(row, fact)?;
+            refused = (self.decided.refusals.len() > before).then(|| row.path.as_bstr()).or(refused);
         }
         if self.decided.refusals.is_empty() {
             self.resolve_conflicting_names();
@@ -368,7 +375,6 @@ impl<'a> Decider<'a> {
             Seen::Absent => Look::Fine(Premise::Absent),
             Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Directory),
             Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(stat)),
-            Seen::Unknown if flags.contains(Flags::UPTODATE) => Look::Fine(Premise::Anything),
             _ => {
                 self.refuse(RefusalKind::NotUptodateFile, path);
                 Look::Refused
@@ -439,7 +445,7 @@ impl<'a> Decider<'a> {
         if mode.is_gitlink() {
             return Ok(Look::Fine(Premise::Directory));
         }
-        for at in self.index.range_below(path) {
+        for at in self.adjacent_below(path) {
             let entry = &self.index.entries()[at];
             if entry.stage != Stage::Normal || self.gone.contains(&at) {
                 continue;
@@ -462,6 +468,15 @@ impl<'a> Decider<'a> {
             return Ok(Look::Refused);
         }
         Ok(Look::Fine(Premise::Anything))
+    }
+
+    /// The index entries below `path`, if they come right where `path` itself would: Git does not look
+    /// past a `path-x` or `path.c`. What is missed here is still decided as a row of its own.
+    fn adjacent_below(&self, path: &BStr) -> std::ops::Range<usize> {
+        let entries = self.index.entries();
+        let at = entries.partition_point(|entry| self.index.path(entry) < path);
+        let below = self.index.range_below(path);
+        if below.start == at { below } else { at..at }
     }
 
     /// An index cannot hold both a path and something below it: as in Git, what was added last stays.
@@ -520,7 +535,15 @@ enum Strict {
     No,
 }
 
+fn is_below(path: &BStr, dir: &BStr) -> bool {
+    path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
+}
+
 /// A path only the index has.
 fn is_left_over(row: &Row) -> bool {
     row.sides.iter().all(|side| *side == Side::Missing)
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -12,12 +12,9 @@ use super::{
     facts::{self, Cleaning, Seen, Want},
 };
 use crate::{
-    ignore::Ignores,
+    ignore::{Ignores, SparsePatterns},
     stat::{Match, StatRules},
 };
-
-/// Says of a path whether the sparse checkout includes it.
-pub(super) type InSparse = dyn Fn(&BStr) -> bool;
 
 /// The worktree and what is needed to make sense of it.
 pub(super) struct Looker<'a> {
@@ -28,7 +25,7 @@ pub(super) struct Looker<'a> {
     pub(super) ignores: Ignores<'a>,
     pub(super) cleaning: &'a dyn Cleaning,
     pub(super) fold_case: bool,
-    pub(super) in_sparse: Option<&'a InSparse>,
+    pub(super) sparse: Option<&'a SparsePatterns>,
     /// Entries by their name in lower case; made when first asked for.
     pub(super) folded: Option<HashMap<BString, usize>>,
 }
@@ -117,9 +114,7 @@ impl Ask for Looker<'_> {
     }
 
     fn outside(&mut self, path: &BStr) -> Result<bool, PlanError> {
-        match self.in_sparse {
-            Some(includes) => Ok(!includes(path)),
-            None => Err(PlanError::Unsupported("sparse checkout patterns")),
-        }
+        // Without a file of patterns everything belongs in the worktree.
+        Ok(self.sparse.is_some_and(|patterns| !patterns.includes(path)))
     }
 }

@@ -271,14 +271,23 @@ fn check_cache_tree(index: &Index, node: &CacheTree, dir: &str, objects: &Object
 }
 
 /// One of Git's commands and the options that stand for it.
-fn command(dice: &mut Dice, trees: &[ObjectId; 3], unmerged: bool) -> (Vec<String>, PlanOptions) {
+fn command(
+    repo: &Repo<'_>,
+    dice: &mut Dice,
+    trees: &[ObjectId; 3],
+    unmerged: bool,
+) -> (Vec<String>, PlanOptions) {
     let [base, head, target] = *trees;
+    let commit = |tree: ObjectId| {
+        let name = repo.git(&["commit-tree", "-m", "x", &tree.to_string()]).stdout;
+        ObjectId::from_hex(HashKind::Sha1, name.trim_end()).expect("a name")
+    };
     let words = |text: &str, trees: &[ObjectId]| {
         text.split(' ').map(str::to_owned).chain(trees.iter().map(ToString::to_string)).collect()
     };
     let one_way = PlanOptions::one_way(target);
     // read-tree refuses to merge into an unmerged index.
-    match if unmerged { 4 + dice.roll(2) } else { dice.roll(6) } {
+    match if unmerged { 4 + dice.roll(2) } else { dice.roll(9) } {
         0 => {
             let two_way = PlanOptions { merge: Merge::TwoWay { head: Some(head), target }, ..one_way };
             (words("read-tree -m -u", &[head, target]), two_way)
@@ -289,6 +298,10 @@ fn command(dice: &mut Dice, trees: &[ObjectId; 3], unmerged: bool) -> (Vec<Strin
             (words("read-tree -m -u", &[base, head, target]), PlanOptions { merge, ..one_way })
         }
         4 => (words("read-tree --reset -u", &[target]), PlanOptions::reset_hard(target)),
+        6.. => {
+            fs::write(repo.path.join(".git/HEAD"), format!("{}\n", commit(head))).expect("a detached HEAD");
+            (words("checkout -q", &[commit(target)]), PlanOptions::switch(Some(head), target))
+        }
         _ => {
             let two_way = PlanOptions {
                 merge: Merge::TwoWay { head: Some(head), target },
@@ -377,7 +390,7 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
         }
     }
 
-    let (words, options) = command(&mut dice, &trees, unmerged);
+    let (words, options) = command(repo, &mut dice, &trees, unmerged);
     let index = load(repo);
     let root = sys::Dir::open(&repo.path).expect("a worktree");
     let world = World {
@@ -386,7 +399,7 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
         cleaning: &AsIs,
         excludes: Vec::new(),
         settings: Settings::default(),
-        in_sparse: None,
+        sparse: None,
     };
     let outcome = decide(&world, &index, &options).map(|decided| finish(objects, index, decided, &options));
     let before = picture(&repo.path);

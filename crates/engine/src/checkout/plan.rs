@@ -1,6 +1,6 @@
 //! Deciding: every step of a checkout, and every refusal, before anything is touched.
 
-use std::sync::OnceLock;
+use std::{path::Path, sync::OnceLock};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -15,10 +15,14 @@ use super::{
     decide::{self, Decided, Decider, Fact, Policy},
     diff::{self, Found, Kind, Side, Slot, TreeSource},
     facts::{self, Cleaning, CleaningWorker, Seen, Want},
-    look::{InSparse, Looker},
+    look::Looker,
     refusal,
 };
-use crate::{ignore::Ignores, parallel, stat::StatRules};
+use crate::{
+    ignore::{Ignores, SparsePatterns},
+    parallel,
+    stat::StatRules,
+};
 
 /// Which trees are merged with the index, in Git's unpack-trees terms.
 #[derive(Clone, Debug)]
@@ -194,7 +198,8 @@ pub(super) struct World<'a> {
     /// Contents of `info/exclude` and `core.excludesFile`.
     pub(super) excludes: Vec<Vec<u8>>,
     pub(super) settings: Settings,
-    pub(super) in_sparse: Option<&'a InSparse>,
+    /// What belongs in the worktree, with `core.sparseCheckout`.
+    pub(super) sparse: Option<SparsePatterns>,
 }
 
 /// What the configuration says.
@@ -249,9 +254,9 @@ pub fn plan(
         trees: repo.objects(),
         root: worktree,
         cleaning: &cleaning,
-        excludes: excludes(repo),
+        excludes: excludes(repo)?,
         settings: Settings::of(repo)?,
-        in_sparse: None,
+        sparse: sparse_patterns(repo)?,
     };
     let decided = decide(&world, &index, options)?;
     Ok(finish(repo.objects(), index, decided, options))
@@ -303,7 +308,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         ),
         cleaning: world.cleaning,
         fold_case: world.settings.ignore_case,
-        in_sparse: world.in_sparse,
+        sparse: world.sparse.as_ref(),
         folded: None,
     };
     let (facts, same) = gather(&looker, index, &found, &policy)?;
@@ -432,12 +437,26 @@ impl CleaningWorker for Broken<'_> {
 }
 
 /// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
-pub(super) fn excludes(repo: &repo::Repository) -> Vec<Vec<u8>> {
-    let info = repo.common_dir().join("info/exclude");
-    let configured = repo.config_str("core.excludesFile").map(|path| path.to_path_lossy().into_owned());
-    [Some(info), configured]
-        .into_iter()
-        .flatten()
-        .filter_map(|path| sys::by_path::read(&path).ok().flatten())
-        .collect()
+pub(super) fn excludes(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
+    let home = |name: &str, below: &str| {
+        repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
+    };
+    let users = repo
+        .config_path("core.excludesFile")?
+        .or_else(|| home("XDG_CONFIG_HOME", "git/ignore"))
+        .or_else(|| home("HOME", ".config/git/ignore"));
+    let files = [Some(repo.common_dir().join("info/exclude")), users];
+    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
+}
+
+/// The patterns of `core.sparseCheckout`, if it is on and there are any.
+fn sparse_patterns(repo: &repo::Repository) -> Result<Option<SparsePatterns>, PlanError> {
+    if !repo.config_bool("core.sparseCheckout")?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let path = repo.git_dir().join("info/sparse-checkout");
+    let content = sys::by_path::read(&path)
+        .map_err(|source| PlanError::Examine { path: path.to_string_lossy().as_ref().into(), source })?;
+    let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
+    Ok(content.map(|content| SparsePatterns::new(&content, icase)))
 }

@@ -1,24 +1,88 @@
-//! A plan as text: what `--dry-run` prints. Removals first, as they are done first.
+//! A plan as text: what `--dry-run` prints.
+//!
+//! One line for each step, removals first, as they are done first; each kind sorted by path:
+//!
+//! ```text
+//! remove <path>
+//! write <mode> <object name> <path>
+//! ```
+//!
+//! Paths with control characters, quotes, backslashes or bytes above 127 are quoted as Git quotes them.
 
 use std::fmt;
 
-use super::{Plan, Premise};
+use bstr::BStr;
+
+use super::Plan;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for removal in &self.removals {
-            writeln!(f, "remove         {}", removal.path)?;
+            writeln!(f, "remove {}", Quoted(removal.path.as_ref()))?;
         }
         for write in &self.writes {
             let entry = &self.index.entries()[write.entry];
-            let verb = match write.premise {
-                Premise::Absent => "create",
-                Premise::Unchanged(_) => "update",
-                Premise::Anything => "replace",
-                Premise::Directory => "submodule",
-            };
-            writeln!(f, "{verb:<8}{:06o} {}", entry.mode.bits(), self.index.path(entry))?;
+            writeln!(f, "write {:?} {} {}", entry.mode, entry.oid, Quoted(self.index.path(entry)))?;
         }
-        write!(f, "{} to write, {} to remove", self.writes.len(), self.removals.len())
+        Ok(())
+    }
+}
+
+struct Quoted<'a>(&'a BStr);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        if self.0.iter().all(plain) {
+            return write!(f, "{}", self.0);
+        }
+        f.write_str("\"")?;
+        for &byte in self.0.iter() {
+            match byte {
+                b'\x07' => f.write_str("\\a")?,
+                b'\x08' => f.write_str("\\b")?,
+                b'\t' => f.write_str("\\t")?,
+                b'\n' => f.write_str("\\n")?,
+                b'\x0b' => f.write_str("\\v")?,
+                b'\x0c' => f.write_str("\\f")?,
+                b'\r' => f.write_str("\\r")?,
+                b'"' | b'\\' => write!(f, "\\{}", byte as char)?,
+                b' '..=b'~' => write!(f, "{}", byte as char)?,
+                _ => write!(f, "\\{byte:03o}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::{
+        HashKind, Mode, ObjectId,
+        index::{Flags, Index, NewEntry, Stage, Stat},
+    };
+
+    use super::{
+        super::{Premise, Removal, Write},
+        *,
+    };
+
+    #[test]
+    fn lines_and_quotes() {
+        let mut index = Index::empty(HashKind::Sha1);
+        let oid = ObjectId::empty_blob(HashKind::Sha1);
+        let (mode, flags, stage) = (Mode::EXECUTABLE, Flags::empty(), Stage::Normal);
+        index.push("a b".into(), NewEntry { stat: Stat::default(), oid, mode, flags, stage });
+        let path = "d/\u{e9}\"\t".into();
+        let plan = Plan {
+            index,
+            writes: vec![Write { entry: 0, premise: Premise::Absent }],
+            removals: vec![Removal { path, premise: Premise::Anything, gitlink: false }],
+            warnings: Vec::new(),
+        };
+        assert_eq!(
+            plan.to_string(),
+            "remove \"d/\\303\\251\\\"\\t\"\nwrite 100755 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 a b\n"
+        );
     }
 }

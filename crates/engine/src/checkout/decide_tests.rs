@@ -1,0 +1,210 @@
+//! Every state of a path, decided without a disk.
+
+use format::HashKind;
+
+use super::{super::cases, *};
+
+/// A worktree with nothing untracked in it, unless `untracked` says so.
+struct Quiet {
+    untracked: bool,
+    ignored: bool,
+}
+
+impl Ask for Quiet {
+    fn ignored(&mut self, _: &BStr, _: bool) -> Result<bool, PlanError> {
+        Ok(self.ignored)
+    }
+    fn untracked_below(&mut self, _: &BStr, _: bool) -> Result<bool, PlanError> {
+        Ok(self.untracked)
+    }
+    fn look(&mut self, _: usize) -> Result<Fact, PlanError> {
+        Ok(Fact { seen: Seen::There(stat(FileType::File)), clean: true })
+    }
+    fn other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, PlanError> {
+        Ok(false)
+    }
+    fn outside(&mut self, _: &BStr) -> Result<bool, PlanError> {
+        Ok(false)
+    }
+}
+
+fn stat(file_type: FileType) -> sys::Stat {
+    sys::Stat { file_type, mode: 0, ctime: (1, 1), mtime: (1, 1), dev: 1, ino: 1, uid: 0, gid: 0, size: 1 }
+}
+
+fn oid(content: u8) -> ObjectId {
+    ObjectId::from_bytes(HashKind::Sha1, &[content; 20]).expect("20 bytes")
+}
+
+fn side(content: u8) -> Side {
+    if content == 0 { Side::Missing } else { Side::Entry(Mode::FILE, oid(content)) }
+}
+
+fn index_of(entries: &[(&str, u8, Flags)]) -> Index {
+    let mut index = Index::empty(HashKind::Sha1);
+    for &(path, content, flags) in entries {
+        let stage = Stage::Normal;
+        index.push(
+            path.into(),
+            NewEntry { stat: Stat::default(), oid: oid(content), mode: Mode::FILE, flags, stage },
+        );
+    }
+    index
+}
+
+fn policy(kind: Kind) -> Policy<'static> {
+    Policy {
+        kind,
+        force: Force::No,
+        update: true,
+        overwrite_ignored: true,
+        sparse: false,
+        cwd: None,
+        report_all: true,
+    }
+}
+
+const TWO_WAY: Kind = Kind::TwoWay { initial: false };
+
+fn run(index: &Index, policy: Policy<'_>, rows: &[Row], facts: &[Fact], ask: &mut Quiet) -> Decided {
+    Decider::new(index, policy, ask).run(rows, facts).expect("nothing is asked of a disk")
+}
+
+fn quiet() -> Quiet {
+    Quiet { untracked: false, ignored: false }
+}
+
+#[test]
+fn two_way_cases_clean_and_dirty() {
+    for (i, h, m) in (0..64u8).map(|bits| (bits & 3, bits >> 2 & 3, bits >> 4)) {
+        if (i, h, m) == (0, 0, 0) {
+            continue;
+        }
+        for clean in [true, false] {
+            let index = if i == 0 { index_of(&[]) } else { index_of(&[("p", i, Flags::empty())]) };
+            let slot = if i == 0 { Slot::Nothing } else { Slot::Merged(0) };
+            let row = Row { path: "p".into(), slot, sides: vec![side(h), side(m)] };
+            let seen = match (i, clean) {
+                (0, true) => Seen::Absent,
+                _ => Seen::There(stat(FileType::File)),
+            };
+            let rows = [row.clone()];
+            let decided = run(&index, policy(TWO_WAY), &rows, &[Fact { seen, clean }], &mut quiet());
+            let kinds: Vec<RefusalKind> = decided.refusals.iter().map(|refusal| refusal.kind).collect();
+            let context = format!("I {i} H {h} M {m} clean {clean}: {decided:?}");
+            match action(&row, TWO_WAY, Force::No, &index) {
+                Action::Keep => {
+                    assert!(decided.edits.is_empty() && decided.writes.is_empty(), "{context}");
+                    assert!(decided.removals.is_empty() && kinds.is_empty(), "{context}");
+                }
+                Action::Refuse => assert_eq!(kinds, [RefusalKind::WouldOverwrite], "{context}"),
+                Action::Take(_) | Action::Remove if !clean => {
+                    let kind = match (i, m) {
+                        (0, 0) => RefusalKind::UntrackedRemoved,
+                        (0, _) => RefusalKind::UntrackedOverwritten,
+                        _ => RefusalKind::NotUptodateFile,
+                    };
+                    assert_eq!(kinds, [kind], "{context}");
+                }
+                Action::Take(_) => {
+                    assert_eq!(decided.edits[0].entries[0].oid, oid(m), "{context}");
+                    assert!(decided.writes.contains_key("p".as_bytes().as_bstr()), "{context}");
+                }
+                Action::Remove => {
+                    assert_eq!(decided.removals.len(), usize::from(i != 0), "{context}");
+                    assert_eq!(decided.edits.len(), usize::from(i != 0), "{context}");
+                }
+                Action::Unmerged => unreachable!("two trees leave nothing unmerged"),
+            }
+        }
+    }
+}
+
+#[test]
+fn premises() {
+    let index = index_of(&[("p", 1, Flags::empty())]);
+    let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
+    let premise = |seen, clean, force| {
+        let policy = Policy { force, ..policy(TWO_WAY) };
+        let decided = run(&index, policy, &rows, &[Fact { seen, clean }], &mut quiet());
+        decided.writes.get("p".as_bytes().as_bstr()).copied()
+    };
+    let there = stat(FileType::File);
+    assert_eq!(premise(Seen::There(there), true, Force::No), Some(Premise::Unchanged(there)));
+    assert_eq!(premise(Seen::Absent, false, Force::No), Some(Premise::Absent));
+    assert_eq!(premise(Seen::There(there), false, Force::No), None);
+    assert_eq!(premise(Seen::Unknown, false, Force::OverwriteUntracked), Some(Premise::Anything));
+}
+
+#[test]
+fn ignored_files_give_way_and_untracked_ones_do_not() {
+    let index = index_of(&[]);
+    let rows = [Row { path: "p".into(), slot: Slot::Nothing, sides: vec![side(0), side(1)] }];
+    let facts = [Fact { seen: Seen::There(stat(FileType::File)), clean: false }];
+    let mut ignoring = Quiet { untracked: false, ignored: true };
+    let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut ignoring);
+    assert_eq!(decided.writes.values().next(), Some(&Premise::Anything));
+    let careful = Policy { overwrite_ignored: false, ..policy(TWO_WAY) };
+    let decided = run(&index, careful, &rows, &facts, &mut ignoring);
+    assert_eq!(decided.refusals[0].kind, RefusalKind::UntrackedOverwritten);
+}
+
+#[test]
+fn a_directory_gives_way_to_a_file_only_if_it_can() {
+    let index = index_of(&[("d/x", 1, Flags::empty())]);
+    let rows = [
+        Row { path: "d".into(), slot: Slot::Nothing, sides: vec![Side::Conflict, side(2)] },
+        Row { path: "d/x".into(), slot: Slot::Merged(0), sides: vec![side(1), Side::Conflict] },
+    ];
+    let facts = [
+        Fact { seen: Seen::There(stat(FileType::Directory)), clean: false },
+        Fact { seen: Seen::There(stat(FileType::File)), clean: true },
+    ];
+    let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut quiet());
+    assert!(decided.refusals.is_empty());
+    assert_eq!(decided.removals.len(), 1);
+    assert_eq!(decided.edits.len(), 2);
+    let mut untracked = Quiet { untracked: true, ignored: false };
+    let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut untracked);
+    assert_eq!(decided.refusals[0].kind, RefusalKind::NotUptodateDir);
+    let inside = Policy { cwd: Some("d".into()), ..policy(TWO_WAY) };
+    let decided = run(&index, inside, &rows, &facts, &mut quiet());
+    assert_eq!(decided.refusals[0].kind, RefusalKind::CwdInTheWay);
+}
+
+#[test]
+fn skip_worktree_entries_change_in_the_index_alone() {
+    let index = index_of(&[("p", 1, Flags::SKIP_WORKTREE)]);
+    let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
+    let facts = [Fact { seen: Seen::Absent, clean: false }];
+    let sparse = Policy { sparse: true, ..policy(TWO_WAY) };
+    let decided = run(&index, sparse, &rows, &facts, &mut quiet());
+    assert_eq!(decided.edits[0].entries[0].flags, Flags::SKIP_WORKTREE);
+    assert!(decided.writes.is_empty());
+    let gone = [Row { sides: vec![side(1), side(0)], ..rows[0].clone() }];
+    let decided = run(&index, sparse, &gone, &facts, &mut quiet());
+    assert!(decided.removals.is_empty() && decided.edits[0].entries.is_empty());
+}
+
+/// A state for each row of the three-way table that keeps stages, and the stages kept.
+#[test]
+fn three_way_stages() {
+    let index = index_of(&[]);
+    let stages = |sides: Vec<Side>| -> Vec<Stage> {
+        let rows = [Row { path: "p".into(), slot: Slot::Nothing, sides }];
+        let facts = [Fact { seen: Seen::Absent, clean: false }];
+        let decided = run(&index, policy(Kind::ThreeWay), &rows, &facts, &mut quiet());
+        decided.edits.iter().flat_map(|edit| &edit.entries).map(|entry| entry.stage).collect()
+    };
+    use Stage::{Base, Normal, Ours, Theirs};
+    assert_eq!(stages(vec![side(1), side(2), side(3)]), [Base, Ours, Theirs], "11");
+    assert_eq!(stages(vec![side(0), side(2), side(3)]), [Ours, Theirs], "4");
+    assert_eq!(stages(vec![side(1), side(0), side(2)]), [Base, Theirs], "7");
+    assert_eq!(stages(vec![side(1), side(0), side(0)]), [Base], "6");
+    assert_eq!(stages(vec![side(1), side(2), side(1)]), [Normal], "13");
+    assert_eq!(stages(vec![side(1), side(1), side(2)]), [Normal], "14");
+    assert_eq!(stages(vec![side(0), side(0), side(2)]), [Normal], "2ALT");
+    assert_eq!(stages(vec![side(1), side(2), side(1), side(2)]), [Ours, Theirs], "16");
+    assert_eq!(stages(vec![side(1), side(3), side(2), side(4)]), [Base, Ours, Theirs], "11, two bases");
+    assert!(cases::THREE_WAY.iter().any(|case| case.name == "1"));
+}
