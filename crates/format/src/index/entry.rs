@@ -6,7 +6,7 @@
 //! entry's length is a multiple of eight; in version 4 a varint saying how many bytes to cut off the
 //! end of the previous path, what to append, and one NUL.
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::{
     Entry, Flags, PathSpan, Stage, Stat,
@@ -32,21 +32,10 @@ pub(super) struct Codec {
     pub(super) compressed: bool,
 }
 
-/// The place of an entry: its offset and, in version 4, the path before it. Without one the entry
-/// shares nothing, whatever it says.
-#[derive(Clone, Debug)]
-pub(super) struct Cursor {
-    pub(super) offset: usize,
-    previous: Option<Vec<u8>>,
-}
-
-/// A run of entries, read.
-#[derive(Debug, Default)]
-pub(super) struct Run {
-    pub(super) entries: Vec<Entry>,
-    pub(super) paths: Vec<u8>,
-    /// Where the bytes after it start.
-    pub(super) end: usize,
+/// The paths of all entries, one after the other.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub(super) bytes: Vec<u8>,
     /// The first breach of order. No error in itself: a split index is not sorted until merged.
     pub(super) disorder: Option<Error>,
 }
@@ -56,7 +45,15 @@ struct Name<'a> {
     /// How much of the previous path it starts with.
     shared: usize,
     rest: &'a [u8],
+    stage: Stage,
+    /// Where the next entry starts.
     end: usize,
+}
+
+impl Name<'_> {
+    fn length(&self) -> usize {
+        self.shared + self.rest.len()
+    }
 }
 
 impl Codec {
@@ -66,113 +63,120 @@ impl Codec {
         if self.compressed { fixed + 2 } else { (fixed + 8) & !7 }
     }
 
-    /// A cursor at the first entry of a file or of a block.
-    pub(super) fn start(offset: usize) -> Cursor {
-        Cursor { offset, previous: None }
-    }
-
-    /// Passes over `count` entries.
-    pub(super) fn skip(self, data: &[u8], cursor: &mut Cursor, count: usize) -> Result<(), Error> {
-        for _ in 0..count {
-            let name = self.name(data, cursor.offset, cursor.previous.as_deref())?;
-            if self.compressed {
-                let previous = cursor.previous.get_or_insert_default();
-                previous.truncate(name.shared);
-                previous.extend_from_slice(name.rest);
-            }
-            cursor.offset = name.end;
-        }
-        Ok(())
-    }
-
-    /// Reads `count` entries, with room for `capacity`. `budget` bounds the bytes of paths: a few bytes
-    /// of version 4 can ask for a long path again and again.
-    pub(super) fn read(
+    /// Reads `count` entries but for the bytes of their paths, and finds where they end. Paths longer
+    /// than `budget` bytes in all are refused: a few bytes of version 4 can ask for a long path again
+    /// and again.
+    pub(super) fn read_entries(
         self,
         data: &[u8],
-        from: Cursor,
+        mut offset: usize,
         count: usize,
-        capacity: usize,
         budget: usize,
-    ) -> Result<Run, Error> {
-        let mut run = Run { entries: Vec::with_capacity(capacity), ..Run::default() };
-        let typical = if self.compressed { 64 } else { 48 };
-        run.paths.reserve(capacity.saturating_mul(typical).min(budget));
-        let Cursor { mut offset, previous } = from;
-        let mut span = PathSpan { start: 0, len: 0 };
+    ) -> Result<(Vec<Entry>, usize), Error> {
+        let mut entries = Vec::with_capacity(count);
+        let mut previous = None;
+        let mut start = 0;
         for _ in 0..count {
-            let before = match run.entries.last() {
-                Some(_) => Some(&run.paths[span.start as usize..]),
-                None => previous.as_deref(),
-            };
-            let name = self.name(data, offset, before)?;
-            let start = run.paths.len();
-            let length = name.shared + name.rest.len();
+            let name = self.name(data, offset, previous)?;
+            let length = name.length();
             if start + length > budget {
                 return Err(Error::Truncated { offset });
             }
-            if run.entries.is_empty() {
-                run.paths.extend(previous.iter().flat_map(|previous| &previous[..name.shared]));
-            } else {
-                let from = span.start as usize;
-                run.paths.extend_from_within(from..from + name.shared);
-            }
-            run.paths.extend_from_slice(name.rest);
-            let entry = self.content(data, offset, PathSpan { start: start as u32, len: length as u32 })?;
-            if let Some(last) = run.entries.last()
-                && run.disorder.is_none()
-            {
-                let (one, two) = run.paths[span.start as usize..].split_at(span.len as usize);
-                run.disorder = disorder((one.as_bstr(), last.stage), (two.as_bstr(), entry.stage));
-            }
-            span = entry.path;
-            run.entries.push(entry);
+            let span = PathSpan { start: start as u32, len: length as u32 };
+            entries.push(self.content(data, offset, name.stage, span)?);
+            start += length;
+            previous = Some(length);
             offset = name.end;
         }
-        run.end = offset;
-        Ok(run)
+        Ok((entries, offset))
     }
 
-    fn name<'a>(self, data: &'a [u8], offset: usize, previous: Option<&[u8]>) -> Result<Name<'a>, Error> {
+    /// Reads the bytes of the paths, where [`Codec::read_entries`] says they will be, and looks at
+    /// the order of the entries.
+    pub(super) fn read_paths(
+        self,
+        data: &[u8],
+        mut offset: usize,
+        count: usize,
+        budget: usize,
+    ) -> Result<Paths, Error> {
+        let room = match self.compressed {
+            true => count.saturating_mul(64).min(budget),
+            false => data.len() - offset - (count * self.shortest()).min(data.len() - offset) + 8 * count,
+        };
+        let mut bytes = Vec::with_capacity(room);
+        let mut found = None;
+        let mut previous: Option<(usize, Stage)> = None;
+        for _ in 0..count {
+            let before = previous.map_or(&b""[..], |(start, _)| &bytes[start..]);
+            let name =
+                self.name(data, offset, previous.map(|_| before.len())).map_err(|error| match error {
+                    Error::Name { .. } => Error::Name { near: before.into() },
+                    error => error,
+                })?;
+            let start = bytes.len();
+            if start + name.length() > budget {
+                return Err(Error::Truncated { offset });
+            }
+            let from = previous.map_or(0, |(start, _)| start);
+            bytes.extend_from_within(from..from + name.shared);
+            bytes.extend_from_slice(name.rest);
+            if let (Some((before, stage)), None) = (previous, &found) {
+                let (one, two) = bytes[before..].split_at(start - before);
+                found = disorder((one.as_bstr(), stage), (two.as_bstr(), name.stage));
+            }
+            previous = Some((start, name.stage));
+            offset = name.end;
+        }
+        Ok(Paths { bytes, disorder: found })
+    }
+
+    /// The path of the entry at `offset`. `previous` is the length of the path before it; the first
+    /// entry shares nothing, whatever it says.
+    fn name(self, data: &[u8], offset: usize, previous: Option<usize>) -> Result<Name<'_>, Error> {
         let short = || Error::Truncated { offset };
+        let malformed = || Error::Name { near: BString::default() };
         let flags_at = offset + FIELDS + self.hash.len();
         let flags = u16_at(data, flags_at).ok_or_else(short)?;
         let name_at = flags_at + if flags & EXTENDED == 0 { 2 } else { 4 };
         let length = usize::from(flags & LENGTH_MASK);
         let known = length < usize::from(LENGTH_MASK);
+        let stage = match flags >> 12 & 3 {
+            0 => Stage::Normal,
+            1 => Stage::Base,
+            2 => Stage::Ours,
+            _ => Stage::Theirs,
+        };
         let bytes = data.get(name_at..).ok_or_else(short)?;
         if self.compressed {
             let mut reader = Reader(bytes);
             let strip = reader.varint().ok_or_else(short)?;
             let rest = reader.string().ok_or_else(short)?;
             let shared = match previous {
-                Some(previous) => {
-                    usize::try_from(strip).ok().and_then(|strip| previous.len().checked_sub(strip))
-                }
+                Some(previous) => usize::try_from(strip).ok().and_then(|strip| previous.checked_sub(strip)),
                 None => Some(0),
             };
-            match shared {
-                Some(shared) if !known || shared + rest.len() == length => {
-                    Ok(Name { shared, rest, end: data.len() - reader.0.len() })
-                }
-                _ => Err(Error::Name { near: previous.unwrap_or_default().into() }),
+            let shared = shared.ok_or_else(malformed)?;
+            if known && shared + rest.len() != length {
+                return Err(malformed());
             }
+            Ok(Name { shared, rest, stage, end: data.len() - reader.0.len() })
         } else {
             let length = if known { length } else { bytes.find_byte(0).ok_or_else(short)? };
             let rest = bytes.get(..length).ok_or_else(short)?;
             if known && rest.contains(&0) {
-                return Err(Error::Name { near: rest.as_bstr().to_owned() });
+                return Err(malformed());
             }
             let end = offset + ((name_at - offset + length + 8) & !7);
             if end > data.len() {
                 return Err(short());
             }
-            Ok(Name { shared: 0, rest, end })
+            Ok(Name { shared: 0, rest, stage, end })
         }
     }
 
     /// All of an entry but its path. `name` has found its bytes to be there.
-    fn content(self, data: &[u8], offset: usize, path: PathSpan) -> Result<Entry, Error> {
+    fn content(self, data: &[u8], offset: usize, stage: Stage, path: PathSpan) -> Result<Entry, Error> {
         let short = Error::Truncated { offset };
         let Some(fields) = data.get(offset..).and_then(|data| data.first_chunk::<FIELDS>()) else {
             return Err(short);
@@ -198,12 +202,6 @@ impl Codec {
             flags.set(Flags::SKIP_WORKTREE, extended & SKIP_WORKTREE != 0);
             flags.set(Flags::INTENT_TO_ADD, extended & INTENT_TO_ADD != 0);
         }
-        let stage = match stored >> 12 & 3 {
-            0 => Stage::Normal,
-            1 => Stage::Base,
-            2 => Stage::Ours,
-            _ => Stage::Theirs,
-        };
         let stat = Stat {
             ctime: (field(0), field(1)),
             mtime: (field(2), field(3)),

@@ -1,7 +1,8 @@
 //! Bytes to an [`Index`].
 //!
-//! Order: header, entries (in parts, each on a thread of its own), extensions, order of the entries.
-//! A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
+//! Order: header, entries, extensions, order of the entries. The paths of the entries are read on one
+//! thread, all else of them on another: nothing is read into one place to be copied to another, which
+//! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
 //! errors are Git's.
 //!
 //! A split index is only half of one: [`Decoded::base`] names the file that holds the other half, and
@@ -12,10 +13,10 @@ use std::thread;
 use bstr::{BString, ByteSlice};
 
 use super::{
-    Index, RawExtension, Version,
+    Entry, Index, RawExtension, Version,
     bytes::Reader,
     cache_tree::CacheTree,
-    entry::{Codec, Run, disorder},
+    entry::{Codec, Paths},
     fsmonitor, offsets,
     resolve_undo::ResolveUndo,
     split::Link,
@@ -24,7 +25,7 @@ use super::{
 use crate::{HashKind, ObjectId, hash::Hasher};
 
 /// Below this many entries a thread costs more than it saves (Git's figure).
-const ENTRIES_PER_THREAD: usize = 10_000;
+const WORTH_A_THREAD: usize = 10_000;
 
 const HEADER: usize = 12;
 
@@ -121,26 +122,23 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     };
     let codec = Codec { hash, compressed: version == Version::V4 };
     let entries = Entries { codec, content, count: count as usize };
-    let run = if options.verify && !checksum.is_null() {
-        if options.threads > 1 {
-            thread::scope(|scope| {
-                let verified = scope.spawn(verify);
-                let run = entries.read(options.threads);
-                verified.join().expect("hashing does not panic").and(run)
-            })
-        } else {
-            verify().and_then(|()| entries.read(1))
-        }
-    } else {
-        entries.read(options.threads)
+    let verified = options.verify && !checksum.is_null();
+    let (entries, end, paths) = match options.threads {
+        0 | 1 if verified => verify().and_then(|()| entries.read(1)),
+        threads if verified => thread::scope(|scope| {
+            let verified = scope.spawn(verify);
+            let read = entries.read(threads);
+            verified.join().expect("hashing does not panic").and(read)
+        }),
+        threads => entries.read(threads),
     }?;
 
     let mut index = Index::empty(hash);
     index.version = Some(version);
-    index.entries = run.entries;
-    index.paths = run.paths;
-    let mut decoded = Decoded { index, link: None, fsmonitor: None, disorder: run.disorder, checksum };
-    decoded.read_extensions(content, run.end)?;
+    index.entries = entries;
+    index.paths = paths.bytes;
+    let mut decoded = Decoded { index, link: None, fsmonitor: None, disorder: paths.disorder, checksum };
+    decoded.read_extensions(content, end)?;
     Ok(decoded)
 }
 
@@ -214,74 +212,26 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn read(self, threads: usize) -> Result<Run, Error> {
-        if self.count > (self.content.len() - HEADER) / self.codec.shortest() {
+    /// Entries, where they end, and their paths.
+    fn read(self, threads: usize) -> Result<(Vec<Entry>, usize, Paths), Error> {
+        let Entries { codec, content, count } = self;
+        if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
-        let parts = threads.min(self.count / ENTRIES_PER_THREAD).max(1);
-        if parts > 1
-            && let Some(blocks) = offsets::find_table(self.content, self.codec.hash, self.count)
-            && let Some(run) = self.read_blocks(&blocks, parts)
-        {
-            return Ok(run);
-        }
-        self.read_parts(parts)
-    }
-
-    /// Reads parts of equal size, whose starts are found by passing over the entries before them.
-    fn read_parts(self, parts: usize) -> Result<Run, Error> {
-        let Entries { codec, content, count } = self;
-        let size = count / parts;
-        thread::scope(|scope| {
-            let mut cursor = Codec::start(HEADER);
-            let mut readers = Vec::new();
-            for part in 0..parts - 1 {
-                let from = cursor.clone();
-                let capacity = if part == 0 { count } else { size };
-                readers.push(scope.spawn(move || codec.read(content, from, size, capacity, self.budget())));
-                codec.skip(content, &mut cursor, size)?;
-            }
-            let rest = count - size * readers.len();
-            let last = codec.read(content, cursor, rest, rest, self.budget());
-            let mut runs: Vec<_> =
-                readers.into_iter().map(|reader| reader.join().expect("reading does not panic")).collect();
-            runs.push(last);
-            self.join(runs)
-        })
-    }
-
-    /// Reads blocks each of which can be read by itself, some per thread. `None` if they are not what
-    /// the table says, or anything else is wrong with them: what exactly, reading in order will tell.
-    fn read_blocks(self, blocks: &[offsets::Block], parts: usize) -> Option<Run> {
-        let Entries { codec, content, count } = self;
-        let share = blocks.len().div_ceil(parts);
-        let runs = thread::scope(|scope| {
-            let readers: Vec<_> = blocks
-                .chunks(share)
-                .enumerate()
-                .map(|(part, blocks)| {
-                    scope.spawn(move || {
-                        let mut runs = Vec::new();
-                        for (at, block) in blocks.iter().enumerate() {
-                            let capacity = if part == 0 && at == 0 { count } else { block.count };
-                            let from = Codec::start(block.offset);
-                            runs.push(codec.read(content, from, block.count, capacity, self.budget()));
-                        }
-                        runs
-                    })
-                })
-                .collect();
-            readers
-                .into_iter()
-                .flat_map(|reader| reader.join().expect("reading does not panic"))
-                .collect::<Vec<_>>()
-        });
-        let ends = runs.iter().map(|run| run.as_ref().ok().map(|run| run.end));
-        let starts = blocks.iter().skip(1).map(|block| Some(block.offset));
-        if !starts.eq(ends.take(blocks.len() - 1)) {
-            return None;
-        }
-        self.join(runs).ok()
+        let read_entries = || codec.read_entries(content, HEADER, count, self.budget());
+        let read_paths = || codec.read_paths(content, HEADER, count, self.budget());
+        let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
+            thread::scope(|scope| {
+                let paths = scope.spawn(read_paths);
+                (read_entries(), paths.join().expect("reading does not panic"))
+            })
+        } else {
+            (read_entries(), read_paths())
+        };
+        // Of errors both have seen, the one with the paths can say where.
+        let paths = paths?;
+        let (entries, end) = entries?;
+        Ok((entries, end, paths))
     }
 
     /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a
@@ -290,33 +240,6 @@ impl Entries<'_> {
     fn budget(self) -> usize {
         let factor = if self.codec.compressed { 64 } else { 1 };
         self.content.len().saturating_mul(factor).min(u32::MAX as usize)
-    }
-
-    fn join(self, runs: Vec<Result<Run, Error>>) -> Result<Run, Error> {
-        let mut runs = runs.into_iter();
-        let mut whole = runs.next().expect("there is at least one part")?;
-        for run in runs {
-            let run = run?;
-            if whole.paths.len() + run.paths.len() > self.budget() {
-                return Err(Error::Truncated { offset: whole.end });
-            }
-            if let (None, Some(last), Some(first)) =
-                (&whole.disorder, whole.entries.last(), run.entries.first())
-            {
-                let one = &whole.paths[last.path.start as usize..];
-                let two = &run.paths[..first.path.len as usize];
-                whole.disorder = disorder((one.as_bstr(), last.stage), (two.as_bstr(), first.stage));
-            }
-            whole.disorder = whole.disorder.or(run.disorder);
-            let base = whole.paths.len() as u32;
-            whole.paths.extend_from_slice(&run.paths);
-            whole.entries.extend(run.entries.into_iter().map(|mut entry| {
-                entry.path.start += base;
-                entry
-            }));
-            whole.end = run.end;
-        }
-        Ok(whole)
     }
 }
 
@@ -331,62 +254,56 @@ mod tests {
     fn large(version: Version) -> Index {
         let mut index = Index::empty(HashKind::Sha1);
         index.version = Some(version);
-        for number in 0..1000u32 {
-            let oid =
-                ObjectId::from_bytes(HashKind::Sha1, &[1 + (number % 7) as u8; 20]).expect("twenty bytes");
+        for number in 0..2 * WORTH_A_THREAD as u32 {
+            let raw = [1 + (number % 7) as u8; 20];
+            let oid = ObjectId::from_bytes(HashKind::Sha1, &raw).expect("twenty bytes");
             let stat = Stat { ino: number, ..Stat::default() };
             let (mode, flags, stage) = (Mode::FILE, Flags::empty(), Stage::Normal);
-            let path = format!("dir{:03}/file{number:05}", number / 10);
+            let path = format!("dir{:05}/file{number:05}", number / 10);
             index.push(path.as_str().into(), NewEntry { stat, oid, mode, flags, stage });
         }
         index
     }
 
-    fn content(run: Run) -> Vec<(BString, NewEntry)> {
-        let Run { entries, paths, disorder, .. } = run;
-        assert_eq!(disorder, None);
-        let path = |entry: &crate::index::Entry| {
-            paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr().to_owned()
-        };
-        entries.iter().map(|entry| (path(entry), entry.content())).collect()
+    fn content(index: &Index) -> Vec<(BString, NewEntry)> {
+        index.entries.iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
+    }
+
+    fn write(index: &Index) -> Vec<u8> {
+        let options = write::Options { version: Version::V2, end_of_entries: true, blocks: 6 };
+        write::to_vec(index, write::Part::Whole, &options).expect("no entry without an object")
     }
 
     #[test]
-    fn parts_and_blocks_give_what_one_pass_gives() {
+    fn threads_change_nothing() {
         for version in [Version::V2, Version::V4] {
-            let options = write::Options { version, end_of_entries: true, blocks: 6 };
             let index = large(version);
-            let file =
-                write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
-            let file = &file[..file.len() - 20];
-            let codec = Codec { hash: HashKind::Sha1, compressed: version == Version::V4 };
-            let entries = Entries { codec, content: file, count: 1000 };
-            let whole = content(entries.read_parts(1).expect("well formed"));
-            assert_eq!(whole.len(), 1000);
-            for parts in [2, 3, 7] {
-                assert_eq!(content(entries.read_parts(parts).expect("well formed")), whole);
-                let blocks =
-                    offsets::find_table(file, HashKind::Sha1, 1000).expect("both extensions are there");
-                assert_eq!(blocks.len(), 6);
-                assert_eq!(content(entries.read_blocks(&blocks, parts).expect("well formed")), whole);
-                let mut moved = blocks.clone();
-                moved[2].count += 1;
-                moved[3].count -= 1;
-                assert!(entries.read_blocks(&moved, parts).is_none(), "the table lies");
+            let file = write(&index);
+            for (threads, verify) in [(1, false), (1, true), (2, false), (2, true), (8, true)] {
+                let read = decode(&file, HashKind::Sha1, Options { threads, verify });
+                let read = read.and_then(Decoded::finish).expect("well formed");
+                assert!(content(&read) == content(&index));
             }
         }
     }
 
     #[test]
-    fn disorder_between_parts_is_seen() {
-        let mut index = large(Version::V2);
+    fn threads_find_the_same_faults() {
+        let options = |threads| Options { threads, verify: true };
+        let refused = |file: &[u8], threads| {
+            decode(file, HashKind::Sha1, options(threads)).and_then(Decoded::finish).expect_err("is refused")
+        };
+        let mut index = large(Version::V4);
+        let good = write(&index);
+        let mut wrong = good.clone();
+        *wrong.last_mut().expect("a trailer") ^= 1;
         index.entries.swap(499, 500);
-        let options = write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
-        let file = write::to_vec(&index, write::Part::Whole, &options).expect("no entry without an object");
-        let codec = Codec { hash: HashKind::Sha1, compressed: false };
-        let entries = Entries { codec, content: &file[..file.len() - 20], count: 1000 };
-        for parts in [1, 2] {
-            assert_eq!(entries.read_parts(parts).expect("whole").disorder, Some(Error::Unordered));
+        let unordered = write(&index);
+        for threads in [1, 2] {
+            assert_eq!(refused(&wrong, threads), Error::Checksum);
+            assert_eq!(refused(&unordered, threads), Error::Unordered);
+            let cut = [&good[..good.len() / 2], &[0; 20]].concat();
+            assert!(matches!(refused(&cut, threads), Error::Truncated { .. } | Error::Name { .. }));
         }
     }
 }

@@ -72,6 +72,7 @@ impl UntrackedCache {
         for &dir in affected {
             let dir = &mut self.dirs[dir];
             dir.valid = None;
+            dir.check_only = false;
             dir.untracked.clear();
         }
     }
@@ -150,7 +151,7 @@ impl UntrackedCache {
             self.dirs.iter().enumerate().filter(move |(_, dir)| test(dir)).map(|(position, _)| position)
         };
         ewah::write(out, which(|dir| dir.valid.is_some()));
-        ewah::write(out, which(|dir| dir.valid.is_some() && dir.check_only));
+        ewah::write(out, which(|dir| dir.check_only));
         ewah::write(out, which(|dir| dir.exclude.is_some()));
         self.dirs.iter().flat_map(|dir| &dir.valid).for_each(|stat| write_stat(out, stat));
         self.dirs.iter().flat_map(|dir| &dir.exclude).for_each(|oid| out.extend_from_slice(oid.as_bytes()));
@@ -195,6 +196,11 @@ fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
     }
     for position in positions.drain(..) {
         dirs[position].valid = Some(reader.stat()?);
+    }
+    for dir in dirs.iter_mut().filter(|dir| dir.valid.is_none()) {
+        // Nothing holds of an invalid directory but its place.
+        dir.check_only = false;
+        dir.untracked.clear();
     }
     with_exclude.for_each(count, |position| positions.push(position)).ok()?;
     for position in positions {
