@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
 };
 
 use bstr::{BStr, ByteSlice};
@@ -31,6 +32,15 @@ impl Env {
         config::parse_bool(Some(value))
             .map(Some)
             .ok_or_else(|| Error::new(format!("bad boolean environment value '{value}' for '{name}'")))
+    }
+
+    /// A file of Git's in the user's configuration directory.
+    pub(crate) fn xdg_config(&self, name: &str) -> Option<PathBuf> {
+        let base = match self.get("XDG_CONFIG_HOME").filter(|xdg| !xdg.is_empty()) {
+            Some(xdg) => PathBuf::from(xdg),
+            None => Path::new(self.get("HOME")?).join(".config"),
+        };
+        Some(base.join("git").join(name))
     }
 
     /// All variables, to hand to a child process.

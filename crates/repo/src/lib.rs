@@ -18,6 +18,7 @@ pub mod objects;
 mod open;
 mod outside;
 pub mod pack;
+mod quote;
 mod reflog;
 mod refs;
 mod revision;
@@ -25,6 +26,7 @@ mod revision;
 use std::{
     collections::{HashMap, HashSet},
     ffi::OsString,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
 };
@@ -60,7 +62,7 @@ pub struct Repository {
     layout: open::Layout,
     config: config::Config,
     refs: gix::refs::file::Store,
-    objects: objects::Objects,
+    objects: Arc<objects::Objects>,
     odb: Mutex<Option<Arc<gix::odb::Store>>>,
     shallow: OnceLock<HashSet<ObjectId>>,
 }
@@ -113,7 +115,7 @@ impl Repository {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
         let refs = refs::store(&layout);
-        let objects = database::open(&env, &layout, &config, &refs)?;
+        let objects = Arc::new(database::open(&env, &layout, &config, &refs)?);
         Ok(Repository {
             options: options.clone(),
             env,
@@ -168,6 +170,43 @@ impl Repository {
     /// The environment it was opened with.
     pub fn env(&self) -> &Env {
         &self.env
+    }
+
+    /// The environment for a child (filter, hook): what was given, and what the command line said in
+    /// its place. Paths are absolute.
+    pub fn child_env(&self) -> Vec<(OsString, OsString)> {
+        let mut variables: Vec<_> =
+            self.env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut set = |name: &str, value: OsString| {
+            variables.retain(|(known, _)| known != name);
+            variables.push((name.into(), value));
+        };
+        if self.options.git_dir.is_some() || self.env.get("GIT_DIR").is_some() {
+            set("GIT_DIR", self.layout.git_dir.clone().into());
+        }
+        if (self.options.work_tree.is_some() || self.env.get("GIT_WORK_TREE").is_some())
+            && let Some(work_tree) = self.work_tree()
+        {
+            set("GIT_WORK_TREE", work_tree.into());
+        }
+        if !self.options.config.is_empty() {
+            let mut parameters = self.env.bytes("GIT_CONFIG_PARAMETERS").unwrap_or_default().to_owned();
+            for text in &self.options.config {
+                let (key, value) = match text.split_once_str("=") {
+                    Some((key, value)) => (key, Some(value)),
+                    None => (text.as_slice(), None),
+                };
+                if !parameters.is_empty() {
+                    parameters.push(b' ');
+                }
+                parameters.extend_from_slice(&quote::shell(key.as_bstr()));
+                parameters.push(b'=');
+                parameters
+                    .extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
+            }
+            set("GIT_CONFIG_PARAMETERS", OsString::from_vec(parameters.into()));
+        }
+        variables
     }
 
     /// Last value of a key, `section.subsection.name`. A name without `=` counts as empty.

@@ -16,7 +16,7 @@ use format::HashKind;
 use crate::{
     Env, Error, OpenOptions,
     config::{self, Config, Sources},
-    disk,
+    disk, quote,
 };
 
 /// Where everything is.
@@ -382,7 +382,7 @@ impl Finder<'_> {
              To add an exception for this directory, call:\n\n\
              \tgit config --global --add safe.directory {}",
             dir.display(),
-            quote_pretty(dir.as_os_str().as_bytes().as_bstr())
+            quote::shell_pretty(dir.as_os_str().as_bytes().as_bstr())
         )))
     }
 
@@ -574,21 +574,4 @@ fn has_valid_head(head: &Path) -> bool {
     }
     let digits = bytes.iter().take_while(|c| c.is_ascii_hexdigit()).count();
     digits >= HashKind::Sha1.hex_len()
-}
-
-/// Quotes for a shell, where that is needed.
-fn quote_pretty(text: &BStr) -> BString {
-    let plain = |&c: &u8| c.is_ascii_alphanumeric() || b"+,-./:=@_^".contains(&c);
-    if !text.is_empty() && text.iter().all(plain) {
-        return text.to_owned();
-    }
-    let mut quoted = BString::from("'");
-    for &c in text.iter() {
-        match c {
-            b'\'' | b'!' => quoted.extend_from_slice(&[b'\'', b'\\', c, b'\'']),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push(b'\'');
-    quoted
 }

@@ -12,6 +12,7 @@ pub mod by_path;
 mod capabilities;
 mod copy;
 mod dir;
+pub mod iconv;
 mod limits;
 mod list;
 mod map;

@@ -62,16 +62,11 @@ impl Loader<'_> {
         if let Some(global) = self.env.get("GIT_CONFIG_GLOBAL") {
             self.file(Path::new(global), Scope::Global)?;
         } else {
-            let home = self.env.get("HOME").map(PathBuf::from);
-            let xdg = match self.env.get("XDG_CONFIG_HOME").filter(|xdg| !xdg.is_empty()) {
-                Some(xdg) => Some(PathBuf::from(xdg)),
-                None => home.as_ref().map(|home| home.join(".config")),
-            };
-            if let Some(xdg) = xdg {
-                self.file(&xdg.join("git/config"), Scope::Global)?;
+            if let Some(xdg) = self.env.xdg_config("config") {
+                self.file(&xdg, Scope::Global)?;
             }
-            if let Some(home) = home {
-                self.file(&home.join(".gitconfig"), Scope::Global)?;
+            if let Some(home) = self.env.get("HOME") {
+                self.file(&Path::new(home).join(".gitconfig"), Scope::Global)?;
             }
         }
         if let Some(local) = self.sources.local {

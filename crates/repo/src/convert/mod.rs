@@ -1,13 +1,36 @@
-//! In-process conversions and external filters.
-#![allow(unused_variables)]
+//! Conversions between blobs and files: line ends, `$Id$`, encodings, and filters.
+//!
+//! A [`Converter`] is built once from an index and shared; each thread takes a [`Worker`] of its own. If
+//! neither configuration nor an attribute speaks of conversion, every path is [`Class::None`] after one
+//! comparison. Attributes are read from the index first and then from the worktree when checking out, the
+//! other way round when comparing.
+//!
+//! To the worktree: ident, line ends, encoding, filter; to Git the same backwards. What fails without
+//! being required is passed over with a message, as in Git: see [`Worker::take_messages`].
+//! Source: gitattributes(5).
+
+mod attributes;
+mod encoding;
+mod filter;
+mod pattern;
+mod process;
+mod shared;
+mod text;
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{Mode, ObjectId, index::Index};
 
 use crate::{Error, Repository};
-use bstr::BStr;
-use format::{Mode, ObjectId, index::Index};
+use attributes::{File, Values};
+use encoding::Encodings;
+pub use filter::{ExternalFilters, Metadata, Smudged};
+use shared::{Action, Direction, Shared, Tables};
+use text::LineEnds;
 
 /// What a path needs on its way to the worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Class {
     /// Bytes as they are.
     None,
@@ -16,25 +39,100 @@ pub enum Class {
     /// A smudge command or a long-running process.
     External,
 }
-/// Shared by all threads. Attributes are read from the index given (Git's checkout direction),
-/// then the worktree. If no attribute file and no configuration can concern conversion, every
-/// path is `Class::None` at no cost.
-pub struct Converter {}
-/// One per thread.
-pub struct Worker {}
+
+/// Shared by all threads.
+pub struct Converter {
+    shared: Arc<Shared>,
+}
+
 impl Converter {
+    /// For writing files. `index` is the result that is being checked out. May be built before files
+    /// are removed: the worktree's attribute files are read when the first path is looked at.
     pub fn for_checkout(repo: &Repository, index: &Index) -> Result<Converter, Error> {
-        todo!()
+        Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Checkout)?) })
     }
+
+    /// For comparing files with `index` ([`Worker::to_git`]).
+    pub fn for_compare(repo: &Repository, index: &Index) -> Result<Converter, Error> {
+        Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Compare)?) })
+    }
+
+    /// Names the commit that is checked out, for filters that want to know.
+    pub fn with_metadata(mut self, metadata: Metadata) -> Converter {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.metadata = metadata;
+        }
+        self
+    }
+
+    /// Whether no path can need anything, which is then known without looking at it.
+    pub fn is_idle(&self) -> bool {
+        self.shared.tables().idle
+    }
+
+    /// A worker of one thread.
     pub fn worker(&self) -> Worker {
-        todo!()
+        Worker::new(&self.shared)
+    }
+
+    /// The lane of external filters, for one thread.
+    pub fn external(&self) -> ExternalFilters {
+        ExternalFilters::new(Worker::new(&self.shared))
     }
 }
+
+/// One per thread. Paths should come in index order, so that a directory's attributes are looked up
+/// once.
+pub struct Worker {
+    shared: Arc<Shared>,
+    /// The directory that `files` are of.
+    dir: BString,
+    /// Attribute files from the top to `dir`, with the length of their directories.
+    files: Vec<(Option<Arc<File>>, usize)>,
+    /// `files` or the shared ones have something to say.
+    concerned: bool,
+    values: Values,
+    /// The path looked at last.
+    last: Option<(BString, Action)>,
+    encodings: Encodings,
+    filters: filter::Running,
+    spare: Vec<u8>,
+    messages: Vec<String>,
+}
+
 impl Worker {
-    pub fn class(&mut self, path: &BStr, mode: Mode) -> Result<Class, Error> {
-        todo!()
+    fn new(shared: &Arc<Shared>) -> Worker {
+        Worker {
+            shared: Arc::clone(shared),
+            dir: BString::default(),
+            files: Vec::new(),
+            concerned: false,
+            values: Values::default(),
+            last: None,
+            encodings: Encodings::default(),
+            filters: filter::Running::default(),
+            spare: Vec::new(),
+            messages: Vec::new(),
+        }
     }
-    /// Returns the bytes to write: `blob` itself or `out`.
+
+    /// What a path with this mode needs.
+    pub fn class(&mut self, path: &BStr, mode: Mode) -> Result<Class, Error> {
+        if !mode.is_file() {
+            return Ok(Class::None);
+        }
+        let Some(action) = self.action(path)? else { return Ok(Class::None) };
+        Ok(if action.driver.is_some_and(|at| self.shared.drivers[at].acts_on_checkout()) {
+            Class::External
+        } else if action.ident || action.ends.adds_cr() || action.encoding.is_some() {
+            Class::InProcess
+        } else {
+            Class::None
+        })
+    }
+
+    /// Returns the bytes to write: `blob` itself or `out`. Of [`Class::External`] the filter is run and
+    /// waited for.
     pub fn to_worktree<'a>(
         &mut self,
         path: &BStr,
@@ -42,8 +140,21 @@ impl Worker {
         blob: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
-        todo!()
+        let Some(action) = self.action(path)? else { return Ok(blob) };
+        let spare = std::mem::take(&mut self.spare);
+        let mut content = Content { input: blob, out, spare, changed: false };
+        self.in_process(path, oid, &action, &mut content);
+        if let Some(driver) = action.driver {
+            let job = filter::Job { path, oid, driver, delay: false };
+            if let Smudged::Ready(filtered) = self.smudge(&job, content.bytes())? {
+                content.replace(filtered);
+            }
+        }
+        let (bytes, spare) = content.finish();
+        self.spare = spare;
+        Ok(bytes)
     }
+
     /// The other direction, for comparing a file with its blob.
     pub fn to_git<'a>(
         &mut self,
@@ -51,6 +162,138 @@ impl Worker {
         file: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
-        todo!()
+        let Some(action) = self.action(path)? else { return Ok(file) };
+        let spare = std::mem::take(&mut self.spare);
+        let mut content = Content { input: file, out, spare, changed: false };
+        if let Some(driver) = action.driver
+            && let Some(filtered) = self.clean(path, driver, file)?
+        {
+            content.replace(filtered);
+        }
+        if let Some(name) = &action.encoding {
+            let Worker { encodings, messages, .. } = self;
+            content.step(|bytes, to| encodings.to_git(path, name.as_bstr(), bytes, to, messages));
+        }
+        let shared = &self.shared;
+        content
+            .step(|bytes, to| text::line_ends_to_git(bytes, action.ends, || shared.indexed_blob(path), to));
+        if action.ident {
+            content.step(text::ident_to_git);
+        }
+        let (bytes, spare) = content.finish();
+        self.spare = spare;
+        Ok(bytes)
+    }
+
+    /// What Git would have printed: each begins with `error: ` or `warning: `.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// What a checkout does before filters.
+    fn in_process(&mut self, path: &BStr, oid: ObjectId, action: &Action, content: &mut Content<'_>) {
+        if action.ident && action.streamed {
+            content.step(|bytes, to| text::ident_streamed(bytes, oid, to));
+        } else if action.ident {
+            content.step(|bytes, to| text::ident_to_worktree(bytes, self.shared.hash, to));
+        }
+        content.step(|bytes, to| text::line_ends_to_worktree(bytes, action.ends, to));
+        if let Some(name) = &action.encoding {
+            let Worker { encodings, messages, .. } = self;
+            content.step(|bytes, to| encodings.to_worktree(path, name.as_bstr(), bytes, to, messages));
+        }
+    }
+
+    /// `None` if nothing concerns the path.
+    fn action(&mut self, path: &BStr) -> Result<Option<Action>, Error> {
+        let shared = Arc::clone(&self.shared);
+        let tables = shared.tables();
+        if tables.idle {
+            return Ok(None);
+        }
+        if let Some((last, action)) = &self.last
+            && last == path
+        {
+            return Ok(Some(action.clone()));
+        }
+        let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
+        if self.files.is_empty() || self.dir != dir {
+            self.enter(&shared, tables, dir);
+        }
+        if !self.concerned {
+            return Ok(None);
+        }
+        let nested = self.files.iter().rev().filter_map(|(file, dir)| Some((file.as_deref()?, *dir)));
+        let files = std::iter::once((&tables.info, 0))
+            .chain(nested)
+            .chain(tables.weakest.iter().rev().map(|file| (file, 0)));
+        tables.names.lookup(path, shared.settings.fold_case, files, &mut self.values);
+        let action = shared.action(&self.values)?;
+        if action.is_none() {
+            return Ok(None);
+        }
+        self.last = Some((path.to_owned(), action.clone()));
+        Ok(Some(action))
+    }
+
+    /// Keeps the files of directories that both the last and this one are in, and reads the others.
+    fn enter(&mut self, shared: &Shared, tables: &Tables, dir: &BStr) {
+        let both = |len: usize| {
+            len == 0
+                || (self.dir.get(..len) == dir.get(..len)
+                    && matches!(self.dir.get(len), None | Some(b'/'))
+                    && matches!(dir.get(len), None | Some(b'/')))
+        };
+        let kept = self.files.iter().take_while(|(_, len)| *len <= dir.len() && both(*len)).count();
+        self.files.truncate(kept);
+        if self.files.is_empty() {
+            self.files.push((tables.root.clone(), 0));
+        }
+        let done = self.files.last().map_or(0, |(_, len)| *len);
+        let ends = dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len()));
+        for end in ends.filter(|end| *end > done) {
+            self.files.push((shared.file_of(tables, dir[..end].as_bstr()), end));
+        }
+        self.dir = dir.to_owned();
+        let shared_files = tables.weakest.iter().chain([&tables.info]);
+        let mut files = self.files.iter().filter_map(|(file, _)| file.as_deref()).chain(shared_files);
+        self.concerned = shared.settings.auto != LineEnds::Keep || files.any(|file| !file.is_empty());
+    }
+}
+
+/// Bytes on their way through the steps.
+struct Content<'a> {
+    input: &'a [u8],
+    out: &'a mut Vec<u8>,
+    spare: Vec<u8>,
+    /// They are in `out`, not in `input`.
+    changed: bool,
+}
+
+impl Content<'_> {
+    fn bytes(&self) -> &[u8] {
+        if self.changed { self.out } else { self.input }
+    }
+
+    /// `step` fills the buffer it is given and says whether the result counts.
+    fn step(&mut self, step: impl FnOnce(&[u8], &mut Vec<u8>) -> bool) {
+        self.spare.clear();
+        let bytes = if self.changed { self.out.as_slice() } else { self.input };
+        if step(bytes, &mut self.spare) {
+            std::mem::swap(self.out, &mut self.spare);
+            self.changed = true;
+        }
+    }
+
+    fn replace(&mut self, bytes: Vec<u8>) {
+        *self.out = bytes;
+        self.changed = true;
+    }
+}
+
+impl<'a> Content<'a> {
+    /// The bytes, and the buffer not needed for them.
+    fn finish(self) -> (&'a [u8], Vec<u8>) {
+        (if self.changed { self.out } else { self.input }, self.spare)
     }
 }

@@ -1,6 +1,8 @@
 //! Reading repositories, with real Git as oracle.
 #![allow(clippy::disallowed_methods)]
 
+mod convert;
+mod filters;
 mod open;
 mod revisions;
 

@@ -1,0 +1,316 @@
+//! Attributes of paths, as far as they concern conversion.
+//!
+//! Only six attributes and the macros that lead to them are kept; lines that set none of these are
+//! dropped when a file is read. So a tree whose attribute files speak of other things costs nothing.
+//!
+//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the
+//! path's directory and upwards, `core.attributesFile`, the system's, the built-in macro.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::pattern::Pattern;
+
+/// The attributes that matter, by position in [`Values`].
+pub(super) const TEXT: usize = 0;
+pub(super) const CRLF: usize = 1;
+pub(super) const EOL: usize = 2;
+pub(super) const IDENT: usize = 3;
+pub(super) const FILTER: usize = 4;
+pub(super) const ENCODING: usize = 5;
+const NAMES: [&str; 6] = ["text", "crlf", "eol", "ident", "filter", "working-tree-encoding"];
+
+/// Git reads neither longer lines nor larger files.
+const MAX_LINE: usize = 2048;
+const MAX_FILE: usize = 100 * 1024 * 1024;
+
+/// What an attribute is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Set,
+    Unset,
+    /// `!attr`, which hides what weaker lines say.
+    Unspecified,
+    Value(BString),
+}
+
+/// A line, its attributes by name.
+#[derive(Clone, Debug)]
+struct RawLine {
+    /// A macro's name, or a pattern.
+    head: Head,
+    states: Vec<(BString, State)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Head {
+    Macro(BString),
+    Pattern(BString),
+}
+
+/// An attribute file as read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RawFile(Vec<RawLine>);
+
+/// An attribute file reduced to what matters.
+#[derive(Debug, Default)]
+pub(super) struct File(Vec<(Pattern, Vec<(usize, State)>)>);
+
+impl File {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Names to positions, and what macros expand to.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    positions: HashMap<BString, usize>,
+    /// From the first position after [`NAMES`] on.
+    macros: Vec<Vec<(usize, State)>>,
+}
+
+/// The attributes of one path.
+#[derive(Debug, Default)]
+pub(super) struct Values(Vec<Option<State>>);
+
+impl Values {
+    /// `None` if nothing says anything, or `!attr` does.
+    pub(super) fn get(&self, attribute: usize) -> Option<&State> {
+        self.0[attribute].as_ref().filter(|state| **state != State::Unspecified)
+    }
+}
+
+impl RawFile {
+    /// Parses a file. Macros count only where `macros` says so; what is not well formed is passed over.
+    pub(super) fn parse(bytes: &[u8], macros: bool) -> RawFile {
+        if bytes.len() >= MAX_FILE {
+            return RawFile::default();
+        }
+        // Git's strings end at the first NUL.
+        let bytes = &bytes[..bytes.find_byte(0).unwrap_or(bytes.len())];
+        let lines = bytes.split(|&c| c == b'\n').enumerate().map(|(at, line)| match at {
+            0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
+            _ => line,
+        });
+        RawFile(lines.filter_map(|line| parse_line(line, macros)).collect())
+    }
+
+    /// The line that Git has built in.
+    pub(super) fn built_in() -> RawFile {
+        RawFile::parse(b"[attr]binary -diff -merge -text", true)
+    }
+}
+
+const BLANK: &[u8] = b" \t\r\n";
+
+fn parse_line(line: &[u8], macros: bool) -> Option<RawLine> {
+    let line = line.trim_start_with(|c| BLANK.contains(&(c as u8)));
+    if line.is_empty() || line[0] == b'#' || line.len() >= MAX_LINE {
+        return None;
+    }
+    let end_of_word = |text: &[u8]| text.find_byteset(BLANK).unwrap_or(text.len());
+    let (name, rest) = match unquote(line) {
+        Some((name, rest)) => (name, rest),
+        None => {
+            let end = end_of_word(line);
+            (line[..end].into(), &line[end..])
+        }
+    };
+    let head = match name.strip_prefix(b"[attr]") {
+        Some(_) if line[0] != b'"' => {
+            if !macros {
+                return None;
+            }
+            // The macro's name may be set off by blanks.
+            let after = line[b"[attr]".len()..].trim_start_with(|c| BLANK.contains(&(c as u8)));
+            let end = end_of_word(after);
+            let name = &after[..end];
+            if !is_attribute_name(name) {
+                return None;
+            }
+            return Some(RawLine { head: Head::Macro(name.into()), states: parse_states(&after[end..])? });
+        }
+        _ => Head::Pattern(name),
+    };
+    if matches!(&head, Head::Pattern(pattern) if pattern.starts_with(b"!")) {
+        return None;
+    }
+    Some(RawLine { head, states: parse_states(rest)? })
+}
+
+/// One wrong name spoils the line, as in Git.
+fn parse_states(text: &[u8]) -> Option<Vec<(BString, State)>> {
+    let words = text.split(|c| BLANK.contains(c)).filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            let (name, value) = match word.find_byte(b'=') {
+                Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
+                None => (word, None),
+            };
+            let (name, state) = match name {
+                [b'-', name @ ..] => (name, State::Unset),
+                [b'!', name @ ..] => (name, State::Unspecified),
+                name => (name, value.map_or(State::Set, |value| State::Value(value.into()))),
+            };
+            is_attribute_name(name).then(|| (name.into(), state))
+        })
+        .collect()
+}
+
+fn is_attribute_name(name: &[u8]) -> bool {
+    let plain = |c: &u8| c.is_ascii_alphanumeric() || b"-._".contains(c);
+    !name.is_empty() && name[0] != b'-' && name.iter().all(plain) && !name.starts_with(b"builtin_")
+}
+
+/// A C-style quoted word; `None` if the line does not begin with a well-formed one.
+fn unquote(line: &[u8]) -> Option<(BString, &[u8])> {
+    let mut rest = line.strip_prefix(b"\"")?;
+    let mut word = BString::default();
+    loop {
+        let (&c, after) = rest.split_first()?;
+        rest = after;
+        match c {
+            b'"' => return Some((word, rest)),
+            b'\\' => {
+                let (&escape, after) = rest.split_first()?;
+                rest = after;
+                word.push(match escape {
+                    b'a' => 7,
+                    b'b' => 8,
+                    b'f' => 12,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'v' => 11,
+                    b'\\' | b'"' => escape,
+                    b'0'..=b'3' => {
+                        let [second @ b'0'..=b'7', third @ b'0'..=b'7', ..] = rest else { return None };
+                        let value = (escape - b'0') << 6 | (second - b'0') << 3 | (third - b'0');
+                        rest = &rest[2..];
+                        value
+                    }
+                    _ => return None,
+                });
+            }
+            c => word.push(c),
+        }
+    }
+}
+
+impl Names {
+    /// Finds the macros that lead to conversion. `files` in order of precedence, weakest first.
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a RawFile>) -> Names {
+        let mut definitions: HashMap<&BStr, &[(BString, State)]> = HashMap::new();
+        for line in files.into_iter().flat_map(|file| &file.0) {
+            if let Head::Macro(name) = &line.head {
+                definitions.insert(name.as_bstr(), &line.states);
+            }
+        }
+        let mut positions: HashMap<BString, usize> =
+            NAMES.iter().enumerate().map(|(at, name)| (BString::from(*name), at)).collect();
+        // A macro matters if it sets what matters, macros included.
+        loop {
+            let found = definitions.iter().find(|(name, states)| {
+                !positions.contains_key(**name) && states.iter().any(|(name, _)| positions.contains_key(name))
+            });
+            match found {
+                Some((name, _)) => positions.insert((*name).to_owned(), positions.len()),
+                None => break,
+            };
+        }
+        let mut names = Names { macros: vec![Vec::new(); positions.len()], positions };
+        for (name, states) in definitions {
+            if let Some(&at) = names.positions.get(name) {
+                names.macros[at] = names.reduce(states);
+            }
+        }
+        names
+    }
+
+    fn reduce(&self, states: &[(BString, State)]) -> Vec<(usize, State)> {
+        let known =
+            states.iter().filter_map(|(name, state)| Some((*self.positions.get(name)?, state.clone())));
+        known.collect()
+    }
+
+    /// Drops what does not matter.
+    pub(super) fn compile(&self, file: &RawFile) -> File {
+        let lines = file.0.iter().filter_map(|line| match &line.head {
+            Head::Macro(_) => None,
+            Head::Pattern(pattern) => {
+                let states = self.reduce(&line.states);
+                (!states.is_empty()).then(|| (Pattern::new(pattern.as_bstr()), states))
+            }
+        });
+        File(lines.collect())
+    }
+
+    /// The attributes of `path`. `files` strongest first, each with the length of its directory.
+    pub(super) fn lookup<'a>(
+        &self,
+        path: &BStr,
+        fold_case: bool,
+        files: impl Iterator<Item = (&'a File, usize)>,
+        values: &mut Values,
+    ) {
+        values.0.clear();
+        values.0.resize(self.macros.len(), None);
+        let name = &path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
+        for (file, dir) in files {
+            let below = if dir == 0 { &path[..] } else { &path[dir + 1..] };
+            for (pattern, states) in file.0.iter().rev() {
+                if pattern.matches(below, name, fold_case) {
+                    self.fill(states, values);
+                }
+            }
+        }
+    }
+
+    /// Sets what is not set yet; of several words for one attribute the last one counts.
+    fn fill(&self, states: &[(usize, State)], values: &mut Values) {
+        for (at, state) in states.iter().rev() {
+            if values.0[*at].is_none() {
+                values.0[*at] = Some(state.clone());
+                if *state == State::Set {
+                    self.fill(&self.macros[*at], values);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(text: &str, path: &str, attribute: usize) -> Option<State> {
+        let files = [RawFile::built_in(), RawFile::parse(text.as_bytes(), true)];
+        let names = Names::of(&files);
+        let file = names.compile(&files[1]);
+        let mut values = Values::default();
+        names.lookup(path.into(), false, [(&file, 0)].into_iter(), &mut values);
+        values.get(attribute).cloned()
+    }
+
+    #[test]
+    fn the_last_line_wins_and_macros_expand() {
+        assert_eq!(lookup("* text\n*.c -text\n", "a.c", TEXT), Some(State::Unset));
+        assert_eq!(lookup("* text\n*.c !text\n", "a.c", TEXT), None);
+        assert_eq!(lookup("* binary\n", "a.c", TEXT), Some(State::Unset));
+        assert_eq!(
+            lookup("[attr]m1 m2\n[attr]m2 eol=crlf\n* m1\n", "a", EOL),
+            Some(State::Value("crlf".into()))
+        );
+        assert_eq!(lookup("* text -text\n", "a", TEXT), Some(State::Unset));
+        assert_eq!(lookup("\"a\\tb\" text\n", "a\tb", TEXT), Some(State::Set));
+        assert_eq!(lookup("* text b@d\n", "a", TEXT), None, "one bad name spoils the line");
+    }
+
+    #[test]
+    fn a_file_about_other_things_is_empty() {
+        let files = [RawFile::built_in(), RawFile::parse(b"*.c diff=cpp\n*.dts diff=dts\n# text\n", true)];
+        assert!(Names::of(&files).compile(&files[1]).is_empty());
+    }
+}

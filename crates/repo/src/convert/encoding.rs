@@ -1,0 +1,129 @@
+//! `working-tree-encoding`: files in the worktree in another encoding than UTF-8.
+//!
+//! Re-encoding is the C library's, as it is Git's. Content that cannot be expressed is left as it is,
+//! with Git's message.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString};
+use sys::iconv::Iconv;
+
+const UTF16_LE: &[u8] = b"\xff\xfe";
+const UTF16_BE: &[u8] = b"\xfe\xff";
+const UTF32_LE: &[u8] = b"\xff\xfe\0\0";
+const UTF32_BE: &[u8] = b"\0\0\xfe\xff";
+
+/// Conversions by (to, from), opened once. `None`: the C library does not know them.
+#[derive(Default)]
+pub(super) struct Encodings(HashMap<(BString, BString), Option<Iconv>>);
+
+impl Encodings {
+    /// From UTF-8; `false` if the bytes stay as they are.
+    pub(super) fn to_worktree(
+        &mut self,
+        path: &BStr,
+        name: &BStr,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        messages: &mut Vec<String>,
+    ) -> bool {
+        if bytes.is_empty() {
+            return false;
+        }
+        // Written by name with the mark that reading expects, whatever the C library would choose.
+        let (to, mark): (&BStr, &[u8]) = if same_utf(name, "UTF-16LE-BOM") {
+            ("UTF-16LE".into(), UTF16_LE)
+        } else if same_utf(name, "UTF-16BE-BOM") {
+            ("UTF-16BE".into(), UTF16_BE)
+        } else if cfg!(target_env = "musl") && same_utf(name, "UTF-16") {
+            ("UTF-16BE".into(), UTF16_BE)
+        } else if cfg!(target_env = "musl") && same_utf(name, "UTF-32") {
+            ("UTF-32BE".into(), UTF32_BE)
+        } else {
+            (name, b"")
+        };
+        out.extend_from_slice(mark);
+        let converted = self.convert(to, "UTF-8".into(), bytes, out);
+        if !converted {
+            messages.push(format!("error: failed to encode '{path}' from UTF-8 to {name}"));
+        }
+        converted
+    }
+
+    /// To UTF-8; `false` if the bytes stay as they are.
+    pub(super) fn to_git(
+        &mut self,
+        path: &BStr,
+        name: &BStr,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        messages: &mut Vec<String>,
+    ) -> bool {
+        if bytes.is_empty() {
+            return false;
+        }
+        let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| bytes.starts_with(mark));
+        let is = |encoding: &str| same_utf(name, encoding);
+        let prohibited = ((is("UTF-16BE") || is("UTF-16LE")) && marked([UTF16_BE, UTF16_LE]))
+            || ((is("UTF-32BE") || is("UTF-32LE")) && marked([UTF32_BE, UTF32_LE]));
+        let missing = (is("UTF-16") && !marked([UTF16_BE, UTF16_LE]))
+            || (is("UTF-32") && !marked([UTF32_BE, UTF32_LE]));
+        if prohibited || missing {
+            let what = if prohibited { "prohibited" } else { "required" };
+            messages.push(format!("error: BOM is {what} in '{path}' if encoded as {name}"));
+            return false;
+        }
+        let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
+        let converted = self.convert("UTF-8".into(), from, bytes, out);
+        if !converted {
+            messages.push(format!("error: failed to encode '{path}' from {name} to UTF-8"));
+        }
+        converted
+    }
+
+    fn convert(&mut self, to: &BStr, from: &BStr, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+        let conversion = self
+            .0
+            .entry((to.to_owned(), from.to_owned()))
+            .or_insert_with(|| Iconv::open(to, from).or_else(|| Iconv::open(fallback(to), fallback(from))));
+        conversion.as_mut().is_some_and(|conversion| conversion.convert(bytes, out))
+    }
+}
+
+/// Spellings that not every C library has.
+fn fallback(name: &BStr) -> &[u8] {
+    if is_utf8(name) {
+        b"UTF-8"
+    } else if name.eq_ignore_ascii_case(b"latin-1") {
+        b"ISO-8859-1"
+    } else {
+        name
+    }
+}
+
+/// Whether nothing needs to be done.
+pub(super) fn is_utf8(name: &BStr) -> bool {
+    same_utf(name, "UTF-8")
+}
+
+/// The same encoding of the UTF family, however it is spelt: `utf16le`, `UTF-16LE`.
+fn same_utf(name: &BStr, other: &str) -> bool {
+    let tail = |name: &[u8]| {
+        let (family, rest) = name.split_at_checked(3)?;
+        let rest = rest.strip_prefix(b"-").unwrap_or(rest);
+        family.eq_ignore_ascii_case(b"utf").then(|| rest.to_ascii_lowercase())
+    };
+    tail(name).is_some_and(|rest| Some(rest) == tail(other.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        assert!(is_utf8("utf8".into()) && is_utf8("UTF-8".into()) && !is_utf8("utf-16".into()));
+        assert!(same_utf("UTF16LE-bom".into(), "UTF-16LE-BOM"));
+        assert!(!same_utf("latin-1".into(), "latin-1"));
+    }
+}

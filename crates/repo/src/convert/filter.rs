@@ -1,0 +1,417 @@
+//! External filters: commands run per file, and long-running processes that may delay their answer.
+//!
+//! Order: [`ExternalFilters::smudge`] for each file; what is delayed is collected by rounds of
+//! [`ExternalFilters::available`] and [`ExternalFilters::fetch`] until a round is empty. A filter that
+//! fails passes the content through with Git's message, unless `filter.<name>.required` is set.
+//! Source: gitattributes(5) `filter`.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ffi::{OsStr, OsString},
+    io::{Read as _, Write as _},
+    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+
+use super::{
+    Content, Worker,
+    process::{Answer, Process},
+};
+use crate::{Error, Repository};
+
+/// `filter.<name>.*`
+#[derive(Debug, Default)]
+pub(super) struct Driver {
+    pub(super) name: BString,
+    clean: BString,
+    smudge: BString,
+    process: BString,
+    required: bool,
+}
+
+impl Driver {
+    /// Whether it does anything at all.
+    pub(super) fn has_command(&self) -> bool {
+        !self.smudge.is_empty() || !self.clean.is_empty() || !self.process.is_empty()
+    }
+
+    /// Whether a checkout has to ask it (or, where it is required but cannot smudge, to fail).
+    pub(super) fn acts_on_checkout(&self) -> bool {
+        self.required || !self.smudge.is_empty() || !self.process.is_empty()
+    }
+}
+
+/// All drivers that are configured.
+pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
+    let names = repo.config.subsections("filter");
+    names
+        .into_iter()
+        .map(|name| {
+            let command = |key: &str| -> Result<BString, Error> {
+                let value = repo.config.string_required(&format!("filter.{name}.{key}"))?;
+                Ok(value.unwrap_or_default().to_owned())
+            };
+            Ok(Driver {
+                name: name.to_owned(),
+                clean: command("clean")?,
+                smudge: command("smudge")?,
+                process: command("process")?,
+                required: repo.config_bool(&format!("filter.{name}.required"))?.unwrap_or(false),
+            })
+        })
+        .collect()
+}
+
+/// Where filters run, and with what environment.
+pub(super) struct Environment {
+    dir: PathBuf,
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Environment {
+    pub(super) fn of(repo: &Repository) -> Environment {
+        let dir = repo.work_tree().unwrap_or(repo.git_dir()).to_owned();
+        Environment { dir, variables: repo.child_env() }
+    }
+
+    fn command(&self, text: &BStr) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(OsStr::from_bytes(text));
+        command
+            .current_dir(&self.dir)
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// What is checked out, for filters that want to know.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    /// Full name of the branch that is being switched to.
+    pub reference: Option<BString>,
+    /// The commit, or the tree.
+    pub treeish: Option<ObjectId>,
+}
+
+/// What a filter made of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Smudged {
+    /// The bytes to write.
+    Ready(Vec<u8>),
+    /// To be fetched later.
+    Delayed,
+    /// The filter has nothing to say, or failed without being required: the bytes stay as they are.
+    Unchanged,
+}
+
+/// A file to be filtered.
+pub(super) struct Job<'a> {
+    pub(super) path: &'a BStr,
+    pub(super) oid: ObjectId,
+    /// Position in the drivers.
+    pub(super) driver: usize,
+    /// The answer may come later.
+    pub(super) delay: bool,
+}
+
+/// Processes by command. `None`: it could not be started, and is not tried again.
+#[derive(Default)]
+pub(super) struct Running(HashMap<BString, Option<Process>>);
+
+/// The lane of external filters, owned by one thread: a filter may assume that it has one caller only.
+/// Dropping it ends the processes.
+pub struct ExternalFilters {
+    worker: Worker,
+    /// Commands that delayed something and have not said that they are done.
+    waiting: BTreeSet<BString>,
+    delayed: BTreeSet<BString>,
+}
+
+impl ExternalFilters {
+    pub(super) fn new(worker: Worker) -> ExternalFilters {
+        ExternalFilters { worker, waiting: BTreeSet::new(), delayed: BTreeSet::new() }
+    }
+
+    /// Converts and filters a blob.
+    pub fn smudge(&mut self, path: &BStr, oid: ObjectId, blob: &[u8]) -> Result<Smudged, Error> {
+        let Some(action) = self.worker.action(path)? else { return Ok(Smudged::Unchanged) };
+        let mut out = Vec::new();
+        let mut content = Content { input: blob, out: &mut out, spare: Vec::new(), changed: false };
+        self.worker.in_process(path, oid, &action, &mut content);
+        let smudged = match action.driver {
+            Some(driver) => {
+                let job = Job { path, oid, driver, delay: true };
+                let smudged = self.worker.smudge(&job, content.bytes())?;
+                if smudged == Smudged::Delayed {
+                    self.waiting.insert(self.worker.shared.drivers[driver].process.clone());
+                    self.delayed.insert(path.to_owned());
+                }
+                smudged
+            }
+            None => Smudged::Unchanged,
+        };
+        let changed = content.changed;
+        Ok(match smudged {
+            Smudged::Unchanged if changed => Smudged::Ready(out),
+            smudged => smudged,
+        })
+    }
+
+    /// One round: asks every filter that owes something which of its files are ready. Waits as long as
+    /// the filters do. Empty when nothing more will come.
+    pub fn available(&mut self) -> Vec<BString> {
+        let mut ready = Vec::new();
+        while ready.is_empty() && !self.waiting.is_empty() {
+            for command in self.waiting.clone() {
+                let Worker { filters, messages, .. } = &mut self.worker;
+                let Some(Some(process)) = filters.0.get_mut(&command) else {
+                    messages.push(format!(
+                        "error: external filter '{command}' is not available anymore although not all paths \
+                         have been filtered"
+                    ));
+                    self.waiting.remove(&command);
+                    continue;
+                };
+                let mut done = true;
+                match process.available() {
+                    Ok(Some(paths)) => {
+                        done = paths.is_empty();
+                        for path in paths {
+                            if self.delayed.remove(&path) {
+                                ready.push(path);
+                            } else {
+                                messages.push(format!(
+                                    "error: external filter '{command}' signaled that '{path}' is now available \
+                                     although it has not been delayed earlier"
+                                ));
+                                done = true;
+                            }
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(_) => {
+                        messages.push(format!("error: external filter '{command}' failed"));
+                        filters.0.remove(&command);
+                    }
+                }
+                if done {
+                    self.waiting.remove(&command);
+                }
+            }
+        }
+        ready
+    }
+
+    /// The bytes of a file that was delayed and is available now.
+    pub fn fetch(&mut self, path: &BStr, oid: ObjectId) -> Result<Smudged, Error> {
+        let Some(driver) = self.worker.action(path)?.and_then(|action| action.driver) else {
+            return Ok(Smudged::Unchanged);
+        };
+        self.worker.smudge(&Job { path, oid, driver, delay: false }, b"")
+    }
+
+    /// The files that were promised and never came, sorted, each with Git's message
+    /// (`'<path>' was not filtered properly`) among the messages.
+    pub fn unfinished(&mut self) -> Vec<BString> {
+        let paths: Vec<_> = std::mem::take(&mut self.delayed).into_iter().collect();
+        let messages = paths.iter().map(|path| format!("error: '{path}' was not filtered properly"));
+        self.worker.messages.extend(messages);
+        paths
+    }
+
+    /// See [`Worker::take_messages`].
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.worker.take_messages()
+    }
+}
+
+impl Worker {
+    /// Runs the filter of a checkout; an error if it is required and fails.
+    pub(super) fn smudge(&mut self, job: &Job<'_>, content: &[u8]) -> Result<Smudged, Error> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let driver = &shared.drivers[job.driver];
+        let smudged = if !driver.process.is_empty() {
+            let mut header = vec!["command=smudge".into(), line("pathname=", job.path)];
+            let Metadata { reference, treeish } = &shared.metadata;
+            header.extend(reference.as_ref().map(|name| line("ref=", name.as_bstr())));
+            header.extend(treeish.as_ref().map(|id| BString::from(format!("treeish={id}"))));
+            header.push(format!("blob={}", job.oid).into());
+            self.ask(&driver.process, Kind::Smudge, header, content, job.delay)
+        } else if !driver.smudge.is_empty() {
+            self.run(&driver.smudge, job.path, content).map_or(Smudged::Unchanged, Smudged::Ready)
+        } else {
+            Smudged::Unchanged
+        };
+        if smudged == Smudged::Unchanged && driver.required {
+            return Err(Error::new(format!("{}: smudge filter {} failed", job.path, driver.name)));
+        }
+        Ok(smudged)
+    }
+
+    /// Runs the filter of an addition; `None` if it changes nothing.
+    pub(super) fn clean(
+        &mut self,
+        path: &BStr,
+        driver: usize,
+        content: &[u8],
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let driver = &shared.drivers[driver];
+        let cleaned = if !driver.process.is_empty() {
+            let header = vec!["command=clean".into(), line("pathname=", path)];
+            match self.ask(&driver.process, Kind::Clean, header, content, false) {
+                Smudged::Ready(bytes) => Some(bytes),
+                Smudged::Delayed | Smudged::Unchanged => None,
+            }
+        } else if !driver.clean.is_empty() {
+            self.run(&driver.clean, path, content)
+        } else {
+            None
+        };
+        if cleaned.is_none() && driver.required {
+            return Err(Error::new(format!("{path}: clean filter '{}' failed", driver.name)));
+        }
+        Ok(cleaned)
+    }
+
+    /// Asks a long-running process, which is started if need be.
+    fn ask(
+        &mut self,
+        command: &BString,
+        kind: Kind,
+        mut header: Vec<BString>,
+        content: &[u8],
+        delay: bool,
+    ) -> Smudged {
+        let Worker { shared, filters, messages, .. } = self;
+        let slot = filters.0.entry(command.clone()).or_insert_with(|| {
+            let started = Process::start(shared.filters.command(command.as_bstr()));
+            if started.is_err() {
+                messages.push(format!("error: initialization for subprocess '{command}' failed"));
+            }
+            started.ok()
+        });
+        let Some(process) = slot else { return Smudged::Unchanged };
+        let able = match kind {
+            Kind::Clean => process.clean,
+            Kind::Smudge => process.smudge,
+        };
+        if !able {
+            return Smudged::Unchanged;
+        }
+        if delay && process.delay {
+            header.push("can-delay=1".into());
+        }
+        match process.ask(&header, content) {
+            Ok(Answer::Content(bytes)) => Smudged::Ready(bytes),
+            Ok(Answer::Delayed) if delay => Smudged::Delayed,
+            Ok(Answer::Error) => Smudged::Unchanged,
+            Ok(Answer::Abort) => {
+                match kind {
+                    Kind::Clean => process.clean = false,
+                    Kind::Smudge => process.smudge = false,
+                }
+                Smudged::Unchanged
+            }
+            Ok(Answer::Delayed) | Err(_) => {
+                messages.push(format!("error: external filter '{command}' failed"));
+                // The next file starts it anew.
+                filters.0.remove(command);
+                Smudged::Unchanged
+            }
+        }
+    }
+
+    /// Runs a command for one file; `None` if it fails.
+    fn run(&mut self, template: &BString, path: &BStr, content: &[u8]) -> Option<Vec<u8>> {
+        let text = expand(template.as_bstr(), path);
+        let mut failed = |what: String| {
+            self.messages.push(format!("error: {what}"));
+            None
+        };
+        let spawned =
+            self.shared.filters.command(text.as_bstr()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let Ok(mut child) = spawned else {
+            return failed(format!("cannot fork to run external filter '{template}'"));
+        };
+        let mut stdin = child.stdin.take().expect("asked to be piped");
+        let mut stdout = child.stdout.take().expect("asked to be piped");
+        let mut filtered = Vec::new();
+        let (fed, read) = std::thread::scope(|scope| {
+            // A filter need not read all that it is given.
+            let feeding = scope.spawn(move || match stdin.write_all(content) {
+                Err(err) if err.kind() != std::io::ErrorKind::BrokenPipe => Err(err),
+                _ => Ok(()),
+            });
+            let read = stdout.read_to_end(&mut filtered);
+            (feeding.join().is_ok_and(|fed| fed.is_ok()), read.is_ok())
+        });
+        let status = child.wait();
+        if !fed {
+            failed(format!("cannot feed the input to external filter '{template}'"));
+        }
+        let code = match status {
+            Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
+            Err(_) => -1,
+        };
+        if code != 0 {
+            failed(format!("external filter '{template}' failed {code}"));
+        }
+        if !read {
+            return failed(format!("read from external filter '{template}' failed"));
+        }
+        if !fed || code != 0 {
+            return failed(format!("external filter '{template}' failed"));
+        }
+        Some(filtered)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Clean,
+    Smudge,
+}
+
+fn line(key: &str, value: &BStr) -> BString {
+    bstr::concat([key.as_bytes(), value]).into()
+}
+
+/// `%f` becomes the quoted path, `%%` a percent sign.
+fn expand(template: &BStr, path: &BStr) -> BString {
+    let mut text = BString::default();
+    let mut rest = template.as_bytes();
+    while let Some(percent) = rest.find_byte(b'%') {
+        text.extend_from_slice(&rest[..percent]);
+        rest = &rest[percent + 1..];
+        match rest.first() {
+            Some(b'f') => {
+                text.extend_from_slice(&crate::quote::shell(path));
+                rest = &rest[1..];
+            }
+            Some(b'%') => {
+                text.push(b'%');
+                rest = &rest[1..];
+            }
+            _ => text.push(b'%'),
+        }
+    }
+    text.extend_from_slice(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders() {
+        let expand = |template: &str| expand(template.into(), "it's".into()).to_string();
+        assert_eq!(expand("x %f %% %d %"), r"x 'it'\''s' % %d %");
+    }
+}

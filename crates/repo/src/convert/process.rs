@@ -1,0 +1,185 @@
+//! A long-running filter: the client's side of Git's protocol, version 2.
+//!
+//! Source: gitattributes(5), "Long Running Filter Process". The process is started once and asked
+//! for one file after the other; its answers are packets.
+
+use std::{
+    io::{self, BufReader, Read as _, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use bstr::{BString, ByteSlice};
+
+/// The most a packet can carry.
+const MAX_DATA: usize = 65516;
+
+/// A running process.
+pub(super) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    pub(super) clean: bool,
+    pub(super) smudge: bool,
+    pub(super) delay: bool,
+}
+
+/// What it said of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Content(Vec<u8>),
+    Delayed,
+    /// Not this file.
+    Error,
+    /// No more files of this kind.
+    Abort,
+}
+
+impl Process {
+    /// Starts it and agrees on what it can do.
+    pub(super) fn start(mut command: Command) -> io::Result<Process> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("asked to be piped"));
+        let mut process = Process { child, stdin, stdout, clean: false, smudge: false, delay: false };
+        process.handshake()?;
+        Ok(process)
+    }
+
+    fn handshake(&mut self) -> io::Result<()> {
+        self.lines(&["git-filter-client", "version=2"])?;
+        if self.line()? != Some("git-filter-server".into())
+            || self.line()? != Some("version=2".into())
+            || self.line()?.is_some()
+        {
+            return Err(unexpected("handshake"));
+        }
+        self.lines(&["capability=clean", "capability=smudge", "capability=delay"])?;
+        while let Some(line) = self.line()? {
+            match line.as_slice() {
+                b"capability=clean" => self.clean = true,
+                b"capability=smudge" => self.smudge = true,
+                b"capability=delay" => self.delay = true,
+                _ => return Err(unexpected("capability")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a file and waits for the answer. `header` are the lines before the content.
+    pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> io::Result<Answer> {
+        let mut packets = Vec::with_capacity(content.len() + 256);
+        for line in header {
+            packet(&mut packets, &[line, b"\n"]);
+        }
+        packets.extend_from_slice(b"0000");
+        for chunk in content.chunks(MAX_DATA) {
+            packet(&mut packets, &[chunk]);
+        }
+        packets.extend_from_slice(b"0000");
+        self.write(&packets)?;
+        match self.status(BString::default())?.as_slice() {
+            b"success" => {}
+            b"delayed" => return Ok(Answer::Delayed),
+            b"error" => return Ok(Answer::Error),
+            b"abort" => return Ok(Answer::Abort),
+            _ => return Err(unexpected("status")),
+        }
+        let mut bytes = Vec::new();
+        while let Some(packet) = self.packet()? {
+            bytes.extend_from_slice(&packet);
+        }
+        // An empty list keeps what was said before.
+        match self.status("success".into())?.as_slice() {
+            b"success" => Ok(Answer::Content(bytes)),
+            b"error" => Ok(Answer::Error),
+            b"abort" => Ok(Answer::Abort),
+            _ => Err(unexpected("status")),
+        }
+    }
+
+    /// The delayed files that are ready now; `None` if it reported an error.
+    pub(super) fn available(&mut self) -> io::Result<Option<Vec<BString>>> {
+        self.lines(&["command=list_available_blobs"])?;
+        let mut paths = Vec::new();
+        while let Some(line) = self.line()? {
+            paths.extend(line.strip_prefix(b"pathname=").map(BString::from));
+        }
+        match self.status(BString::default())?.as_slice() {
+            b"success" => Ok(Some(paths)),
+            b"error" => Ok(None),
+            _ => Err(unexpected("status")),
+        }
+    }
+
+    fn lines(&mut self, lines: &[&str]) -> io::Result<()> {
+        let mut packets = Vec::new();
+        for line in lines {
+            packet(&mut packets, &[line.as_bytes(), b"\n"]);
+        }
+        packets.extend_from_slice(b"0000");
+        self.write(&packets)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let stdin = self.stdin.as_mut().ok_or_else(|| unexpected("end"))?;
+        stdin.write_all(bytes)?;
+        stdin.flush()
+    }
+
+    /// The last `status=` before the flush.
+    fn status(&mut self, before: BString) -> io::Result<BString> {
+        let mut status = before;
+        while let Some(line) = self.line()? {
+            if let Some(value) = line.strip_prefix(b"status=") {
+                status = value.into();
+            }
+        }
+        Ok(status)
+    }
+
+    fn line(&mut self) -> io::Result<Option<BString>> {
+        Ok(self.packet()?.map(|mut line| {
+            if line.ends_with(b"\n") {
+                line.pop();
+            }
+            line.into()
+        }))
+    }
+
+    /// `None` is a flush.
+    fn packet(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut header = [0; 4];
+        self.stdout.read_exact(&mut header)?;
+        let len = header.to_str().ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
+        match len {
+            Some(0) => Ok(None),
+            Some(len) if len >= 4 => {
+                let mut bytes = vec![0; len - 4];
+                self.stdout.read_exact(&mut bytes)?;
+                Ok(Some(bytes))
+            }
+            _ => Err(unexpected("packet")),
+        }
+    }
+}
+
+impl Drop for Process {
+    /// The end of its input tells it to stop.
+    fn drop(&mut self) {
+        self.stdin = None;
+        // Whatever it says now, nobody can act on it.
+        let _ = self.child.wait();
+    }
+}
+
+fn unexpected(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected {what}"))
+}
+
+fn packet(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    out.extend_from_slice(format!("{:04x}", len + 4).as_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}

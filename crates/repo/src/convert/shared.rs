@@ -1,0 +1,324 @@
+//! What all workers share: configuration, attribute files, and what they come to for a path.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io::Read as _,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind,
+    index::{Index, Stage},
+};
+
+use super::{
+    attributes::{CRLF, ENCODING, EOL, FILTER, File, IDENT, Names, RawFile, State, TEXT, Values},
+    encoding,
+    filter::{self, Driver, Metadata},
+    text::LineEnds,
+};
+use crate::{
+    Error, Repository, disk,
+    objects::{Kind, Objects},
+};
+
+/// Which attribute files count first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// The index's, then the worktree's.
+    Checkout,
+    /// The worktree's, then the index's.
+    Compare,
+}
+
+/// What is known of an index and a configuration.
+pub(super) struct Shared {
+    pub(super) objects: Arc<Objects>,
+    pub(super) hash: HashKind,
+    pub(super) direction: Direction,
+    pub(super) worktree: Option<sys::Dir>,
+    /// The names at the worktree's top when checking out began; below any other there can be no
+    /// attribute file but those just written.
+    pub(super) present: Option<HashSet<Vec<u8>>>,
+    /// Weakest first: built in, the system's, the user's.
+    pub(super) weakest: Vec<RawFile>,
+    pub(super) info: RawFile,
+    /// Contents of the index's `.gitattributes`, by directory.
+    pub(super) indexed: HashMap<BString, RawFile>,
+    pub(super) settings: Settings,
+    pub(super) drivers: Vec<Driver>,
+    pub(super) filters: filter::Environment,
+    pub(super) metadata: Metadata,
+    /// When comparing, the index itself: what to ask where a conversion is only a guess.
+    pub(super) index: Option<Index>,
+    pub(super) tables: OnceLock<Tables>,
+}
+
+pub(super) struct Settings {
+    /// `core.autocrlf`: what paths without attributes get.
+    pub(super) auto: LineEnds,
+    /// What text gets without a word about its line ends.
+    pub(super) native: LineEnds,
+    pub(super) fold_case: bool,
+}
+
+/// The attribute files, compiled once the macros are known.
+pub(super) struct Tables {
+    pub(super) names: Names,
+    pub(super) weakest: Vec<File>,
+    pub(super) info: File,
+    pub(super) indexed: HashMap<BString, Arc<File>>,
+    pub(super) root: Option<Arc<File>>,
+    /// Nothing can concern any path.
+    pub(super) idle: bool,
+}
+
+/// What is to be done with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Action {
+    pub(super) ident: bool,
+    pub(super) ends: LineEnds,
+    /// Git would stream the blob.
+    pub(super) streamed: bool,
+    pub(super) encoding: Option<BString>,
+    /// Position in [`Shared::drivers`].
+    pub(super) driver: Option<usize>,
+}
+
+impl Action {
+    /// Whether bytes stay as they are, in either direction.
+    pub(super) fn is_none(&self) -> bool {
+        !self.ident && self.ends == LineEnds::Keep && self.encoding.is_none() && self.driver.is_none()
+    }
+}
+
+impl Settings {
+    fn of(repo: &Repository) -> Result<Settings, Error> {
+        let auto = match repo.config_str("core.autocrlf") {
+            Some(value) if value.eq_ignore_ascii_case(b"input") => LineEnds::AutoLf,
+            _ if repo.config_bool("core.autocrlf")? == Some(true) => LineEnds::AutoCrLf,
+            _ => LineEnds::Keep,
+        };
+        let wants_crlf = repo.config_str("core.eol").is_some_and(|eol| eol.eq_ignore_ascii_case(b"crlf"));
+        let native = match auto {
+            LineEnds::AutoCrLf => LineEnds::CrLf,
+            LineEnds::AutoLf => LineEnds::Lf,
+            _ if wants_crlf => LineEnds::CrLf,
+            _ => LineEnds::Lf,
+        };
+        Ok(Settings { auto, native, fold_case: repo.config_bool("core.ignoreCase")?.unwrap_or(false) })
+    }
+}
+
+/// Attribute files outside of the worktree, weakest first.
+fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
+    let mut files = vec![RawFile::built_in()];
+    if !repo.env().boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
+        files.push(read(Path::new("/etc/gitattributes")));
+    }
+    let user = match repo.config_path("core.attributesFile")? {
+        Some(path) => Some(path),
+        None => repo.env().xdg_config("attributes"),
+    };
+    files.extend(user.map(|path| read(&path)));
+    Ok(files)
+}
+
+/// What cannot be read says nothing.
+fn read(path: &Path) -> RawFile {
+    let bytes = disk::read_optional(path).ok().flatten();
+    bytes.map_or_else(RawFile::default, |bytes| RawFile::parse(&bytes, true))
+}
+
+fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>, Error> {
+    const NAME: &[u8] = b".gitattributes";
+    let mut found = HashMap::new();
+    let mut reader = repo.objects().reader();
+    for entry in index.entries() {
+        let path = index.path(entry);
+        let Some(dir) = path.strip_suffix(NAME) else { continue };
+        // Of an unmerged one, ours.
+        if !(dir.is_empty() || dir.ends_with(b"/")) || !matches!(entry.stage, Stage::Normal | Stage::Ours) {
+            continue;
+        }
+        let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+        let (kind, bytes) = reader.read(&entry.oid).map_err(|err| Error::new(err.to_string()))?;
+        if kind == Kind::Blob {
+            found.insert(dir.into(), RawFile::parse(bytes, dir.is_empty()));
+        }
+    }
+    Ok(found)
+}
+
+impl Shared {
+    /// Reads everything but the worktree.
+    pub(super) fn load(repo: &Repository, index: &Index, direction: Direction) -> Result<Shared, Error> {
+        let worktree = match repo.work_tree() {
+            Some(top) => Some(sys::Dir::open(top).map_err(|err| {
+                Error::new(format!("unable to access '{}': {}", top.display(), disk::strerror(&err)))
+            })?),
+            None => None,
+        };
+        let present = match (&worktree, direction) {
+            (Some(dir), Direction::Checkout) => {
+                dir.list().ok().map(|names| names.into_iter().map(|(name, _)| name).collect())
+            }
+            _ => None,
+        };
+        let settings = Settings::of(repo)?;
+        let keeps_index = direction == Direction::Compare;
+        Ok(Shared {
+            objects: Arc::clone(&repo.objects),
+            hash: repo.hash(),
+            direction,
+            worktree,
+            present,
+            weakest: weakest(repo)?,
+            info: read(&repo.common_dir().join("info/attributes")),
+            indexed: indexed(repo, index)?,
+            settings,
+            drivers: filter::drivers(repo)?,
+            filters: filter::Environment::of(repo),
+            metadata: Metadata::default(),
+            index: keeps_index.then(|| index.clone()),
+            tables: OnceLock::new(),
+        })
+    }
+}
+
+impl Shared {
+    /// The attribute files, read and compiled when the first path is looked at.
+    pub(super) fn tables(&self) -> &Tables {
+        self.tables.get_or_init(|| {
+            let root = match self.direction {
+                Direction::Compare => self.from_worktree(BStr::new("")),
+                Direction::Checkout if self.indexed.contains_key(BStr::new("")) => None,
+                Direction::Checkout => self.from_worktree(BStr::new("")),
+            };
+            let root = root.as_ref().or_else(|| self.indexed.get(BStr::new("")));
+            let names = Names::of(self.weakest.iter().chain(root).chain([&self.info]));
+            let compile = |file| names.compile(file);
+            let indexed: HashMap<_, _> =
+                self.indexed.iter().map(|(dir, file)| (dir.clone(), Arc::new(compile(file)))).collect();
+            let weakest: Vec<_> = self.weakest.iter().map(compile).collect();
+            let info = compile(&self.info);
+            let root = root.map(|root| Arc::new(compile(root)));
+            let nothing_elsewhere = match &self.present {
+                Some(present) => !present.iter().any(|name| name != b".git"),
+                None => self.worktree.is_none(),
+            };
+            let idle = nothing_elsewhere
+                && self.settings.auto == LineEnds::Keep
+                && info.is_empty()
+                && weakest.iter().chain(root.as_deref()).all(File::is_empty)
+                && indexed.values().all(|file| file.is_empty());
+            Tables { names, weakest, info, indexed, root, idle }
+        })
+    }
+
+    /// The attribute file of a directory of the worktree; `None` if there is none.
+    fn from_worktree(&self, dir: &BStr) -> Option<RawFile> {
+        let top = dir.split_str("/").next().unwrap_or_default();
+        if !top.is_empty() && self.present.as_ref().is_some_and(|present| !present.contains(top)) {
+            return None;
+        }
+        let mut path = dir.to_vec();
+        if !dir.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(b".gitattributes");
+        let mut bytes = Vec::new();
+        self.worktree.as_ref()?.open_file(&path).ok()?.read_to_end(&mut bytes).ok()?;
+        Some(RawFile::parse(&bytes, dir.is_empty()))
+    }
+
+    /// The attribute file that counts for a directory below the top.
+    pub(super) fn file_of(&self, tables: &Tables, dir: &BStr) -> Option<Arc<File>> {
+        let indexed = || tables.indexed.get(dir).cloned();
+        let worktree = || self.from_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
+        match self.direction {
+            Direction::Checkout => indexed().or_else(worktree),
+            Direction::Compare => worktree().or_else(indexed),
+        }
+    }
+
+    /// What the attributes of a path come to.
+    pub(super) fn action(&self, values: &Values) -> Result<Action, Error> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Text {
+            Undefined,
+            Binary,
+            Text,
+            Lf,
+            CrLf,
+            Auto,
+            AutoLf,
+            AutoCrLf,
+        }
+        let text = |attribute| match values.get(attribute) {
+            Some(State::Set) => Text::Text,
+            Some(State::Unset) => Text::Binary,
+            Some(State::Value(value)) if value == "input" => Text::Lf,
+            Some(State::Value(value)) if value == "auto" => Text::Auto,
+            _ => Text::Undefined,
+        };
+        let mut kind = text(TEXT);
+        if kind == Text::Undefined {
+            kind = text(CRLF);
+        }
+        if kind != Text::Binary
+            && let Some(State::Value(eol)) = values.get(EOL)
+        {
+            kind = match (eol.as_slice(), kind) {
+                (b"lf", Text::Auto) => Text::AutoLf,
+                (b"crlf", Text::Auto) => Text::AutoCrLf,
+                (b"lf", _) => Text::Lf,
+                (b"crlf", _) => Text::CrLf,
+                (_, kind) => kind,
+            };
+        }
+        let ends = match kind {
+            Text::Undefined => self.settings.auto,
+            Text::Binary => LineEnds::Keep,
+            Text::Text => self.settings.native,
+            Text::Lf => LineEnds::Lf,
+            Text::CrLf => LineEnds::CrLf,
+            Text::Auto if self.settings.native == LineEnds::CrLf => LineEnds::AutoCrLf,
+            Text::Auto | Text::AutoLf => LineEnds::AutoLf,
+            Text::AutoCrLf => LineEnds::AutoCrLf,
+        };
+        let encoding = match values.get(ENCODING) {
+            Some(State::Set | State::Unset) => {
+                return Err(Error::new("true/false are no valid working-tree-encodings".to_owned()));
+            }
+            Some(State::Value(name)) if !name.is_empty() && !encoding::is_utf8(name.as_bstr()) => {
+                Some(name.clone())
+            }
+            _ => None,
+        };
+        let driver = match values.get(FILTER) {
+            Some(State::Value(name)) => self.drivers.iter().position(|driver| driver.name == *name),
+            _ => None,
+        };
+        let guessed = matches!(kind, Text::Auto | Text::AutoCrLf)
+            || kind == Text::Undefined && ends == LineEnds::AutoCrLf;
+        let filtered = driver.is_some_and(|at: usize| self.drivers[at].has_command());
+        let streamed = !guessed && !filtered && encoding.is_none();
+        let ident = values.get(IDENT) == Some(&State::Set);
+        Ok(Action { ident, ends, streamed, encoding, driver })
+    }
+}
+
+impl Shared {
+    /// The blob that the index has at a path; of an unmerged one, ours.
+    pub(super) fn indexed_blob(&self, path: &BStr) -> Option<Vec<u8>> {
+        let index = self.index.as_ref()?;
+        let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok())?;
+        match self.objects.reader().read(&index.entries()[at].oid) {
+            Ok((Kind::Blob, bytes)) => Some(bytes.to_vec()),
+            _ => None,
+        }
+    }
+}

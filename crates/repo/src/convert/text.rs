@@ -1,0 +1,303 @@
+//! Line ends and `$Id$`: conversions of bytes in memory.
+//!
+//! Source: gitattributes(5) `text`, `eol`, `ident`; git-config(1) `core.autocrlf`, `core.eol`.
+
+use format::{HashKind, ObjectId, hash::Hasher};
+
+/// What is to become of line ends, everything considered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnds {
+    /// Left alone.
+    Keep,
+    /// Text: LF in the worktree.
+    Lf,
+    /// Text: CRLF in the worktree.
+    CrLf,
+    /// Text if it looks like it: LF in the worktree.
+    AutoLf,
+    /// Text if it looks like it: CRLF in the worktree.
+    AutoCrLf,
+}
+
+impl LineEnds {
+    fn is_auto(self) -> bool {
+        matches!(self, LineEnds::AutoLf | LineEnds::AutoCrLf)
+    }
+
+    /// Whether files in the worktree get CRLF.
+    pub(super) fn adds_cr(self) -> bool {
+        matches!(self, LineEnds::CrLf | LineEnds::AutoCrLf)
+    }
+}
+
+/// Counts that decide whether something is text.
+#[derive(Default)]
+struct Stats {
+    nul: usize,
+    lone_cr: usize,
+    lone_lf: usize,
+    crlf: usize,
+    printable: usize,
+    nonprintable: usize,
+}
+
+impl Stats {
+    fn of(bytes: &[u8]) -> Stats {
+        let mut stats = Stats::default();
+        let mut at = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'\r' if bytes.get(at + 1) == Some(&b'\n') => {
+                    stats.crlf += 1;
+                    at += 1;
+                }
+                b'\r' => stats.lone_cr += 1,
+                b'\n' => stats.lone_lf += 1,
+                0 => {
+                    stats.nul += 1;
+                    stats.nonprintable += 1;
+                }
+                0x08 | b'\t' | 0x1b | 0x0c => stats.printable += 1,
+                0..32 | 127 => stats.nonprintable += 1,
+                _ => stats.printable += 1,
+            }
+            at += 1;
+        }
+        // A final ^Z marks the end of a DOS text.
+        if bytes.last() == Some(&0x1a) {
+            stats.nonprintable -= 1;
+        }
+        stats
+    }
+
+    fn is_binary(&self) -> bool {
+        self.lone_cr > 0 || self.nul > 0 || self.printable / 128 < self.nonprintable
+    }
+}
+
+/// LF to CRLF; `false` if nothing is to be done.
+pub(super) fn line_ends_to_worktree(bytes: &[u8], ends: LineEnds, out: &mut Vec<u8>) -> bool {
+    if !ends.adds_cr() || bytes.is_empty() {
+        return false;
+    }
+    let stats = Stats::of(bytes);
+    if stats.lone_lf == 0 {
+        return false;
+    }
+    if ends.is_auto() && (stats.lone_cr > 0 || stats.crlf > 0 || stats.is_binary()) {
+        return false;
+    }
+    out.clear();
+    out.reserve(bytes.len() + stats.lone_lf);
+    let mut previous = 0;
+    for &c in bytes {
+        if c == b'\n' && previous != b'\r' {
+            out.push(b'\r');
+        }
+        out.push(c);
+        previous = c;
+    }
+    true
+}
+
+/// CRLF to LF; `false` if nothing is to be done. `indexed` is asked for the blob in the index: a file
+/// committed with CRLF keeps them where the conversion is only a guess.
+pub(super) fn line_ends_to_git(
+    bytes: &[u8],
+    ends: LineEnds,
+    indexed: impl FnOnce() -> Option<Vec<u8>>,
+    out: &mut Vec<u8>,
+) -> bool {
+    if ends == LineEnds::Keep || bytes.is_empty() {
+        return false;
+    }
+    let stats = Stats::of(bytes);
+    if stats.crlf == 0 {
+        return false;
+    }
+    if ends.is_auto() {
+        if stats.is_binary() {
+            return false;
+        }
+        let indexed = indexed().map(|blob| Stats::of(&blob));
+        if indexed.is_some_and(|stats| stats.crlf > 0 && !stats.is_binary()) {
+            return false;
+        }
+    }
+    out.clear();
+    out.reserve(bytes.len());
+    for (at, &c) in bytes.iter().enumerate() {
+        if c != b'\r' || bytes.get(at + 1) != Some(&b'\n') {
+            out.push(c);
+        }
+    }
+    true
+}
+
+/// Where the next `$Id$` or `$Id: ... $` begins and ends, from the dollar on.
+fn next_ident(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+    let mut at = from;
+    loop {
+        at += bytes[at..].iter().position(|&c| c == b'$')?;
+        let rest = &bytes[at + 1..];
+        match rest {
+            [b'I', b'd', b'$', ..] => return Some((at, at + 4)),
+            [b'I', b'd', b':', inner @ ..] => match inner.iter().position(|&c| c == b'$' || c == b'\n') {
+                Some(end) if inner[end] == b'$' => return Some((at, at + 4 + end + 1)),
+                _ => {}
+            },
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Expands `$Id$`; `false` if there is none. What another version control system expanded stays.
+pub(super) fn ident_to_worktree(bytes: &[u8], kind: HashKind, out: &mut Vec<u8>) -> bool {
+    if next_ident(bytes, 0).is_none() {
+        return false;
+    }
+    let mut hasher = Hasher::object(kind, "blob", bytes.len() as u64);
+    hasher.update(bytes);
+    let id = hasher.finish().unwrap_or(ObjectId::null(kind)).to_string();
+    out.clear();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some((start, end)) = next_ident(bytes, at) {
+        // Between the colon and the dollar; a blank before the last character is not Git's.
+        let inner = bytes[start + 4..end].strip_suffix(b"$").unwrap_or_default();
+        let foreign =
+            inner.iter().skip(1).position(|&c| c == b' ').is_some_and(|space| space + 2 < inner.len());
+        if foreign {
+            // The dollar that ended it may begin another.
+            at = start + 1;
+            continue;
+        }
+        out.extend_from_slice(&bytes[copied..start]);
+        out.extend_from_slice(b"$Id: ");
+        out.extend_from_slice(id.as_bytes());
+        out.extend_from_slice(b" $");
+        copied = end;
+        at = end;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    true
+}
+
+/// Expands `$Id$` as Git does where it streams a blob to a file: another machine than
+/// [`ident_to_worktree`], with its own idea of what overlapping dollars mean.
+pub(super) fn ident_streamed(bytes: &[u8], oid: ObjectId, out: &mut Vec<u8>) -> bool {
+    const HEAD: &[u8] = b"$Id";
+    if !bytes.windows(HEAD.len()).any(|window| window == HEAD) {
+        return false;
+    }
+    let expansion = format!(": {oid} $");
+    // How much of the head was seen, and what was read but not passed on.
+    let mut seen = 0;
+    let mut skipping = false;
+    let mut left: Vec<u8> = Vec::new();
+    out.clear();
+    for &c in bytes {
+        if skipping {
+            left.push(c);
+            if c != b'\n' && c != b'$' {
+                continue;
+            }
+            if c == b'$' && !is_foreign(&left) {
+                left.truncate(HEAD.len());
+                left.extend_from_slice(expansion.as_bytes());
+            }
+            skipping = false;
+            out.append(&mut left);
+            continue;
+        }
+        if HEAD.get(seen) == Some(&c) {
+            seen += 1;
+            continue;
+        }
+        left.extend_from_slice(&HEAD[..seen]);
+        match (std::mem::take(&mut seen), c) {
+            (3, b':') => {
+                left.push(c);
+                skipping = true;
+            }
+            (3, b'$') => {
+                left.extend_from_slice(expansion.as_bytes());
+                out.append(&mut left);
+            }
+            (3, _) => left.push(c),
+            _ => {
+                left.push(c);
+                out.append(&mut left);
+            }
+        }
+    }
+    out.append(&mut left);
+    out.extend_from_slice(&HEAD[..seen]);
+    true
+}
+
+/// Whether a blank in it is followed by anything but the closing dollar.
+fn is_foreign(text: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(b"$Id: ") else { return false };
+    let rest = rest.split(|&c| c == 0).next().unwrap_or_default();
+    rest.iter().enumerate().any(|(at, c)| b" \t\n\r".contains(c) && rest.get(at + 1) != Some(&b'$'))
+}
+
+/// Collapses `$Id: ... $`; `false` if there is none.
+pub(super) fn ident_to_git(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some((start, end)) = next_ident(bytes, at) {
+        if bytes[start + 3] == b'$' {
+            // Collapsed already; its last dollar may begin another.
+            at = start + 1;
+            continue;
+        }
+        out.extend_from_slice(&bytes[copied..start]);
+        out.extend_from_slice(b"$Id$");
+        copied = end;
+        at = end;
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    copied > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_of_others_stay() {
+        let mut out = Vec::new();
+        assert!(ident_to_worktree(b"$Id: a b c$ $Id:x$ $Id$", HashKind::Sha1, &mut out));
+        let text = String::from_utf8(out).expect("ASCII");
+        assert!(text.starts_with("$Id: a b c$ $Id: "), "{text}");
+        assert_eq!(text.matches("$Id: ").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn collapsing() {
+        let git = |text: &str| {
+            let mut out = Vec::new();
+            ident_to_git(text.as_bytes(), &mut out).then(|| String::from_utf8(out).expect("ASCII"))
+        };
+        assert_eq!(git("a $Id: 123 $ b").as_deref(), Some("a $Id$ b"));
+        assert_eq!(git("$Id$Id: x$").as_deref(), Some("$Id$Id$"));
+        assert_eq!(git("$Id: \n $"), None);
+        assert_eq!(git("$Id$"), None);
+    }
+
+    #[test]
+    fn guesses_leave_binary_and_mixed_alone() {
+        let mut out = Vec::new();
+        assert!(!line_ends_to_worktree(b"a\0\n", LineEnds::AutoCrLf, &mut out));
+        assert!(!line_ends_to_worktree(b"a\r\nb\n", LineEnds::AutoCrLf, &mut out));
+        assert!(line_ends_to_worktree(b"a\r\nb\n", LineEnds::CrLf, &mut out));
+        assert_eq!(out, b"a\r\nb\r\n");
+        assert!(!line_ends_to_git(b"a\r\n", LineEnds::AutoLf, || Some(b"x\r\n".to_vec()), &mut out));
+        assert!(line_ends_to_git(b"a\r\n", LineEnds::AutoLf, || Some(b"x\n".to_vec()), &mut out));
+        assert_eq!(out, b"a\n");
+    }
+}

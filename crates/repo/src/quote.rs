@@ -1,0 +1,22 @@
+//! Quoting for a shell.
+
+use bstr::{BStr, BString};
+
+/// One word, always in quotes.
+pub(crate) fn shell(text: &BStr) -> BString {
+    let mut quoted = BString::from("'");
+    for &c in text.iter() {
+        match c {
+            b'\'' | b'!' => quoted.extend_from_slice(&[b'\'', b'\\', c, b'\'']),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+/// One word, in quotes where that is needed.
+pub(crate) fn shell_pretty(text: &BStr) -> BString {
+    let plain = |&c: &u8| c.is_ascii_alphanumeric() || b"+,-./:=@_^".contains(&c);
+    if !text.is_empty() && text.iter().all(plain) { text.to_owned() } else { shell(text) }
+}
