@@ -3,90 +3,79 @@
 //! Re-encoding is the C library's, as it is Git's. Content that cannot be expressed is left as it is,
 //! with Git's message.
 
-use std::collections::HashMap;
-
-use bstr::{BStr, BString};
-use sys::iconv::Iconv;
+use bstr::BStr;
+use sys::iconv;
 
 const UTF16_LE: &[u8] = b"\xff\xfe";
 const UTF16_BE: &[u8] = b"\xfe\xff";
 const UTF32_LE: &[u8] = b"\xff\xfe\0\0";
 const UTF32_BE: &[u8] = b"\0\0\xfe\xff";
 
-/// Conversions by (to, from), opened once. `None`: the C library does not know them.
-#[derive(Default)]
-pub(super) struct Encodings(HashMap<(BString, BString), Option<Iconv>>);
-
-impl Encodings {
-    /// From UTF-8; `false` if the bytes stay as they are.
-    pub(super) fn to_worktree(
-        &mut self,
-        path: &BStr,
-        name: &BStr,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-        messages: &mut Vec<String>,
-    ) -> bool {
-        if bytes.is_empty() {
-            return false;
-        }
-        // Written by name with the mark that reading expects, whatever the C library would choose.
-        let (to, mark): (&BStr, &[u8]) = if same_utf(name, "UTF-16LE-BOM") {
-            ("UTF-16LE".into(), UTF16_LE)
-        } else if same_utf(name, "UTF-16BE-BOM") {
-            ("UTF-16BE".into(), UTF16_BE)
-        } else if cfg!(target_env = "musl") && same_utf(name, "UTF-16") {
-            ("UTF-16BE".into(), UTF16_BE)
-        } else if cfg!(target_env = "musl") && same_utf(name, "UTF-32") {
-            ("UTF-32BE".into(), UTF32_BE)
-        } else {
-            (name, b"")
-        };
-        out.extend_from_slice(mark);
-        let converted = self.convert(to, "UTF-8".into(), bytes, out);
-        if !converted {
-            messages.push(format!("error: failed to encode '{path}' from UTF-8 to {name}"));
-        }
-        converted
+/// From UTF-8; `false` if the bytes stay as they are.
+pub(super) fn to_worktree(
+    path: &BStr,
+    name: &BStr,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    messages: &mut Vec<String>,
+) -> bool {
+    if bytes.is_empty() {
+        return false;
     }
-
-    /// To UTF-8; `false` if the bytes stay as they are.
-    pub(super) fn to_git(
-        &mut self,
-        path: &BStr,
-        name: &BStr,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-        messages: &mut Vec<String>,
-    ) -> bool {
-        if bytes.is_empty() {
-            return false;
-        }
-        let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| bytes.starts_with(mark));
-        let is = |encoding: &str| same_utf(name, encoding);
-        let prohibited = ((is("UTF-16BE") || is("UTF-16LE")) && marked([UTF16_BE, UTF16_LE]))
-            || ((is("UTF-32BE") || is("UTF-32LE")) && marked([UTF32_BE, UTF32_LE]));
-        let missing = (is("UTF-16") && !marked([UTF16_BE, UTF16_LE]))
-            || (is("UTF-32") && !marked([UTF32_BE, UTF32_LE]));
-        if prohibited || missing {
-            let what = if prohibited { "prohibited" } else { "required" };
-            messages.push(format!("error: BOM is {what} in '{path}' if encoded as {name}"));
-            return false;
-        }
-        let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
-        let converted = self.convert("UTF-8".into(), from, bytes, out);
-        if !converted {
-            messages.push(format!("error: failed to encode '{path}' from {name} to UTF-8"));
-        }
-        converted
+    // Written by name with the mark that reading expects, whatever the C library would choose.
+    let (to, mark): (&BStr, &[u8]) = if same_utf(name, "UTF-16LE-BOM") {
+        ("UTF-16LE".into(), UTF16_LE)
+    } else if same_utf(name, "UTF-16BE-BOM") {
+        ("UTF-16BE".into(), UTF16_BE)
+    } else if cfg!(target_env = "musl") && same_utf(name, "UTF-16") {
+        ("UTF-16BE".into(), UTF16_BE)
+    } else if cfg!(target_env = "musl") && same_utf(name, "UTF-32") {
+        ("UTF-32BE".into(), UTF32_BE)
+    } else {
+        (name, b"")
+    };
+    out.extend_from_slice(mark);
+    let converted = convert(to, "UTF-8".into(), bytes, out);
+    if !converted {
+        messages.push(format!("error: failed to encode '{path}' from UTF-8 to {name}"));
     }
+    converted
+}
 
-    fn convert(&mut self, to: &BStr, from: &BStr, bytes: &[u8], out: &mut Vec<u8>) -> bool {
-        let conversion = self
-            .0
-            .entry((to.to_owned(), from.to_owned()))
-            .or_insert_with(|| Iconv::open(to, from).or_else(|| Iconv::open(fallback(to), fallback(from))));
-        conversion.as_mut().is_some_and(|conversion| conversion.convert(bytes, out))
+/// To UTF-8; `false` if the bytes stay as they are.
+pub(super) fn to_git(
+    path: &BStr,
+    name: &BStr,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    messages: &mut Vec<String>,
+) -> bool {
+    if bytes.is_empty() {
+        return false;
+    }
+    let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| bytes.starts_with(mark));
+    let is = |encoding: &str| same_utf(name, encoding);
+    let prohibited = ((is("UTF-16BE") || is("UTF-16LE")) && marked([UTF16_BE, UTF16_LE]))
+        || ((is("UTF-32BE") || is("UTF-32LE")) && marked([UTF32_BE, UTF32_LE]));
+    let missing =
+        (is("UTF-16") && !marked([UTF16_BE, UTF16_LE])) || (is("UTF-32") && !marked([UTF32_BE, UTF32_LE]));
+    if prohibited || missing {
+        let what = if prohibited { "prohibited" } else { "required" };
+        messages.push(format!("error: BOM is {what} in '{path}' if encoded as {name}"));
+        return false;
+    }
+    let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
+    let converted = convert("UTF-8".into(), from, bytes, out);
+    if !converted {
+        messages.push(format!("error: failed to encode '{path}' from {name} to UTF-8"));
+    }
+    converted
+}
+
+fn convert(to: &BStr, from: &BStr, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    match iconv::convert(to, from, bytes, out) {
+        Err(iconv::Error::Unknown) => iconv::convert(fallback(to), fallback(from), bytes, out).is_ok(),
+        result => result.is_ok(),
     }
 }
 

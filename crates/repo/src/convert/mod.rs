@@ -24,7 +24,6 @@ use format::{Mode, ObjectId, index::Index};
 
 use crate::{Error, Repository};
 use attributes::{File, Values};
-use encoding::Encodings;
 pub use filter::{ExternalFilters, Metadata, Smudged};
 use shared::{Action, Direction, Shared, Tables};
 use text::LineEnds;
@@ -94,7 +93,6 @@ pub struct Worker {
     values: Values,
     /// The path looked at last.
     last: Option<(BString, Action)>,
-    encodings: Encodings,
     filters: filter::Running,
     spare: Vec<u8>,
     messages: Vec<String>,
@@ -109,7 +107,6 @@ impl Worker {
             concerned: false,
             values: Values::default(),
             last: None,
-            encodings: Encodings::default(),
             filters: filter::Running::default(),
             spare: Vec::new(),
             messages: Vec::new(),
@@ -171,8 +168,7 @@ impl Worker {
             content.replace(filtered);
         }
         if let Some(name) = &action.encoding {
-            let Worker { encodings, messages, .. } = self;
-            content.step(|bytes, to| encodings.to_git(path, name.as_bstr(), bytes, to, messages));
+            content.step(|bytes, to| encoding::to_git(path, name.as_bstr(), bytes, to, &mut self.messages));
         }
         let shared = &self.shared;
         content
@@ -199,8 +195,8 @@ impl Worker {
         }
         content.step(|bytes, to| text::line_ends_to_worktree(bytes, action.ends, to));
         if let Some(name) = &action.encoding {
-            let Worker { encodings, messages, .. } = self;
-            content.step(|bytes, to| encodings.to_worktree(path, name.as_bstr(), bytes, to, messages));
+            content
+                .step(|bytes, to| encoding::to_worktree(path, name.as_bstr(), bytes, to, &mut self.messages));
         }
     }
 
