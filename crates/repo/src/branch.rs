@@ -307,11 +307,7 @@ impl Repository {
             Ok(names) => names,
             Err(err) if disk::is_missing(&err) => Vec::new(),
             Err(err) => {
-                return Err(Error::new(format!(
-                    "unable to read '{}': {}",
-                    dir.display(),
-                    disk::strerror(&err)
-                )));
+                return Err(Error::new(format!("unable to read '{}': {}", dir.display(), sys::reason(&err))));
             }
         };
         names.sort_by(|a, b| a.0.cmp(&b.0));

@@ -187,7 +187,7 @@ pub(crate) fn open(
         Error::new(format!(
             "unable to open object directory '{}': {}",
             layout.objects_dir.display(),
-            disk::strerror(&err)
+            sys::reason(&err)
         ))
     })
 }

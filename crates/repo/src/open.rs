@@ -57,7 +57,7 @@ struct Finder<'a> {
 /// Finds the repository and reads its configuration.
 pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config), Error> {
     let cwd = options.cwd.canonicalize().map_err(|err| {
-        Error::new(format!("cannot change to '{}': {}", options.cwd.display(), disk::strerror(&err)))
+        Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
     })?;
     let finder = Finder { options, env, cwd };
     let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
@@ -92,7 +92,7 @@ impl Finder<'_> {
         let across = self.env.boolean("GIT_DISCOVERY_ACROSS_FILESYSTEM")?.unwrap_or(false);
         let device = |dir: &Path| {
             dir.metadata().map(|stat| stat.dev()).map_err(|err| {
-                Error::new(format!("failed to stat '{}': {}", dir.display(), disk::strerror(&err)))
+                Error::new(format!("failed to stat '{}': {}", dir.display(), sys::reason(&err)))
             })
         };
         let first_device = device(&self.cwd)?;
@@ -177,7 +177,7 @@ impl Finder<'_> {
         let bytes = match disk::read_optional(file) {
             Ok(bytes) => bytes.unwrap_or_default(),
             Err(err) => {
-                return Err(Error::new(format!("error opening '{path}': {}", disk::strerror(&err))));
+                return Err(Error::new(format!("error opening '{path}': {}", sys::reason(&err))));
             }
         };
         let Some(target) = bytes.strip_prefix(b"gitdir: ") else {
@@ -193,9 +193,9 @@ impl Finder<'_> {
             // Discovery passes no directory on to the message; an explicit GIT_DIR does.
             return Err(Error::new(format!("not a git repository: {}", git_dir.display())));
         }
-        git_dir.canonicalize().map_err(|err| {
-            Error::new(format!("Invalid path '{}': {}", git_dir.display(), disk::strerror(&err)))
-        })
+        git_dir
+            .canonicalize()
+            .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))
     }
 
     /// `HEAD` that could be one, `objects/` and `refs/`.
@@ -275,18 +275,19 @@ impl Finder<'_> {
             None => self.check_format(&git_dir)?,
         };
         let implicit = implicit && self.env.boolean("GIT_IMPLICIT_WORK_TREE")?.unwrap_or(true);
-        let work_tree = if let Some(work_tree) = self.work_tree_override() {
-            Some(self.cwd.join(work_tree))
-        } else if format.bare == Some(true) {
-            None
-        } else if let Some(work_tree) = &format.work_tree {
-            let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
-            Some(path.canonicalize().map_err(|err| {
-                Error::new(format!("cannot chdir to '{work_tree}': {}", disk::strerror(&err)))
-            })?)
-        } else {
-            implicit.then(|| self.cwd.clone())
-        };
+        let work_tree =
+            if let Some(work_tree) = self.work_tree_override() {
+                Some(self.cwd.join(work_tree))
+            } else if format.bare == Some(true) {
+                None
+            } else if let Some(work_tree) = &format.work_tree {
+                let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
+                Some(path.canonicalize().map_err(|err| {
+                    Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
+                })?)
+            } else {
+                implicit.then(|| self.cwd.clone())
+            };
         self.layout(git_dir, work_tree, format)
     }
 
@@ -446,14 +447,14 @@ impl Format {
                 return Err(Error::new(format!(
                     "unable to access '{}': {}",
                     file.display(),
-                    disk::strerror(&err)
+                    sys::reason(&err)
                 )));
             }
             Err(err) => {
                 return Err(Error::new(format!(
                     "unable to read '{}': {}",
                     file.display(),
-                    disk::strerror(&err)
+                    sys::reason(&err)
                 )));
             }
         };

@@ -24,7 +24,7 @@ impl Repository {
         let dir = if shared { &self.layout.common_dir } else { &self.layout.git_dir };
         let file = dir.join("logs").join(name.to_path().map_err(|_| bad_name(name))?);
         let bytes = disk::read_optional(&file).map_err(|err| {
-            Error::new(format!("unable to read '{}': {}", file.display(), disk::strerror(&err)))
+            Error::new(format!("unable to read '{}': {}", file.display(), sys::reason(&err)))
         })?;
         let Some(bytes) = bytes else { return Ok(None) };
         let width = self.layout.hash.hex_len();

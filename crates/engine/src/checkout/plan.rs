@@ -417,9 +417,9 @@ impl<'a> Lazy<'a> {
 
 impl Cleaning for Lazy<'_> {
     fn worker(&self) -> Box<dyn CleaningWorker + '_> {
-        let loaded = self.converter.get_or_init(|| {
-            Converter::for_checkout(self.repo, self.index).map_err(|error| error.to_string())
-        });
+        let loaded = self
+            .converter
+            .get_or_init(|| Converter::for_compare(self.repo, self.index).map_err(|error| error.to_string()));
         match loaded {
             Ok(converter) => Box::new(Converter::worker(converter)),
             Err(message) => Box::new(Broken(message)),

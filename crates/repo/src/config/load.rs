@@ -90,7 +90,7 @@ impl Loader<'_> {
                 return Err(Error::new(format!(
                     "unable to access '{}': {}",
                     path.display(),
-                    disk::strerror(&err)
+                    sys::reason(&err)
                 )));
             }
         };

@@ -157,7 +157,7 @@ impl Shared {
     pub(super) fn load(repo: &Repository, index: &Index, direction: Direction) -> Result<Shared, Error> {
         let worktree = match repo.work_tree() {
             Some(top) => Some(sys::Dir::open(top).map_err(|err| {
-                Error::new(format!("unable to access '{}': {}", top.display(), disk::strerror(&err)))
+                Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&err)))
             })?),
             None => None,
         };
