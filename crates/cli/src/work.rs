@@ -37,6 +37,8 @@ pub(crate) struct Work<'a> {
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
     unclean: Vec<LocalChange>,
+    /// Paths whose names are the same on this file system.
+    collided: Vec<BString>,
 }
 
 /// What became of it.
@@ -77,7 +79,7 @@ impl<'a> Work<'a> {
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
         let index = load_index(repo, settings)?;
-        Ok(Work { run, repo, settings, dry_run, worktree, lock, progress: false, index, unclean: Vec::new() })
+        Ok(Work { run, repo, settings, dry_run, worktree, lock, progress: false, index, unclean: Vec::new(), collided: Vec::new() })
     }
 
     /// The worktree's root.
@@ -126,6 +128,13 @@ impl<'a> Work<'a> {
         Ok(done)
     }
 
+    /// Plans, carries out and records for a clone. Returns the paths that collided, too.
+    pub(crate) fn fill(mut self, options: &PlanOptions) -> Result<(Done, Vec<BString>), Failure> {
+        let done = self.plan_and_carry_out(options, 128)?;
+        self.finish(Recorded::Yes)?;
+        Ok((done, self.collided))
+    }
+
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
         for warning in &plan.warnings {
@@ -157,6 +166,8 @@ impl<'a> Work<'a> {
         for (step, outcome) in plan.removals.iter().zip(&report.removals) {
             tell(step.path.as_ref(), outcome);
         }
+        let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
+        self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
         self.index = checkout::record(plan, &report);
         Ok(done)

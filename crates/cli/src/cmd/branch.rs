@@ -325,7 +325,8 @@ impl Switch<'_> {
     }
 }
 
-const DETACHED: &str = "\
+/// The advice on a detached HEAD.
+pub(crate) const DETACHED: &str = "\
 You are in 'detached HEAD' state. You can look around, make experimental
 changes and commit them, and you can discard any commits you make in this
 state without impacting any branches by switching back to a branch.

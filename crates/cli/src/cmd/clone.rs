@@ -1,8 +1,492 @@
 //! `sapwood clone`.
+//!
+//! Order: options; what is to be cloned and where to ([`clone::prepare`], which touches nothing); the
+//! clone without its worktree; the worktree, by the same road as `checkout`; the `post-checkout` hook.
+//! A failure before the worktree leaves nothing behind, one after it leaves the clone, and says so.
 
-use crate::{failure::Failure, global::Invocation};
+use std::path::PathBuf;
+
+use bstr::BString;
+use engine::{
+    checkout::{Force, Merge, PlanOptions},
+    clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
+};
+use format::ObjectId;
+use repo::Repository;
+
+use crate::{
+    args::{DashDash, Opt, Table, Takes},
+    cmd::branch::DETACHED,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    hook,
+    settings::Settings,
+    text::sideband::Sideband,
+    work::{Done, Work},
+};
+
+mod report;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Verbose,
+    Quiet,
+    Progress,
+    RejectShallow,
+    NoCheckout,
+    Bare,
+    Mirror,
+    Local,
+    NoHardlinks,
+    Shared,
+    RecurseSubmodules,
+    Jobs,
+    Template,
+    Reference,
+    ReferenceIfAble,
+    Dissociate,
+    Origin,
+    Branch,
+    Revision,
+    UploadPack,
+    Depth,
+    ShallowSince,
+    ShallowExclude,
+    SingleBranch,
+    Tags,
+    ShallowSubmodules,
+    SeparateGitDir,
+    RefFormat,
+    Config,
+    ServerOption,
+    IpVersion,
+    Filter,
+    AlsoFilterSubmodules,
+    RemoteSubmodules,
+    Sparse,
+    BundleUri,
+    DryRun,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
+    options: &[
+        Opt::flag(Key::Verbose, b'v', "verbose", "be more verbose"),
+        Opt::flag(Key::Quiet, b'q', "quiet", "be more quiet"),
+        Opt::flag(Key::Progress, 0, "progress", "force progress reporting"),
+        Opt::flag(Key::RejectShallow, 0, "reject-shallow", "don't clone shallow repository"),
+        Opt::flag(Key::NoCheckout, b'n', "no-checkout", "don't create a checkout"),
+        Opt::flag(Key::Bare, 0, "bare", "create a bare repository"),
+        Opt::flag(Key::Bare, 0, "naked", "create a bare repository").hidden(),
+        Opt::flag(Key::Mirror, 0, "mirror", "create a mirror repository (implies --bare)"),
+        Opt::flag(Key::Local, b'l', "local", "to clone from a local repository"),
+        Opt::flag(Key::NoHardlinks, 0, "no-hardlinks", "don't use local hardlinks, always copy"),
+        Opt::flag(Key::Shared, b's', "shared", "setup as shared repository"),
+        Opt::value(
+            Key::RecurseSubmodules,
+            0,
+            "recurse-submodules",
+            Takes::Optional("[=<pathspec>]"),
+            "initialize submodules in the clone",
+        ),
+        Opt::value(
+            Key::RecurseSubmodules,
+            0,
+            "recursive",
+            Takes::Optional("[=<pathspec>]"),
+            "alias of --recurse-submodules",
+        ),
+        Opt::value(
+            Key::Jobs,
+            b'j',
+            "jobs",
+            Takes::Value("<n>"),
+            "number of submodules cloned in parallel",
+        ),
+        Opt::value(
+            Key::Template,
+            0,
+            "template",
+            Takes::Value("<template-directory>"),
+            "directory from which templates will be used",
+        ),
+        Opt::value(Key::Reference, 0, "reference", Takes::Value("<repo>"), "reference repository"),
+        Opt::value(
+            Key::ReferenceIfAble,
+            0,
+            "reference-if-able",
+            Takes::Value("<repo>"),
+            "reference repository",
+        ),
+        Opt::flag(Key::Dissociate, 0, "dissociate", "use --reference only while cloning"),
+        Opt::value(
+            Key::Origin,
+            b'o',
+            "origin",
+            Takes::Value("<name>"),
+            "use <name> instead of 'origin' to track upstream",
+        ),
+        Opt::value(
+            Key::Branch,
+            b'b',
+            "branch",
+            Takes::Value("<branch>"),
+            "checkout <branch> instead of the remote's HEAD",
+        ),
+        Opt::value(
+            Key::Revision,
+            0,
+            "revision",
+            Takes::Value("<rev>"),
+            "clone single revision <rev> and check out",
+        ),
+        Opt::value(
+            Key::UploadPack,
+            b'u',
+            "upload-pack",
+            Takes::Value("<path>"),
+            "path to git-upload-pack on the remote",
+        ),
+        Opt::value(
+            Key::Depth,
+            0,
+            "depth",
+            Takes::Value("<depth>"),
+            "create a shallow clone of that depth",
+        ),
+        Opt::value(
+            Key::ShallowSince,
+            0,
+            "shallow-since",
+            Takes::Value("<time>"),
+            "create a shallow clone since a specific time",
+        ),
+        Opt::value(
+            Key::ShallowExclude,
+            0,
+            "shallow-exclude",
+            Takes::Value("<ref>"),
+            "deepen history of shallow clone, excluding ref",
+        ),
+        Opt::flag(Key::SingleBranch, 0, "single-branch", "clone only one branch, HEAD or --branch"),
+        Opt::flag(Key::Tags, 0, "tags", "clone tags, and make later fetches not to follow them"),
+        Opt::flag(Key::ShallowSubmodules, 0, "shallow-submodules", "any cloned submodules will be shallow"),
+        Opt::value(
+            Key::SeparateGitDir,
+            0,
+            "separate-git-dir",
+            Takes::Value("<gitdir>"),
+            "separate git dir from working tree",
+        ),
+        Opt::value(
+            Key::RefFormat,
+            0,
+            "ref-format",
+            Takes::Value("<format>"),
+            "specify the reference format to use",
+        ),
+        Opt::value(
+            Key::Config,
+            b'c',
+            "config",
+            Takes::Value("<key=value>"),
+            "set config inside the new repository",
+        ),
+        Opt::value(
+            Key::ServerOption,
+            0,
+            "server-option",
+            Takes::Value("<server-specific>"),
+            "option to transmit",
+        ),
+        Opt::flag(Key::IpVersion, b'4', "ipv4", "use IPv4 addresses only").only(),
+        Opt::flag(Key::IpVersion, b'6', "ipv6", "use IPv6 addresses only").only(),
+        Opt::value(Key::Filter, 0, "filter", Takes::Value("<args>"), "object filtering"),
+        Opt::flag(
+            Key::AlsoFilterSubmodules,
+            0,
+            "also-filter-submodules",
+            "apply partial clone filters to submodules",
+        ),
+        Opt::flag(
+            Key::RemoteSubmodules,
+            0,
+            "remote-submodules",
+            "any cloned submodules will use their remote-tracking branch",
+        ),
+        Opt::flag(
+            Key::Sparse,
+            0,
+            "sparse",
+            "initialize sparse-checkout file to include only files at root",
+        ),
+        Opt::value(
+            Key::BundleUri,
+            0,
+            "bundle-uri",
+            Takes::Value("<uri>"),
+            "a URI for downloading bundles before fetching from origin remote",
+        ),
+        Opt::flag(Key::DryRun, 0, "dry-run", "print what would be done, and do nothing"),
+    ],
+};
+
+/// What was asked, beside the engine's options.
+#[derive(Default)]
+struct Request {
+    options: Options,
+    /// How often `-v` came, or, negative, `-q`.
+    verbosity: i32,
+    progress: Option<bool>,
+    single_branch: Option<bool>,
+    separate_git_dir: bool,
+    dry_run: bool,
+}
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(_run: &Invocation) -> Result<u8, Failure> {
-    Err(Failure::unsupported("clone"))
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        request.take(event.key, event.on, event.value)?;
+    }
+    let mut rest = parsed.rest.into_iter();
+    let Some(source) = rest.next() else {
+        return Err(misused("You must specify a repository to clone."));
+    };
+    request.options.directory = rest.next();
+    if rest.next().is_some() {
+        return Err(misused("Too many arguments."));
+    }
+    request.options.source = source;
+    request.finish(run)
+}
+
+/// A wrong number of arguments: said with the usage.
+fn misused(message: &str) -> Failure {
+    console::report("fatal", message);
+    console::note("");
+    console::raw(TABLE.help().as_bytes());
+    Failure::Said(129)
+}
+
+impl Request {
+    fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
+        let options = &mut self.options;
+        match key {
+            Key::Verbose if on => self.verbosity = self.verbosity.max(0) + 1,
+            Key::Quiet if on => self.verbosity = self.verbosity.min(0) - 1,
+            Key::Verbose | Key::Quiet => self.verbosity = 0,
+            Key::Progress => self.progress = Some(on),
+            Key::RejectShallow => options.reject_shallow = Some(on),
+            Key::NoCheckout => options.no_checkout = on,
+            Key::Bare => options.bare = on,
+            Key::Mirror => options.mirror = on,
+            Key::Local => options.local = Some(on),
+            Key::NoHardlinks => options.no_hardlinks = on,
+            Key::Shared => options.shared = on,
+            Key::Template => options.template = value,
+            Key::Reference | Key::ReferenceIfAble => {
+                let required = key == Key::Reference;
+                match value {
+                    Some(repository) => options.references.push(Reference { repository, required }),
+                    None => options.references.retain(|reference| reference.required != required),
+                }
+            }
+            Key::Origin => options.origin = value,
+            Key::Branch => options.branch = value,
+            Key::UploadPack => options.upload_pack = value,
+            Key::SingleBranch => self.single_branch = Some(on),
+            Key::Tags => options.no_tags = !on,
+            Key::SeparateGitDir => {
+                self.separate_git_dir = on;
+                options.separate_git_dir = value;
+            }
+            Key::Config => match value {
+                Some(setting) => options.config.push(setting),
+                None => options.config.clear(),
+            },
+            Key::Depth => {
+                if let Some(depth) = &value {
+                    let digits = depth.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    if depth[..digits].iter().all(|&byte| byte == b'0') {
+                        return Err(Failure::Fatal(text!("depth ", depth, " is not a positive number")));
+                    }
+                }
+                self.limit("--depth", value.is_some());
+            }
+            Key::ShallowSince => self.limit("--shallow-since", value.is_some()),
+            Key::ShallowExclude => self.limit("--shallow-exclude", value.is_some()),
+            Key::Filter => self.limit("--filter", value.is_some()),
+            Key::RefFormat => match value.as_deref().map(Vec::as_slice) {
+                None | Some(b"files") => {}
+                Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
+                Some(other) => {
+                    return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
+                }
+            },
+            Key::RecurseSubmodules if on => {
+                return Err(Failure::unsupported("option '--recurse-submodules'"));
+            }
+            Key::Dissociate if on => return Err(Failure::unsupported("option '--dissociate'")),
+            Key::Revision if on => return Err(Failure::unsupported("option '--revision'")),
+            Key::AlsoFilterSubmodules if on => {
+                return Err(Failure::unsupported("option '--also-filter-submodules'"));
+            }
+            Key::Sparse if on => return Err(Failure::unsupported("option '--sparse'")),
+            Key::BundleUri if on => return Err(Failure::unsupported("option '--bundle-uri'")),
+            Key::DryRun => self.dry_run = on,
+            // Nothing here can be said to a server or to submodules that are not cloned.
+            Key::RecurseSubmodules
+            | Key::Dissociate
+            | Key::Revision
+            | Key::AlsoFilterSubmodules
+            | Key::Sparse
+            | Key::BundleUri
+            | Key::Jobs
+            | Key::ShallowSubmodules
+            | Key::RemoteSubmodules
+            | Key::ServerOption
+            | Key::IpVersion => {}
+        }
+        Ok(())
+    }
+
+    /// A limit on history or objects: it means something only where a server is asked.
+    fn limit(&mut self, option: &'static str, on: bool) {
+        self.options.limits.retain(|limit| *limit != option);
+        if on {
+            self.options.limits.push(option);
+        }
+    }
+
+    fn finish(mut self, run: &Invocation) -> Result<u8, Failure> {
+        if (self.options.bare || self.options.mirror) && self.separate_git_dir {
+            return Err(Failure::fatal(
+                "options '--bare' and '--separate-git-dir' cannot be used together",
+            ));
+        }
+        let deepens = self.options.limits.iter().any(|limit| *limit != "--filter");
+        self.options.single_branch = self.single_branch.unwrap_or(deepens);
+        let quiet = self.verbosity < 0;
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let progress = self.progress.unwrap_or(!quiet && terminal);
+        self.options.remote_progress = progress;
+        self.options.default_template = default_template(run);
+        self.options.workers = std::thread::available_parallelism().map_or(1, usize::from);
+        self.options.open = repo::OpenOptions {
+            cwd: run.cwd.clone(),
+            git_dir: None,
+            work_tree: None,
+            config: run.config.clone(),
+            env: run.env.clone(),
+        };
+        let prepared = clone::prepare(self.options).map_err(|error| report::failure(run, error))?;
+        if self.dry_run {
+            console::out(planned(&prepared));
+            return Ok(0);
+        }
+        let reporter = report::Reporter::new(quiet, progress, Sideband::new(terminal && !is_dumb(run)));
+        let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
+        reporter.finish();
+        let cloned = cloned.map_err(|error| report::failure(run, error))?;
+        check_out(run, &cloned, quiet)
+    }
+}
+
+/// What a dry run prints.
+fn planned(prepared: &Prepared) -> BString {
+    let (what, path) = match &prepared.source().kind {
+        Kind::Repository { git_dir } => ("repository", git_dir),
+        Kind::File { path } => ("repository, through upload-pack,", path),
+        Kind::Bundle { path } => ("bundle", path),
+    };
+    let path = path.as_os_str().as_encoded_bytes();
+    text!("Would clone the ", what, " '", path, "' into '", prepared.directory(), "'")
+}
+
+fn is_dumb(run: &Invocation) -> bool {
+    matches!(run.variable("TERM"), None | Some(b"dumb"))
+}
+
+/// Git's own templates: beside the Git that would be run, or where it is usually installed.
+fn default_template(run: &Invocation) -> Option<PathBuf> {
+    let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    let prefix = git.and_then(|git| Some(git.canonicalize().ok()?.parent()?.parent()?.to_owned()));
+    prefix
+        .into_iter()
+        .chain(["/usr".into(), "/usr/local".into()])
+        .map(|prefix| prefix.join("share/git-core/templates"))
+        .find(|templates| templates.is_dir())
+}
+
+/// Fills the worktree. Whatever goes wrong from here on, the clone stays.
+fn check_out(run: &Invocation, cloned: &Cloned, quiet: bool) -> Result<u8, Failure> {
+    let (oid, detached) = match cloned.worktree {
+        Worktree::None => return Ok(0),
+        Worktree::Nonexistent => {
+            console::warning("remote HEAD refers to nonexistent ref, unable to checkout");
+            return Ok(0);
+        }
+        Worktree::Branch(oid) => (oid, false),
+        Worktree::Detached(oid) => (oid, true),
+    };
+    fill(run, cloned, oid, detached, quiet).inspect_err(|failure| {
+        match failure {
+            Failure::Fatal(message) => console::report("fatal", message),
+            Failure::Error(message, _) => console::error(message),
+            _ => {}
+        }
+        console::warning(
+            "Clone succeeded, but checkout failed.\n\
+             You can inspect what was checked out with 'git status'\n\
+             and retry with 'git restore --source=HEAD :/'\n",
+        );
+    })
+    .map_err(|failure| match failure {
+        Failure::Fatal(_) => Failure::Said(128),
+        Failure::Error(_, code) => Failure::Said(code),
+        other => other,
+    })
+}
+
+fn fill(
+    run: &Invocation,
+    cloned: &Cloned,
+    oid: ObjectId,
+    detached: bool,
+    quiet: bool,
+) -> Result<u8, Failure> {
+    let repo = Repository::open(&repo::OpenOptions {
+        cwd: run.cwd.clone(),
+        git_dir: Some(cloned.git_dir.clone()),
+        work_tree: cloned.work_tree.clone(),
+        config: run.config.clone(),
+        env: run.env.clone(),
+    })?;
+    let settings = Settings::read(run, &repo)?;
+    if detached && settings.advises(&repo, "detachedHead")? {
+        console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
+    }
+    let mut work = Work::start(run, &repo, &settings, false)?;
+    work.progress = !quiet;
+    let options = PlanOptions {
+        merge: Merge::OneWay { target: repo.tree_of(oid)? },
+        force: Force::No,
+        update_worktree: true,
+        overwrite_ignored: true,
+        refresh: false,
+        original_cwd: None,
+        operation: "checkout",
+    };
+    let (done, collided) = work.fill(&options)?;
+    if !collided.is_empty() {
+        console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
+    }
+    if done == Done::Incomplete {
+        return Err(Failure::fatal("unable to checkout working tree"));
+    }
+    hook::post_checkout(run, &repo, &settings, None, Some(oid), true)
 }

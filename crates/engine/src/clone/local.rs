@@ -22,7 +22,7 @@ use sys::{Dir, FileType};
 
 /// How files get their twins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linking {
+pub(super) enum Linking {
     /// By hard link; where that fails once, by copy from there on.
     Preferred,
     /// By hard link, or not at all (`--local` given).
@@ -55,7 +55,7 @@ pub enum Error {
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub(super) struct Taken {
     /// Files linked or copied.
     pub files: usize,
     /// The content of the source's `info/alternates`, empty if there is none.
@@ -63,7 +63,7 @@ pub struct Taken {
 }
 
 /// Takes over `source`, an `objects` directory, into `target`, which is made if it is missing.
-pub fn take_objects(
+pub(super) fn take_objects(
     source: &Path,
     target: &Path,
     linking: Linking,

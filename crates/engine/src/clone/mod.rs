@@ -35,9 +35,16 @@ use sys::{FileType, by_path};
 
 use junk::{Existed, Junk};
 use objects::Channel;
-pub use select::{NewHead, NoSuchBranch};
-pub use skeleton::Notice;
-pub use source::{Kind, Source};
+use skeleton::Notice;
+
+pub use alternates::Error as AlternatesError;
+pub use local::Error as LocalError;
+pub use objects::Error as ObjectsError;
+pub use publish::Error as PublishError;
+pub use select::NoSuchBranch;
+pub use settings::BadParameter;
+pub use skeleton::Error as SkeletonError;
+pub use source::{Error as SourceError, Kind, Source};
 
 /// `--reference` and `--reference-if-able`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +78,8 @@ pub struct Options {
     pub shared: bool,
     pub references: Vec<Reference>,
     pub reject_shallow: Option<bool>,
+    /// Options that limit history or objects, such as `--depth`: ignored where files are taken over.
+    pub limits: Vec<&'static str>,
     /// `--config`, in order.
     pub config: Vec<BString>,
     /// `--template`; empty for none.
@@ -133,6 +142,8 @@ pub enum Error {
     RemoteName(BString),
     #[error("source repository is shallow, reject to clone.")]
     Shallow,
+    #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
+    Limit(&'static str),
     #[error("transport 'file' not allowed")]
     TransportForbidden,
     #[error("cannot {what} '{}'", .path.display())]
@@ -290,7 +301,7 @@ impl Prepared {
         }
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
         let local = self.is_local(&repo, events)?;
-        let mut channel = Channel::open(&self.source, local, &self.options, &wishes)?;
+        let channel = Channel::open(&self.source, local, &self.options, &wishes)?;
         let selection = wishes.select(channel.advertisement())?;
         for name in &selection.funny {
             events(Event::Error(&format!("* Ignoring funny ref '{name}' locally")));
@@ -465,6 +476,10 @@ impl Prepared {
     fn is_local(&self, repo: &repo::Repository, events: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
         let mut local = self.options.local != Some(false);
         if let (true, Kind::Repository { git_dir }) = (local, &self.source.kind) {
+            for limit in &self.options.limits {
+                let message = format!("{limit} is ignored in local clones; use file:// instead.");
+                events(Event::Warning(&message));
+            }
             if matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_))) {
                 if self.rejects_shallow(repo)? {
                     return Err(Error::Shallow);
@@ -480,7 +495,10 @@ impl Prepared {
         if self.options.local == Some(true) && !local {
             events(Event::Warning("--local is ignored"));
         }
-        Ok(local)
+        match self.options.limits.first() {
+            Some(limit) if !local => Err(Error::Limit(limit)),
+            _ => Ok(local),
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use bstr::{BString, ByteSlice};
 /// What is being cloned, as far as its name matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Naming {
+pub(super) struct Naming {
     pub bundle: bool,
     pub bare: bool,
 }
 
 /// The last component of `source`, a path or URL, without `.git` or `.bundle`, as Git guesses it.
 /// `None` if nothing is left.
-pub fn guess_directory(source: &[u8], naming: Naming) -> Option<BString> {
+pub(super) fn guess_directory(source: &[u8], naming: Naming) -> Option<BString> {
     let mut rest = match source.find("://") {
         Some(scheme) => &source[scheme + 3..],
         None => source,

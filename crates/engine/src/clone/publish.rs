@@ -72,7 +72,7 @@ impl Publication<'_> {
             };
             packed.push(PackedRef { name: ours.clone(), oid, peeled });
         }
-        if !packed.is_empty() {
+        if selection.has_refs {
             packed.sort_by(|left, right| left.name.cmp(&right.name));
             store::refs::write_packed(&options, &packed)?;
         }

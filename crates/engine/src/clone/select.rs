@@ -7,31 +7,31 @@ use repo::fetch::{Advertisement, RemoteRef};
 /// What decides.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub struct Wishes {
+pub(super) struct Wishes {
     /// `--branch`: a branch, or a tag.
-    pub branch: Option<BString>,
-    pub single_branch: bool,
-    pub tags: bool,
-    pub bare: bool,
-    pub mirror: bool,
+    pub(super) branch: Option<BString>,
+    pub(super) single_branch: bool,
+    pub(super) tags: bool,
+    pub(super) bare: bool,
+    pub(super) mirror: bool,
     /// The remote's name.
-    pub remote: BString,
+    pub(super) remote: BString,
     /// `init.defaultBranch`, or Git's default.
-    pub default_branch: BString,
+    pub(super) default_branch: BString,
 }
 
 /// A ref of theirs and the name it gets here; `None` for HEAD, which gets none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Mapped {
-    pub theirs: RemoteRef,
-    pub ours: Option<BString>,
+pub(super) struct Mapped {
+    pub(super) theirs: RemoteRef,
+    pub(super) ours: Option<BString>,
 }
 
 /// Where HEAD of the clone goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum NewHead {
+pub(super) enum NewHead {
     /// Symbolic to a branch that exists on the other side.
     Branch(RemoteRef),
     /// `--branch` named a tag: detached at the commit it peels to.
@@ -44,22 +44,24 @@ pub enum NewHead {
 
 /// The decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub(super) struct Selection {
     /// What is asked for, in Git's order: HEAD, branches, tags.
-    pub mapped: Vec<Mapped>,
+    pub(super) mapped: Vec<Mapped>,
     /// The branch their HEAD is on, with our name for it.
-    pub remote_head: Option<Mapped>,
+    pub(super) remote_head: Option<Mapped>,
     /// See [`NewHead`].
-    pub head: NewHead,
+    pub(super) head: NewHead,
     /// With one branch only: tags that are kept if their objects came along.
-    pub follow_tags: Vec<RemoteRef>,
+    pub(super) follow_tags: Vec<RemoteRef>,
     /// Names that no repository should have: left out, with Git's message
     /// `* Ignoring funny ref '<name>' locally`.
-    pub funny: Vec<BString>,
+    pub(super) funny: Vec<BString>,
+    /// The other side has some ref, even if none is wanted.
+    pub(super) has_refs: bool,
     /// Nothing is there to be cloned.
-    pub empty: bool,
+    pub(super) empty: bool,
     /// The default branch's name had to be guessed from the configuration.
-    pub default_branch_used: bool,
+    pub(super) default_branch_used: bool,
 }
 
 /// `--branch` names nothing: `Remote branch <name> not found in upstream <remote>`.
@@ -73,12 +75,12 @@ pub struct NoSuchBranch {
 
 impl Wishes {
     /// `refs/heads/`, or `refs/` for a mirror.
-    pub fn source_prefix(&self) -> &'static str {
+    pub(super) fn source_prefix(&self) -> &'static str {
         if self.mirror { "refs/" } else { "refs/heads/" }
     }
 
     /// Where their branches go: `refs/remotes/<remote>/`, or where they were for a bare clone.
-    pub fn target_prefix(&self) -> BString {
+    pub(super) fn target_prefix(&self) -> BString {
         match self.bare {
             true => self.source_prefix().into(),
             false => format!("refs/remotes/{}/", self.remote).into(),
@@ -86,7 +88,7 @@ impl Wishes {
     }
 
     /// The prefixes to ask the other side for, HEAD included.
-    pub fn ref_prefixes(&self) -> Vec<BString> {
+    pub(super) fn ref_prefixes(&self) -> Vec<BString> {
         let mut prefixes = vec![BString::from(self.source_prefix())];
         if self.tags || self.branch.is_some() {
             prefixes.push("refs/tags/".into());
@@ -125,7 +127,7 @@ impl Wishes {
     }
 
     /// Decides.
-    pub fn select(&self, found: &Advertisement) -> Result<Selection, NoSuchBranch> {
+    pub(super) fn select(&self, found: &Advertisement) -> Result<Selection, NoSuchBranch> {
         let all: Vec<&RemoteRef> = found.refs.iter().collect();
         let head = all.iter().copied().find(|theirs| theirs.name == "HEAD");
         let mut mapped = Vec::new();
@@ -173,7 +175,9 @@ impl Wishes {
             false => Vec::new(),
         };
         let empty = mapped.is_empty();
-        Ok(Selection { mapped, remote_head, head: new_head, follow_tags, funny, empty, default_branch_used })
+        let has_refs = !found.refs.is_empty();
+        let head = new_head;
+        Ok(Selection { mapped, remote_head, head, follow_tags, funny, has_refs, empty, default_branch_used })
     }
 
     /// The branch a HEAD is on: as the other side says, or guessed from its value.
@@ -191,7 +195,7 @@ impl Wishes {
     }
 
     /// The value of `remote.<name>.fetch`; `None` if there is to be none.
-    pub fn fetch_refspec(&self, selection: &Selection) -> Option<BString> {
+    pub(super) fn fetch_refspec(&self, selection: &Selection) -> Option<BString> {
         if self.bare && !self.mirror {
             return None;
         }
@@ -233,7 +237,7 @@ fn is_sane(name: &BStr) -> bool {
 
 /// Whether `name` is hidden by `transfer.hideRefs` and `uploadpack.hideRefs`: the last value that
 /// matches decides.
-pub fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
+pub(super) fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
     let matching = |rule: &&BString| {
         let rule = rule.strip_prefix(b"!").unwrap_or(rule);
         let rule = rule.strip_prefix(b"^").unwrap_or(rule).trim_end_with(|c| c == '/');

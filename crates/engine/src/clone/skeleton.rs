@@ -57,8 +57,7 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
 
 /// What was met on the way that Git warns about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Notice {
+pub(super) enum Notice {
     /// `warning: templates not found in <directory>`
     NoTemplates(PathBuf),
     /// `error: ignoring template <path>`: neither file, directory nor link.

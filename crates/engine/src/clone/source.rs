@@ -42,7 +42,7 @@ pub enum Error {
 }
 
 /// Finds `name`, relative to `cwd`, which is absolute.
-pub fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
+pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
     if let Some(kind) = local(name, cwd)? {
         return Ok(Source { kind, url: absolute(name, cwd) });
     }
@@ -61,7 +61,7 @@ pub fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
 }
 
 /// `name` as an absolute path, not normalised, as Git writes it.
-pub fn absolute(name: &BStr, cwd: &Path) -> BString {
+pub(super) fn absolute(name: &BStr, cwd: &Path) -> BString {
     if name.starts_with(b"/") {
         return name.into();
     }
@@ -94,7 +94,7 @@ fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
 }
 
 /// The repository a `.git` file names; `None` if it is no such file.
-pub fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
+pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     let invalid = || Error::GitFile(path.to_owned());
     let Ok(mut file) = by_path::open(path) else { return Ok(None) };
     let mut head = Vec::new();
@@ -112,7 +112,7 @@ pub fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 /// Whether a directory looks like a repository: a HEAD that can be one, objects and refs.
-pub fn is_git_directory(path: &Path) -> bool {
+pub(super) fn is_git_directory(path: &Path) -> bool {
     let common = match by_path::read(&path.join("commondir")) {
         Ok(Some(content)) => path.join(content.trim_ascii_end().to_path_lossy()),
         _ => path.to_owned(),
