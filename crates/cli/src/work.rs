@@ -79,7 +79,18 @@ impl<'a> Work<'a> {
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
         let index = load_index(repo, settings)?;
-        Ok(Work { run, repo, settings, dry_run, worktree, lock, progress: false, index, unclean: Vec::new(), collided: Vec::new() })
+        Ok(Work {
+            run,
+            repo,
+            settings,
+            dry_run,
+            worktree,
+            lock,
+            progress: false,
+            index,
+            unclean: Vec::new(),
+            collided: Vec::new(),
+        })
     }
 
     /// The worktree's root.

@@ -16,6 +16,7 @@ pub mod pack;
 pub mod path;
 pub mod pkt;
 pub mod refname;
+pub mod rev;
 pub mod tree;
 
 pub use hash::{HashKind, ObjectId};

@@ -97,13 +97,7 @@ const TABLE: Table<Key> = Table {
             Takes::Optional("[=<pathspec>]"),
             "alias of --recurse-submodules",
         ),
-        Opt::value(
-            Key::Jobs,
-            b'j',
-            "jobs",
-            Takes::Value("<n>"),
-            "number of submodules cloned in parallel",
-        ),
+        Opt::value(Key::Jobs, b'j', "jobs", Takes::Value("<n>"), "number of submodules cloned in parallel"),
         Opt::value(
             Key::Template,
             0,
@@ -148,13 +142,7 @@ const TABLE: Table<Key> = Table {
             Takes::Value("<path>"),
             "path to git-upload-pack on the remote",
         ),
-        Opt::value(
-            Key::Depth,
-            0,
-            "depth",
-            Takes::Value("<depth>"),
-            "create a shallow clone of that depth",
-        ),
+        Opt::value(Key::Depth, 0, "depth", Takes::Value("<depth>"), "create a shallow clone of that depth"),
         Opt::value(
             Key::ShallowSince,
             0,
@@ -215,12 +203,7 @@ const TABLE: Table<Key> = Table {
             "remote-submodules",
             "any cloned submodules will use their remote-tracking branch",
         ),
-        Opt::flag(
-            Key::Sparse,
-            0,
-            "sparse",
-            "initialize sparse-checkout file to include only files at root",
-        ),
+        Opt::flag(Key::Sparse, 0, "sparse", "initialize sparse-checkout file to include only files at root"),
         Opt::value(
             Key::BundleUri,
             0,
@@ -363,9 +346,7 @@ impl Request {
 
     fn finish(mut self, run: &Invocation) -> Result<u8, Failure> {
         if (self.options.bare || self.options.mirror) && self.separate_git_dir {
-            return Err(Failure::fatal(
-                "options '--bare' and '--separate-git-dir' cannot be used together",
-            ));
+            return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
         }
         let deepens = self.options.limits.iter().any(|limit| *limit != "--filter");
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
@@ -433,23 +414,24 @@ fn check_out(run: &Invocation, cloned: &Cloned, quiet: bool) -> Result<u8, Failu
         Worktree::Branch(oid) => (oid, false),
         Worktree::Detached(oid) => (oid, true),
     };
-    fill(run, cloned, oid, detached, quiet).inspect_err(|failure| {
-        match failure {
-            Failure::Fatal(message) => console::report("fatal", message),
-            Failure::Error(message, _) => console::error(message),
-            _ => {}
-        }
-        console::warning(
-            "Clone succeeded, but checkout failed.\n\
+    fill(run, cloned, oid, detached, quiet)
+        .inspect_err(|failure| {
+            match failure {
+                Failure::Fatal(message) => console::report("fatal", message),
+                Failure::Error(message, _) => console::error(message),
+                _ => {}
+            }
+            console::warning(
+                "Clone succeeded, but checkout failed.\n\
              You can inspect what was checked out with 'git status'\n\
              and retry with 'git restore --source=HEAD :/'\n",
-        );
-    })
-    .map_err(|failure| match failure {
-        Failure::Fatal(_) => Failure::Said(128),
-        Failure::Error(_, code) => Failure::Said(code),
-        other => other,
-    })
+            );
+        })
+        .map_err(|failure| match failure {
+            Failure::Fatal(_) => Failure::Said(128),
+            Failure::Error(_, code) => Failure::Said(code),
+            other => other,
+        })
 }
 
 fn fill(

@@ -55,7 +55,10 @@ mod tests {
     fn lines_however_they_arrive() {
         let mut sideband = Sideband::new(true);
         assert_eq!(sideband.push(b"Count"), b"");
-        assert_eq!(sideband.push(b"ing: 1%\rCounting: 2%\rdo"), b"remote: Counting: 1%\x1b[K\rremote: Counting: 2%\x1b[K\r");
+        assert_eq!(
+            sideband.push(b"ing: 1%\rCounting: 2%\rdo"),
+            b"remote: Counting: 1%\x1b[K\rremote: Counting: 2%\x1b[K\r"
+        );
         assert_eq!(sideband.push(b"ne\x1b[2J\n"), b"remote: done?[2J\x1b[K\n");
         assert_eq!(sideband.push(b"rest"), b"");
         assert_eq!(sideband.finish(), b"remote: rest\x1b[K\n");

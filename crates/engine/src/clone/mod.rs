@@ -41,7 +41,7 @@ pub use alternates::Error as AlternatesError;
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
 pub use publish::Error as PublishError;
-pub use select::NoSuchBranch;
+pub use select::Error as SelectionError;
 pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;
 pub use source::{Error as SourceError, Kind, Source};
@@ -155,7 +155,7 @@ pub enum Error {
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error(transparent)]
-    Branch(#[from] NoSuchBranch),
+    Selection(#[from] SelectionError),
     #[error(transparent)]
     Objects(#[from] objects::Error),
     #[error(transparent)]
@@ -231,16 +231,16 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
     };
     let named_work_tree = match options.bare {
         true => None,
-        false => options.open.env.get(std::ffi::OsStr::new("GIT_WORK_TREE")).map(|path| cwd.join(path)),
+        false => options.open.env.get(std::ffi::OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
     };
     if let Some(path) = &named_work_tree
-        && matches!(by_path::stat_followed(path), Ok(Some(_)))
+        && matches!(by_path::stat_followed(&cwd.join(path)), Ok(Some(_)))
     {
         return Err(Error::WorkTreeExists(path.clone()));
     }
     let (git_dir, work_tree) = match (options.bare, named_work_tree) {
         (true, _) => (place, None),
-        (false, Some(work_tree)) => (place, Some(work_tree)),
+        (false, Some(work_tree)) => (place, Some(cwd.join(work_tree))),
         (false, None) => (place.join(".git"), Some(place)),
     };
     let git_dir = separate_git_dir.unwrap_or(git_dir);
@@ -338,6 +338,7 @@ impl Prepared {
             follow_tags: wishes.single_branch && wishes.tags,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,
+            reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
             fsync: &fsync,
         };
         let objects = channel.take(&wanted, events, interrupt)?;
@@ -371,11 +372,14 @@ impl Prepared {
         };
         if let Some(work_tree) = &self.work_tree {
             leading(work_tree)?;
-            if self.destination == Existed::No {
+            // What `GIT_WORK_TREE` names was looked at: it is not there.
+            let named = !self.git_dir.starts_with(work_tree) && self.options.separate_git_dir.is_none();
+            let existed = if named { Existed::No } else { self.destination };
+            if existed == Existed::No {
                 by_path::create_dir(work_tree)
                     .map_err(|source| Error::CreateWorkTree { path: self.directory.clone(), source })?;
             }
-            junk.add(work_tree, self.destination);
+            junk.add(work_tree, existed);
         }
         junk.add(&self.git_dir, self.git_dir_existed());
         leading(&self.git_dir)
@@ -456,7 +460,12 @@ impl Prepared {
         if refname::check(tracking.as_bytes().as_bstr(), Levels::Two).is_err() {
             return Err(Error::RemoteName(remote));
         }
+        let mut refspecs = Vec::new();
+        for value in repo.config_all(&format!("remote.{remote}.fetch")) {
+            refspecs.push(select::Refspec::parse(value.as_bstr())?);
+        }
         Ok(select::Wishes {
+            refspecs,
             branch: options.branch.clone(),
             single_branch: options.single_branch,
             tags: !options.no_tags,

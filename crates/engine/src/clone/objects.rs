@@ -12,7 +12,7 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use format::{HashKind, ObjectId, bundle};
+use format::{HashKind, ObjectId, bundle, idx, rev};
 use repo::{
     fetch::{self, Advertisement, Connection, RemoteRef},
     objects::Objects,
@@ -54,6 +54,10 @@ pub enum Error {
     Pack(#[from] pack::Error),
     #[error(transparent)]
     Repo(#[from] repo::Error),
+    #[error("cannot use pack index '{}': {reason}", .path.display())]
+    Index { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Store(#[from] store::Error),
     #[error("cannot {what} '{}'", .path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
@@ -78,6 +82,8 @@ pub(super) struct Wanted<'a> {
     pub(super) follow_tags: bool,
     pub(super) reject_shallow: bool,
     pub(super) remote_progress: bool,
+    /// `pack.writeReverseIndex`
+    pub(super) reverse_index: bool,
     pub(super) fsync: &'a store::Fsync,
 }
 
@@ -312,7 +318,25 @@ fn receive(
             .and_then(|file| wanted.fsync.file(component, &file))
             .map_err(io_error("sync", path))?;
     }
+    if wanted.reverse_index {
+        write_reverse_index(&received.index, wanted)?;
+    }
     wanted.fsync.directory(store::Components::PACK, &directory).map_err(io_error("sync", &directory))
+}
+
+fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
+    let file = by_path::open(index).map_err(io_error("open", index))?;
+    let map = sys::Map::of(&file).map_err(io_error("map", index))?;
+    let idx = idx::Idx::parse(map, wanted.hash)
+        .map_err(|error| Error::Index { path: index.to_owned(), reason: error.to_string() })?;
+    let content = rev::of_index(&idx, wanted.hash)
+        .ok_or_else(|| Error::Index { path: index.to_owned(), reason: "bad offset".into() })?;
+    let path = index.with_extension("rev");
+    let metadata = store::Components::PACK_METADATA;
+    store::replace(&path, &content, &store::LockOptions::default(), wanted.fsync, metadata)?;
+    by_path::open(&path)
+        .and_then(|file| sys::set_mode(&file, 0o444 & !sys::umask()))
+        .map_err(io_error("set the mode of", &path))
 }
 
 /// Whether what was asked for is there.

@@ -1,13 +1,54 @@
 //! Which of the other side's refs become which of ours, and where HEAD goes. Pure.
 
+use std::collections::HashSet;
+
 use bstr::{BStr, BString, ByteSlice};
 use format::refname::{self, Levels};
 use repo::fetch::{Advertisement, RemoteRef};
+
+/// A fetch refspec of the configuration (`--config remote.<name>.fetch=...`), applied before Git's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refspec {
+    from: BString,
+    to: BString,
+    /// Both ended in `*`, which is gone.
+    pattern: bool,
+}
+
+impl Refspec {
+    pub(super) fn parse(text: &BStr) -> Result<Refspec, Error> {
+        let refuse = || Error::Refspec(text.to_owned());
+        let (from, to) = text.strip_prefix(b"+").unwrap_or(text).split_once_str(":").ok_or_else(refuse)?;
+        if !from.starts_with(b"refs/") || !to.starts_with(b"refs/") {
+            return Err(refuse());
+        }
+        let (from, to, pattern) = match (from.strip_suffix(b"*"), to.strip_suffix(b"*")) {
+            (Some(from), Some(to)) => (from, to, true),
+            (None, None) => (from, to, false),
+            _ => return Err(refuse()),
+        };
+        if from.contains(&b'*') || to.contains(&b'*') {
+            return Err(refuse());
+        }
+        Ok(Refspec { from: from.into(), to: to.into(), pattern })
+    }
+
+    fn prefix(from: &str, to: &BString) -> Refspec {
+        Refspec { from: from.into(), to: to.clone(), pattern: true }
+    }
+
+    /// The name `theirs` gets here.
+    fn ours(&self, theirs: &BString) -> Option<BString> {
+        let rest = theirs.strip_prefix(self.from.as_slice())?;
+        (self.pattern || rest.is_empty()).then(|| [self.to.as_slice(), rest].concat().into())
+    }
+}
 
 /// What decides.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub(super) struct Wishes {
+    pub(super) refspecs: Vec<Refspec>,
     /// `--branch`: a branch, or a tag.
     pub(super) branch: Option<BString>,
     pub(super) single_branch: bool,
@@ -64,13 +105,16 @@ pub(super) struct Selection {
     pub(super) default_branch_used: bool,
 }
 
-/// `--branch` names nothing: `Remote branch <name> not found in upstream <remote>`.
+/// Why nothing can be selected. Messages are Git's, where Git has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Remote branch {branch} not found in upstream {remote}")]
 #[allow(missing_docs)]
-pub struct NoSuchBranch {
-    pub branch: BString,
-    pub remote: BString,
+pub enum Error {
+    #[error("Remote branch {branch} not found in upstream {remote}")]
+    NoSuchBranch { branch: BString, remote: BString },
+    #[error("couldn't find remote ref {0}")]
+    NoSuchRef(BString),
+    #[error("refspec '{0}' is not supported by sapwood's clone yet (see SHORTCOMINGS.md)")]
+    Refspec(BString),
 }
 
 impl Wishes {
@@ -89,7 +133,8 @@ impl Wishes {
 
     /// The prefixes to ask the other side for, HEAD included.
     pub(super) fn ref_prefixes(&self) -> Vec<BString> {
-        let mut prefixes = vec![BString::from(self.source_prefix())];
+        let mut prefixes: Vec<BString> = self.refspecs.iter().map(|refspec| refspec.from.clone()).collect();
+        prefixes.push(self.source_prefix().into());
         if self.tags || self.branch.is_some() {
             prefixes.push("refs/tags/".into());
         }
@@ -103,31 +148,33 @@ impl Wishes {
         !(self.single_branch && self.branch.is_some())
     }
 
-    fn map(&self, theirs: &[&RemoteRef], funny: &mut Vec<BString>) -> Vec<Mapped> {
-        let target = self.target_prefix();
-        let branches = (self.source_prefix().as_bytes(), target.as_slice());
-        let tags: (&[u8], &[u8]) = (b"refs/tags/", b"refs/tags/");
-        let mut rules = vec![branches];
+    fn map(&self, theirs: &[&RemoteRef], funny: &mut Vec<BString>) -> Result<Vec<Mapped>, Error> {
+        let mut rules = self.refspecs.clone();
+        rules.push(Refspec::prefix(self.source_prefix(), &self.target_prefix()));
         if self.tags || self.branch.is_some() {
-            rules.push(tags);
+            rules.push(Refspec::prefix("refs/tags/", &"refs/tags/".into()));
         }
         let mut mapped: Vec<Mapped> = Vec::new();
-        for (from, to) in rules {
+        let mut taken = HashSet::new();
+        for rule in rules {
+            let before = mapped.len();
             for theirs in theirs {
-                let Some(rest) = theirs.name.strip_prefix(from) else { continue };
-                let ours = BString::from([to, rest].concat());
+                let Some(ours) = rule.ours(&theirs.name) else { continue };
                 if !is_sane(theirs.name.as_bstr()) || !is_sane(ours.as_bstr()) {
                     funny.push(theirs.name.clone());
-                } else if !self.mirror || !mapped.iter().rev().any(|seen| seen.ours.as_ref() == Some(&ours)) {
+                } else if taken.insert(ours.clone()) {
                     mapped.push(Mapped { theirs: (*theirs).clone(), ours: Some(ours) });
                 }
             }
+            if !rule.pattern && mapped.len() == before {
+                return Err(Error::NoSuchRef(rule.from));
+            }
         }
-        mapped
+        Ok(mapped)
     }
 
     /// Decides.
-    pub(super) fn select(&self, found: &Advertisement) -> Result<Selection, NoSuchBranch> {
+    pub(super) fn select(&self, found: &Advertisement) -> Result<Selection, Error> {
         let all: Vec<&RemoteRef> = found.refs.iter().collect();
         let head = all.iter().copied().find(|theirs| theirs.name == "HEAD");
         let mut mapped = Vec::new();
@@ -140,7 +187,7 @@ impl Wishes {
             (true, Some(branch)) => find_branch(all.iter().copied(), branch).into_iter().collect(),
             (true, None) => self.branch_of_head(head, &all).into_iter().collect(),
         };
-        mapped.extend(self.map(&considered, &mut funny));
+        mapped.extend(self.map(&considered, &mut funny)?);
 
         let candidates: Vec<&RemoteRef> = mapped.iter().map(|mapped| &mapped.theirs).collect();
         let remote_head = self
@@ -152,7 +199,9 @@ impl Wishes {
             match find_branch(candidates.iter().copied(), branch) {
                 Some(theirs) if theirs.name.starts_with(b"refs/heads/") => NewHead::Branch(theirs.clone()),
                 Some(theirs) => NewHead::Tag(theirs.clone()),
-                None => return Err(NoSuchBranch { branch: branch.clone(), remote: self.remote.clone() }),
+                None => {
+                    return Err(Error::NoSuchBranch { branch: branch.clone(), remote: self.remote.clone() });
+                }
             }
         } else if let Some(points_at) = &remote_head {
             match points_at.theirs.name.starts_with(b"refs/heads/") {
@@ -261,6 +310,7 @@ mod tests {
 
     fn wishes() -> Wishes {
         Wishes {
+            refspecs: Vec::new(),
             branch: None,
             single_branch: false,
             tags: true,
@@ -365,6 +415,20 @@ mod tests {
         let selection = wishes().select(&found).expect("found");
         assert_eq!(selection.funny.len(), 3);
         assert!(names(&selection).contains(&"refs/remotes/origin/-ok".to_owned()));
+    }
+
+    #[test]
+    fn configured_refspecs_come_first() {
+        let parse = |text: &str| Refspec::parse(text.into());
+        let notes = parse("+refs/notes/*:refs/notes/*").expect("valid");
+        let with = Wishes { refspecs: vec![notes], ..wishes() };
+        let selection = with.select(&advertised()).expect("found");
+        assert_eq!(names(&selection)[0], "refs/notes/commits");
+        let missing = Wishes { refspecs: vec![parse("refs/x:refs/y").expect("valid")], ..wishes() };
+        assert_eq!(missing.select(&advertised()), Err(Error::NoSuchRef("refs/x".into())));
+        for text in ["main", "^refs/heads/x", "refs/a/*:refs/b", "refs/*/x:refs/*/y", "x:refs/y"] {
+            assert_eq!(parse(text), Err(Error::Refspec(text.into())));
+        }
     }
 
     #[test]

@@ -23,8 +23,16 @@ pub(super) fn parameter(parameter: &BStr) -> Result<Edit, BadParameter> {
         Some((key, value)) => (key.trim_ascii(), value),
         None => (parameter.trim_ascii(), b"true".as_slice()),
     };
-    format::config::Key::parse(key).map_err(|source| BadParameter { source })?;
-    Ok(Edit::Add { key: key.into(), value: value.into() })
+    let key = format::config::Key::parse(key).map_err(|source| BadParameter { source })?;
+    // Git writes these in lower case, unlike all others.
+    let mut name = key.section.to_ascii_lowercase();
+    if let Some(subsection) = key.subsection {
+        name.push(b'.');
+        name.extend_from_slice(subsection);
+    }
+    name.push(b'.');
+    name.extend(key.name.to_ascii_lowercase());
+    Ok(Edit::Add { key: name.into(), value: value.into() })
 }
 
 /// What the remote and the branch need, once it is known what is cloned. `rebase`: the branch is to
@@ -75,6 +83,7 @@ mod tests {
     fn parameters() {
         let add = |key: &str, value: &str| Edit::Add { key: key.into(), value: value.into() };
         assert_eq!(parameter("a.b=c=d".into()), Ok(add("a.b", "c=d")));
+        assert_eq!(parameter("A.Sub.Bc=1".into()), Ok(add("a.Sub.bc", "1")));
         assert_eq!(parameter("a.b".into()), Ok(add("a.b", "true")));
         assert_eq!(parameter("a.b=".into()), Ok(add("a.b", "")));
         let refused = parameter("bad".into()).expect_err("no section");
