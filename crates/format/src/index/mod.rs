@@ -1,6 +1,6 @@
 //! The index ("dircache") as a value: entries sorted by path and stage, and its extensions.
 //!
-//! Format: Git's `gitformat-index(5)`. [`read`] and [`write`] turn bytes into an [`Index`] and back;
+//! Format: Git's `gitformat-index(5)`. [`read`] and [`mod@write`] turn bytes into an [`Index`] and back;
 //! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
 //! business. Nothing in here touches a disk, and no input, however hostile, panics.
 
