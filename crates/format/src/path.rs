@@ -112,12 +112,11 @@ fn is_ntfs_dot_gitmodules(rest: &[u8]) -> bool {
         None => true,
         Some(&byte) => byte == b':',
     };
-    if rest.first() == Some(&b'.') {
-        if let Some(word) = rest.get(1..1 + name.len()) {
-            if word.eq_ignore_ascii_case(name) {
-                return ends(1 + name.len());
-            }
-        }
+    if rest.first() == Some(&b'.')
+        && let Some(word) = rest.get(1..1 + name.len())
+        && word.eq_ignore_ascii_case(name)
+    {
+        return ends(1 + name.len());
     }
     let Some(short) = rest.get(..8) else { return false };
     if short[..6].eq_ignore_ascii_case(&name[..6]) && short[6] == b'~' && matches!(short[7], b'1'..=b'4') {

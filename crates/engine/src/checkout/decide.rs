@@ -198,7 +198,7 @@ impl<'a> Decider<'a> {
 
     /// Decides all rows, each with its fact.
     pub(super) fn run(mut self, rows: &[Row], facts: &[Fact]) -> Result<Decided, PlanError> {
-        let from_trees = rows.iter().position(|row| is_left_over(row)).unwrap_or(rows.len());
+        let from_trees = rows.iter().position(is_left_over).unwrap_or(rows.len());
         let mut refused: Option<&BStr> = None;
         for (at, (row, fact)) in rows.iter().zip(facts).enumerate() {
             // What only the index has is not looked at once the trees gave a refusal, nor after its first.

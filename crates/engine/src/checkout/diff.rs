@@ -94,6 +94,7 @@ pub(super) struct Found {
 
 /// Which kind of merge walks: they differ in what may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::enum_variant_names, reason = "Git's names")]
 pub(super) enum Kind {
     OneWay,
     /// `initial`: paths missing from the index are to be taken from the target.
