@@ -4,7 +4,7 @@
 //! the worktree that go before it: `verify_uptodate`, `verify_absent` and `verify_clean_subdirectory` in
 //! Git's terms. Where reports are lists all rows are decided, else the first refusal ends it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -63,7 +63,8 @@ pub(super) trait Ask {
 pub(super) struct Decided {
     /// One for each path, sorted.
     pub(super) edits: Vec<Edit>,
-    pub(super) writes: HashMap<BString, Premise>,
+    /// Paths to be written, in no order; each once.
+    pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
 }
@@ -250,7 +251,7 @@ impl<'a> Decider<'a> {
     /// The entry stays; a forced one-way merge restores its file if it was changed or is gone.
     fn keep(&mut self, row: &Row, fact: &Fact) {
         if fact.seen != Seen::Unknown && !fact.clean && self.policy.kind == Kind::OneWay {
-            self.decided.writes.insert(row.path.clone(), Premise::Anything);
+            self.decided.writes.push((row.path.clone(), Premise::Anything));
         }
     }
 
@@ -290,7 +291,7 @@ impl<'a> Decider<'a> {
                 (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
                 _ => premise,
             };
-            self.decided.writes.insert(row.path.clone(), premise);
+            self.decided.writes.push((row.path.clone(), premise));
         }
         Ok(())
     }
@@ -522,7 +523,7 @@ impl<'a> Decider<'a> {
             return;
         }
         decided.edits.retain(|edit| !lost.contains(&edit.path));
-        decided.writes.retain(|path, _| !lost.contains(path));
+        decided.writes.retain(|(path, _)| !lost.contains(path));
         decided.edits.extend(replaced.into_iter().map(|path| Edit { path, entries: Vec::new() }));
         decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
     }

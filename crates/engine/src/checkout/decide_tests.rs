@@ -108,7 +108,7 @@ fn two_way_cases_clean_and_dirty() {
                 }
                 Action::Take(_) => {
                     assert_eq!(decided.edits[0].entries[0].oid, oid(m), "{context}");
-                    assert!(decided.writes.contains_key("p".as_bytes().as_bstr()), "{context}");
+                    assert_eq!(decided.writes[0].0, "p", "{context}");
                 }
                 Action::Remove => {
                     assert_eq!(decided.removals.len(), usize::from(i != 0), "{context}");
@@ -127,7 +127,7 @@ fn premises() {
     let premise = |seen, clean, force| {
         let policy = Policy { force, ..policy(TWO_WAY) };
         let decided = run(&index, policy, &rows, &[Fact { seen, clean }], &mut quiet());
-        decided.writes.get("p".as_bytes().as_bstr()).copied()
+        decided.writes.first().map(|(_, premise)| *premise)
     };
     let there = stat(FileType::File);
     assert_eq!(premise(Seen::There(there), true, Force::No), Some(Premise::Unchanged(there)));
@@ -143,7 +143,7 @@ fn ignored_files_give_way_and_untracked_ones_do_not() {
     let facts = [Fact { seen: Seen::There(stat(FileType::File)), clean: false }];
     let mut ignoring = Quiet { untracked: false, ignored: true };
     let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut ignoring);
-    assert_eq!(decided.writes.values().next(), Some(&Premise::Anything));
+    assert_eq!(decided.writes[0].1, Premise::Anything);
     let careful = Policy { overwrite_ignored: false, ..policy(TWO_WAY) };
     let decided = run(&index, careful, &rows, &facts, &mut ignoring);
     assert_eq!(decided.refusals[0].kind, RefusalKind::UntrackedOverwritten);

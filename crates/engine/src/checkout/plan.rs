@@ -317,7 +317,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         return Err(PlanError::Refused(decided.refusals));
     }
     for at in same {
-        decided.writes.insert(index.path_at(at).to_owned(), Premise::Anything);
+        decided.writes.push((index.path_at(at).to_owned(), Premise::Anything));
     }
     for edit in &decided.edits {
         for entry in &edit.entries {
@@ -382,7 +382,8 @@ pub(super) fn finish(
     decided: Decided,
     options: &PlanOptions,
 ) -> Plan {
-    let Decided { edits, writes, mut removals, .. } = decided;
+    let Decided { edits, mut writes, mut removals, .. } = decided;
+    writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     index.apply(edits);
     if options.update_worktree {
         // Git drops what it knows of resolved conflicts, except in `reset --mixed`.
@@ -390,16 +391,30 @@ pub(super) fn finish(
     }
     let empty = ObjectId::empty_tree(index.hash);
     cache_tree::complete(&mut index, &|oid| *oid == empty || trees.has(oid));
-    let mut writes: Vec<Write> = writes
-        .into_iter()
-        .filter_map(|(path, premise)| {
-            let entry = index.position(path.as_bstr(), Stage::Normal).ok()?;
-            Some(Write { entry, premise })
-        })
-        .collect();
-    writes.sort_by_key(|write| write.entry);
+    let writes = locate(&index, writes);
     removals.sort_by(|a, b| a.path.cmp(&b.path));
     Plan { index, writes, removals, warnings: Vec::new() }
+}
+
+/// Where the entries of `writes`, sorted by path, are. Few are searched for, many met in one pass.
+fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
+    let mut from = 0;
+    let one_pass = writes.len() > index.entries().len() / 16;
+    let position = |path: &BStr| {
+        if one_pass {
+            from += index.entries()[from..].iter().take_while(|entry| index.path(entry) < path).count();
+        } else {
+            from = index.position(path, Stage::Normal).unwrap_or(index.entries().len());
+        }
+        index.entries().get(from).filter(|entry| index.path(entry) == path).map(|_| from)
+    };
+    let paths = writes.iter().map(|(path, _)| path.as_bstr());
+    let found: Vec<Option<usize>> = paths.map(position).collect();
+    found
+        .into_iter()
+        .zip(writes)
+        .filter_map(|(entry, (_, premise))| entry.map(|entry| Write { entry, premise }))
+        .collect()
 }
 
 /// Attributes are loaded only when a file's content has to be compared.
