@@ -10,7 +10,7 @@ use crate::{
     Env, Error, Repository,
     config::Config,
     disk,
-    objects::{Kind, Objects, Options},
+    objects::{Kind, Objects, Options, Reader},
     open::Layout,
     refs,
 };
@@ -39,8 +39,13 @@ impl Repository {
 
     /// A commit; other objects are an error.
     pub(crate) fn read_commit(&self, id: &ObjectId) -> Result<Commit, Error> {
-        match self.read_object(id)? {
-            (Kind::Commit, data) => self.parse_commit(id, &data),
+        self.read_commit_with(&mut self.objects.reader(), id)
+    }
+
+    /// The same, with a reader that is used for many.
+    pub(crate) fn read_commit_with(&self, reader: &mut Reader<'_>, id: &ObjectId) -> Result<Commit, Error> {
+        match reader.read(id).map_err(|err| Error::new(err.to_string()))? {
+            (Kind::Commit, data) => self.parse_commit(id, data),
             _ => Err(Error::new(format!("object {id} is not a commit"))),
         }
     }
@@ -74,7 +79,7 @@ impl Repository {
     }
 
     /// The commits whose parents are not here.
-    fn shallow(&self) -> &std::collections::HashSet<ObjectId> {
+    pub(crate) fn shallow(&self) -> &std::collections::HashSet<ObjectId> {
         self.shallow.get_or_init(|| {
             let file = self.layout.common_dir.join("shallow");
             let bytes = disk::read_optional(&file).ok().flatten().unwrap_or_default();
@@ -168,13 +173,13 @@ pub(crate) fn signature_date(line: &[u8]) -> i64 {
     digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// Opens the object database, with replacements unless they are turned off.
+/// Opens the object database, with replacements unless they are turned off; and whether there are any.
 pub(crate) fn open(
     env: &Env,
     layout: &Layout,
     config: &Config,
     refs: &gix::refs::file::Store,
-) -> Result<Objects, Error> {
+) -> Result<(Objects, bool), Error> {
     let mut options = Options::default();
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
@@ -183,11 +188,13 @@ pub(crate) fn open(
         let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
         options.replace = refs::replacements(refs, base, layout.hash)?;
     }
-    Objects::open_with(&layout.objects_dir, layout.hash, options).map_err(|err| {
+    let replaces = !options.replace.is_empty();
+    let objects = Objects::open_with(&layout.objects_dir, layout.hash, options).map_err(|err| {
         Error::new(format!(
             "unable to open object directory '{}': {}",
             layout.objects_dir.display(),
             sys::reason(&err)
         ))
-    })
+    })?;
+    Ok((objects, replaces))
 }

@@ -8,7 +8,9 @@ use std::{
 use bstr::BString;
 use format::ObjectId;
 
-use crate::{Error, Repository};
+use gix::commitgraph::Graph;
+
+use crate::{Error, Repository, objects::Reader, refs};
 
 /// Git lists this many of the commits left behind.
 const ORPHAN_CUTOFF: usize = 4;
@@ -24,22 +26,22 @@ pub struct LeftBehind {
 }
 
 impl Repository {
-    /// Commits in `left...right`: (only left, only right).
+    /// Commits in `left...right`: (only left, only right), through the commit-graph if there is one.
     pub fn ahead_behind(&self, left: ObjectId, right: ObjectId) -> Result<(usize, usize), Error> {
         if left == right {
             return Ok((0, 0));
         }
-        let mut walk = Walk::new(self);
+        let mut walk = Walk::new(self, |marks| marks & BOTH != BOTH);
         walk.paint(left, LEFT)?;
         walk.paint(right, RIGHT)?;
-        walk.run(|flags| flags & BOTH != BOTH)?;
-        let count = |side| walk.flags.values().filter(|&&flags| flags & BOTH == side).count();
+        walk.run()?;
+        let count = |side| walk.seen.values().filter(|commit| commit.marks & BOTH == side).count();
         Ok((count(LEFT), count(RIGHT)))
     }
 
     /// The commits reachable from `old` but from no ref, nor from `new`.
     pub fn left_behind(&self, old: ObjectId, new: Option<ObjectId>) -> Result<LeftBehind, Error> {
-        let mut walk = Walk::new(self);
+        let mut walk = Walk::new(self, |marks| marks & RIGHT == 0);
         walk.paint(old, LEFT)?;
         for (_, id) in self.refs("refs/")? {
             // Refs may point to trees and blobs, and a broken one must not hide the warning.
@@ -50,8 +52,8 @@ impl Repository {
         if let Some(new) = new {
             walk.paint(new, RIGHT)?;
         }
-        let order = walk.run(|flags| flags & RIGHT == 0)?;
-        let lost: Vec<_> = order.into_iter().filter(|id| walk.flags[id] & BOTH == LEFT).collect();
+        let order = walk.run()?;
+        let lost: Vec<_> = order.into_iter().filter(|id| walk.seen[id].marks & BOTH == LEFT).collect();
         let shown = if lost.len() == ORPHAN_CUTOFF + 1 { lost.len() } else { ORPHAN_CUTOFF.min(lost.len()) };
         let listed = lost[..shown]
             .iter()
@@ -68,52 +70,107 @@ const BOTH: u8 = LEFT | RIGHT;
 /// A walk that spreads marks from tips to ancestors, youngest commits first.
 struct Walk<'a> {
     repo: &'a Repository,
-    flags: HashMap<ObjectId, u8>,
-    parents: HashMap<ObjectId, Vec<ObjectId>>,
+    reader: Reader<'a>,
+    graph: Option<Graph>,
+    /// Whether a commit with these marks is a reason to go on.
+    worth: fn(u8) -> bool,
+    seen: HashMap<ObjectId, Seen>,
     /// By date, then by order of discovery.
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
-    entered: usize,
+    /// How many in the queue are worth it.
+    reasons: usize,
+}
+
+/// A commit that was reached.
+struct Seen {
+    marks: u8,
+    queued: bool,
+    parents: Vec<ObjectId>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(repo: &'a Repository) -> Self {
-        Walk { repo, flags: HashMap::new(), parents: HashMap::new(), queue: BinaryHeap::new(), entered: 0 }
+    fn new(repo: &'a Repository, worth: fn(u8) -> bool) -> Self {
+        Walk {
+            repo,
+            reader: repo.objects.reader(),
+            graph: repo.commit_graph(),
+            worth,
+            seen: HashMap::new(),
+            queue: BinaryHeap::new(),
+            reasons: 0,
+        }
     }
 
-    /// Marks a commit. Marks that reach a commit already walked go on to its ancestors at once, so
-    /// dates that lie cannot make the result wrong.
+    /// Marks a commit. Marks that reach a commit already walked go on to its ancestors at once, so that
+    /// few dates that lie make the result wrong.
     fn paint(&mut self, id: ObjectId, marks: u8) -> Result<(), Error> {
         let mut pending = vec![id];
         while let Some(id) = pending.pop() {
-            match self.flags.get_mut(&id) {
-                Some(flags) if *flags & marks == marks => {}
-                Some(flags) => {
-                    *flags |= marks;
-                    pending.extend(self.parents.get(&id).into_iter().flatten());
+            match self.seen.get_mut(&id) {
+                Some(seen) if seen.marks & marks == marks => {}
+                Some(seen) => {
+                    let before = seen.marks;
+                    seen.marks |= marks;
+                    if !seen.queued {
+                        pending.extend_from_slice(&seen.parents);
+                    } else if (self.worth)(before) && !(self.worth)(seen.marks) {
+                        self.reasons -= 1;
+                    }
                 }
                 None => {
-                    let commit = self.repo.read_commit(&id)?;
-                    self.flags.insert(id, marks);
-                    self.queue.push((commit.date, Reverse(self.entered), id));
-                    self.entered += 1;
-                    self.parents.insert(id, commit.parents);
+                    let (date, parents) = self.read(&id)?;
+                    self.queue.push((date, Reverse(self.seen.len()), id));
+                    self.seen.insert(id, Seen { marks, queued: true, parents });
+                    self.reasons += usize::from((self.worth)(marks));
                 }
             }
         }
         Ok(())
     }
 
+    /// Date and parents.
+    fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
+        if let Some(graph) = &self.graph
+            && let Some(commit) = graph.commit_by_id(refs::gix_id(id))
+        {
+            // A broken graph is no reason to fail: the commit itself tells the same.
+            let parents: Option<Vec<_>> = commit
+                .iter_parents()
+                .map(|parent| self.repo.own_id(graph.id_at(parent.ok()?)).ok())
+                .collect();
+            if let (Some(parents), Ok(date)) = (parents, i64::try_from(commit.committer_timestamp())) {
+                return Ok((date, parents));
+            }
+        }
+        let commit = self.repo.read_commit_with(&mut self.reader, id)?;
+        Ok((commit.date, commit.parents))
+    }
+
     /// Walks until nothing in the queue is worth it any more; returns the commits in order.
-    fn run(&mut self, worth: impl Fn(u8) -> bool) -> Result<Vec<ObjectId>, Error> {
+    fn run(&mut self) -> Result<Vec<ObjectId>, Error> {
         let mut order = Vec::new();
-        while self.queue.iter().any(|(_, _, id)| worth(self.flags[id])) {
+        while self.reasons > 0 {
             let Some((_, _, id)) = self.queue.pop() else { break };
-            let flags = self.flags[&id];
+            let seen = self.seen.get_mut(&id).expect("what is queued was seen");
+            seen.queued = false;
+            let (marks, parents) = (seen.marks, seen.parents.clone());
+            self.reasons -= usize::from((self.worth)(marks));
             order.push(id);
-            for parent in self.parents.get(&id).cloned().unwrap_or_default() {
-                self.paint(parent, flags)?;
+            for parent in parents {
+                self.paint(parent, marks)?;
             }
         }
         Ok(order)
+    }
+}
+
+impl Repository {
+    /// The commit-graph, unless it would not tell the truth: where history is cut off or replaced.
+    fn commit_graph(&self) -> Option<Graph> {
+        let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
+        if !wanted || !self.shallow().is_empty() || self.replaces {
+            return None;
+        }
+        Graph::from_info_dir(&self.objects_dir().join("info"), refs::gix_hash(self.layout.hash)).ok()
     }
 }

@@ -36,6 +36,7 @@ use format::{HashKind, ObjectId};
 
 pub use branch::{Guess, Tracking};
 pub use env::Env;
+pub use history::LeftBehind;
 pub use outside::Outside;
 pub use refs::branch_name;
 
@@ -63,6 +64,8 @@ pub struct Repository {
     config: config::Config,
     refs: gix::refs::file::Store,
     objects: Arc<objects::Objects>,
+    /// There are `refs/replace/`.
+    replaces: bool,
     odb: Mutex<Option<Arc<gix::odb::Store>>>,
     shallow: OnceLock<HashSet<ObjectId>>,
 }
@@ -115,14 +118,15 @@ impl Repository {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
         let refs = refs::store(&layout);
-        let objects = Arc::new(database::open(&env, &layout, &config, &refs)?);
+        let (objects, replaces) = database::open(&env, &layout, &config, &refs)?;
         Ok(Repository {
             options: options.clone(),
             env,
             layout,
             config,
             refs,
-            objects,
+            objects: Arc::new(objects),
+            replaces,
             odb: Mutex::new(None),
             shallow: OnceLock::new(),
         })

@@ -143,6 +143,11 @@ impl Repository {
     }
 }
 
+/// The same name in gix's type.
+pub(crate) fn gix_id(id: &ObjectId) -> gix::ObjectId {
+    gix::ObjectId::from_bytes_or_panic(id.as_bytes())
+}
+
 /// The same hash in gix's type.
 pub(crate) fn gix_hash(kind: HashKind) -> gix::hash::Kind {
     match kind {

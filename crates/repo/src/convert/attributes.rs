@@ -259,7 +259,7 @@ impl Names {
         values.0.resize(self.macros.len(), None);
         let name = &path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
         for (file, dir) in files {
-            let below = if dir == 0 { &path[..] } else { &path[dir + 1..] };
+            let below = if dir == 0 { path } else { path[dir + 1..].as_bstr() };
             for (pattern, states) in file.0.iter().rev() {
                 if pattern.matches(below, name, fold_case) {
                     self.fill(states, values);

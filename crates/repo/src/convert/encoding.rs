@@ -22,14 +22,14 @@ pub(super) fn to_worktree(
     if bytes.is_empty() {
         return false;
     }
-    // Written by name with the mark that reading expects, whatever the C library would choose.
-    let (to, mark): (&BStr, &[u8]) = if same_utf(name, "UTF-16LE-BOM") {
+    // Written by name with the mark that reading expects; musl writes none of its own.
+    let is = |encoding: &str| same_utf(name, encoding);
+    let unmarked = cfg!(target_env = "musl");
+    let (to, mark): (&BStr, &[u8]) = if is("UTF-16LE-BOM") {
         ("UTF-16LE".into(), UTF16_LE)
-    } else if same_utf(name, "UTF-16BE-BOM") {
+    } else if is("UTF-16BE-BOM") || unmarked && is("UTF-16") {
         ("UTF-16BE".into(), UTF16_BE)
-    } else if cfg!(target_env = "musl") && same_utf(name, "UTF-16") {
-        ("UTF-16BE".into(), UTF16_BE)
-    } else if cfg!(target_env = "musl") && same_utf(name, "UTF-32") {
+    } else if unmarked && is("UTF-32") {
         ("UTF-32BE".into(), UTF32_BE)
     } else {
         (name, b"")

@@ -193,9 +193,9 @@ impl Shared {
     pub(super) fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| {
             let root = match self.direction {
-                Direction::Compare => self.from_worktree(BStr::new("")),
+                Direction::Compare => self.in_worktree(BStr::new("")),
                 Direction::Checkout if self.indexed.contains_key(BStr::new("")) => None,
-                Direction::Checkout => self.from_worktree(BStr::new("")),
+                Direction::Checkout => self.in_worktree(BStr::new("")),
             };
             let root = root.as_ref().or_else(|| self.indexed.get(BStr::new("")));
             let names = Names::of(self.weakest.iter().chain(root).chain([&self.info]));
@@ -219,7 +219,7 @@ impl Shared {
     }
 
     /// The attribute file of a directory of the worktree; `None` if there is none.
-    fn from_worktree(&self, dir: &BStr) -> Option<RawFile> {
+    fn in_worktree(&self, dir: &BStr) -> Option<RawFile> {
         let top = dir.split_str("/").next().unwrap_or_default();
         if !top.is_empty() && self.present.as_ref().is_some_and(|present| !present.contains(top)) {
             return None;
@@ -237,7 +237,7 @@ impl Shared {
     /// The attribute file that counts for a directory below the top.
     pub(super) fn file_of(&self, tables: &Tables, dir: &BStr) -> Option<Arc<File>> {
         let indexed = || tables.indexed.get(dir).cloned();
-        let worktree = || self.from_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
+        let worktree = || self.in_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
         match self.direction {
             Direction::Checkout => indexed().or_else(worktree),
             Direction::Compare => worktree().or_else(indexed),
@@ -250,7 +250,7 @@ impl Shared {
         enum Text {
             Undefined,
             Binary,
-            Text,
+            Always,
             Lf,
             CrLf,
             Auto,
@@ -258,7 +258,7 @@ impl Shared {
             AutoCrLf,
         }
         let text = |attribute| match values.get(attribute) {
-            Some(State::Set) => Text::Text,
+            Some(State::Set) => Text::Always,
             Some(State::Unset) => Text::Binary,
             Some(State::Value(value)) if value == "input" => Text::Lf,
             Some(State::Value(value)) if value == "auto" => Text::Auto,
@@ -282,7 +282,7 @@ impl Shared {
         let ends = match kind {
             Text::Undefined => self.settings.auto,
             Text::Binary => LineEnds::Keep,
-            Text::Text => self.settings.native,
+            Text::Always => self.settings.native,
             Text::Lf => LineEnds::Lf,
             Text::CrLf => LineEnds::CrLf,
             Text::Auto if self.settings.native == LineEnds::CrLf => LineEnds::AutoCrLf,

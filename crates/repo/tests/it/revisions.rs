@@ -188,12 +188,20 @@ fn distances_between_all_pairs() {
     let at = history(&sandbox);
     at.git(&["checkout", "-q", "--orphan", "other"]);
     at.commit("unrelated");
-    let repo = open(&at);
-    let all: Vec<_> = said(&at, &["rev-list", "--all"]).lines().map(str::to_owned).collect();
+    for graph in ["true", "false"] {
+        at.git(&["commit-graph", "write", "--reachable"]);
+        at.git(&["config", "core.commitGraph", graph]);
+        distances(&at);
+    }
+}
+
+fn distances(at: &testkit::Repo<'_>) {
+    let repo = open(at);
+    let all: Vec<_> = said(at, &["rev-list", "--all"]).lines().map(str::to_owned).collect();
     for left in &all {
         for right in &all {
             let range = format!("{left}...{right}");
-            let theirs = said(&at, &["rev-list", "--left-right", "--count", &range]);
+            let theirs = said(at, &["rev-list", "--left-right", "--count", &range]);
             let id = |hex: &String| repo.rev_parse(hex.as_str().into()).expect("exists");
             let (ahead, behind) = repo.ahead_behind(id(left), id(right)).expect("walkable");
             assert_eq!(format!("{ahead}\t{behind}"), theirs);
