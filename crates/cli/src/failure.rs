@@ -68,12 +68,7 @@ impl From<engine::checkout::PlanError> for Failure {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
-        let advice = error.advice();
-        crate::console::report("fatal", error.to_string());
-        if let Some(advice) = advice {
-            crate::console::hint(advice);
-        }
-        Failure::Said(128)
+        Failure::fatal(error.to_string())
     }
 }
 

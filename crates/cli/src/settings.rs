@@ -67,6 +67,7 @@ impl Settings {
         let big = repo.config_int("core.bigFileThreshold")?.and_then(|size| u64::try_from(size).ok());
         let many_files = flag("feature.manyFiles", false)?;
         let threads = index_threads(repo)?;
+        let extensions = repo.config_str("index.threads").is_some() && threads != 1;
         let version = match repo.config_int("index.version")? {
             Some(version) => u32::try_from(version).ok(),
             None => many_files.then_some(4),
@@ -86,6 +87,13 @@ impl Settings {
                 version,
                 skip_hash: flag("index.skipHash", many_files)?,
                 threads,
+                end_of_entries: flag("index.recordEndOfIndexEntries", extensions)?,
+                offset_table: flag("index.recordOffsetTable", extensions)?,
+                split: repo.config_bool("core.splitIndex")?,
+                max_percent_change: repo
+                    .config_int("splitIndex.maxPercentChange")?
+                    .and_then(|percent| u8::try_from(percent).ok()),
+                shared: shared(repo)?,
                 ..WriteOptions::default()
             },
             fsync: fsync(run, repo)?,

@@ -7,13 +7,13 @@
 
 use bstr::BString;
 use engine::checkout::{
-    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions,
+    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions, Unclean,
 };
 use format::{
     ObjectId,
-    index::{Index, Stage},
+    index::{Entry, Index, Stage},
 };
-use repo::{Repository, convert::Metadata};
+use repo::Repository;
 
 use crate::{
     console::{self, text},
@@ -36,7 +36,7 @@ pub(crate) struct Work<'a> {
     pub(crate) progress: bool,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
-    unclean: Vec<LocalChange>,
+    unclean: Vec<Unclean>,
     /// Paths whose names are the same on this file system.
     collided: Vec<BString>,
 }
@@ -112,7 +112,7 @@ impl<'a> Work<'a> {
 
     /// Compares every entry with its file; those that match are marked so, and their stat data is
     /// brought up to date.
-    pub(crate) fn refresh(&mut self) -> Result<&[LocalChange], Failure> {
+    pub(crate) fn refresh(&mut self) -> Result<&[Unclean], Failure> {
         self.unclean = checkout::refresh(self.repo, &self.worktree, &mut self.index)?;
         Ok(&self.unclean)
     }
@@ -165,14 +165,10 @@ impl<'a> Work<'a> {
             progress: &|done, total| progress.update(done, total),
             big_file_threshold: self.settings.big_file_threshold,
             symlinks: self.settings.symlinks,
-            metadata: Metadata::default(),
         };
         let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {
             progress.finish(total, total);
-        }
-        for message in &report.messages {
-            console::raw(format!("{message}\n").as_bytes());
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
@@ -184,20 +180,17 @@ impl<'a> Work<'a> {
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
-        self.index = if report.interrupted {
-            checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
-        } else {
-            checkout::record(plan, &report)
-        };
+        self.index = checkout::record(plan, &report);
         Ok(done)
     }
 
     /// Commits the index, or lets it be; then ends by the signal if one came.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
         if let (Some(lock), Recorded::Yes) = (self.lock.take(), recorded) {
+            let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
+            let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
             let (options, fsync) = (&self.settings.index_write, &self.settings.fsync);
-            // Not looked at, a racy entry counts as changed: whoever looks next compares the content.
-            store::index::commit(lock, &mut self.index, options, fsync, &|_, _| true)?;
+            store::index::commit(lock, &mut self.index, options, fsync, &is_modified)?;
         }
         self.run.interrupt.check()
     }

@@ -53,7 +53,7 @@ impl Repository {
         if let Some(id) = self.simple(spec, Hint::Any)? {
             return Ok(Some(id));
         }
-        if let Some(rest) = spec.strip_prefix(b":/") {
+        if let Some(rest) = spec.strip_prefix(b":/").filter(|rest| !rest.is_empty()) {
             return self.youngest_matching(rest.as_bstr());
         }
         if let Some(rest) = spec.strip_prefix(b":") {

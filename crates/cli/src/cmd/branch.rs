@@ -112,9 +112,9 @@ impl Switch<'_> {
             console::out(text!("HEAD -> ", full));
             return Ok(0);
         }
-        let target = Target::Branch { name: full.as_bstr(), oid: None };
         let refs = self.settings.refs(self.repo)?;
-        switch::move_head(&refs, None, target, "checkout -b".into())?;
+        switch::move_head(&refs, Target::Branch(full.as_bstr()), "checkout -b".into())
+            .map_err(cannot_update_head)?;
         if !self.request.quiet {
             console::note(text!("Switched to a new branch '", branch.name, "'"));
         }
@@ -268,9 +268,9 @@ impl Switch<'_> {
         let message = message.as_bstr();
         match (&new.branch, new.commit) {
             (None, _) if new.name == "HEAD" && !request.detach => {}
-            (Some(full), oid) if !request.detach => {
-                let target = Target::Branch { name: full.as_bstr(), oid };
-                switch::move_head(&refs, self.old.commit, target, message)?;
+            (Some(full), _) if !request.detach => {
+                switch::move_head(&refs, Target::Branch(full.as_bstr()), message)
+                    .map_err(cannot_update_head)?;
                 if !request.quiet {
                     self.say_switched(full, existed);
                 }
@@ -278,7 +278,8 @@ impl Switch<'_> {
             }
             (_, commit) => {
                 let commit = commit.expect("HEAD can only be detached at a commit");
-                switch::move_head(&refs, self.old.commit, Target::Commit(commit), message)?;
+                switch::move_head(&refs, Target::Commit(commit), message)
+                    .map_err(|error| Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")))?;
                 if !request.quiet {
                     let advises = self.settings.advises(repo, "detachedHead")?;
                     if self.old.branch.is_some() && advises && !request.detach {
@@ -326,6 +327,12 @@ impl Switch<'_> {
 }
 
 /// The advice on a detached HEAD.
+pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
+    console::error(error.to_string());
+    Failure::fatal("unable to update HEAD")
+}
+
+/// What Git tells whoever detaches HEAD without saying `--detach`.
 pub(crate) const DETACHED: &str = "\
 You are in 'detached HEAD' state. You can look around, make experimental
 changes and commit them, and you can discard any commits you make in this

@@ -751,7 +751,7 @@ pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<
     let commit = repo.peel_to_commit(oid)?;
     let tree = repo
         .tree_of(commit.unwrap_or(oid))
-        .map_err(|_| Failure::Fatal(text!("reference is not a tree: ", given)))?;
+        .map_err(|_| Failure::fatal(format!("unable to read tree ({oid})")))?;
     Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree })
 }
 

@@ -6,7 +6,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    checkout::{Force, IndexOptions, LocalChange, Merge, PlanOptions, plan_index},
+    checkout::{Force, IndexOptions, Merge, PlanOptions, Unclean, plan_index},
     pathspec::Pathspecs,
     switch::{self, ResetReason, state},
 };
@@ -199,7 +199,7 @@ fn arguments(
         }
         [first, more @ ..] => {
             let meant = repo.rev_parse(first.as_bstr()).is_ok_and(|oid| match more.is_empty() {
-                true => repo.peel_to_commit(oid).is_ok_and(|commit| commit.is_some()),
+                true => true,
                 false => repo.tree_of(oid).is_ok(),
             });
             if meant {
@@ -288,7 +288,8 @@ impl Reset<'_> {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To(self.rev.as_bstr()),
             };
-            switch::reset_head(self.repo, &refs, commit, reason)?;
+            switch::reset_head(self.repo, &refs, commit, reason)
+                .map_err(|error| Failure::error(format!("update_ref failed for ref 'HEAD': {error}")))?;
             if mode == Mode::Hard && !self.request.quiet {
                 let short = self.repo.abbreviate(commit)?;
                 let subject = self.repo.subject(commit)?;
@@ -317,7 +318,13 @@ impl Reset<'_> {
         let no_object = || Failure::Fatal(text!("Could not parse object '", rev, "'."));
         if specs.is_empty() {
             let oid = resolve("revision")?;
-            Ok(To::Commit(self.repo.peel_to_commit(oid)?.ok_or_else(no_object)?))
+            if let Some(commit) = self.repo.peel_to_commit(oid)? {
+                return Ok(To::Commit(commit));
+            }
+            let (kind, _) = self.repo.objects().header(&oid)?;
+            let kind = format!("{kind:?}").to_lowercase();
+            console::error(format!("object {oid} is a {kind}, not a commit"));
+            Err(no_object())
         } else {
             let oid = resolve("tree")?;
             Ok(To::Tree(self.repo.tree_of(oid).map_err(|_| no_object())?))
@@ -411,11 +418,11 @@ impl Reset<'_> {
     }
 }
 
-fn list(unclean: &[LocalChange]) {
+fn list(unclean: &[Unclean]) {
     if !unclean.is_empty() {
         console::out("Unstaged changes after reset:");
     }
-    for LocalChange { kind, path } in unclean {
+    for Unclean { kind, path, .. } in unclean {
         console::out(text!([kind.letter()], "\t", path));
     }
 }

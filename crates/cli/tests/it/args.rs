@@ -27,3 +27,26 @@ fn global_options_and_their_mistakes() {
     assert_eq!(run(&["-c"]).code, 129);
     assert_eq!(run(&["-C", "nowhere", "switch"]).code, 128);
 }
+
+/// Git's usage texts, and one line more of our own.
+#[test]
+fn usage_is_gits_but_for_the_dry_run() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    if sandbox.git_version() < (2, 55) {
+        return;
+    }
+    for command in ["checkout", "switch", "restore", "reset"] {
+        for option in ["-h", "--frobnicate", "-Z"] {
+            let theirs = repo.try_git(&[command, option]);
+            let ours = repo.run(SAPWOOD.as_ref(), &[command, option]);
+            let plain = |text: &[u8]| {
+                let text = String::from_utf8_lossy(text).replace("sapwood", "git");
+                text.lines().filter(|line| !line.contains("--[no-]dry-run ")).collect::<Vec<_>>().join("\n")
+            };
+            assert_eq!(ours.code, 129);
+            assert_eq!(plain(&theirs.stdout), plain(&ours.stdout), "{command} {option}");
+            assert_eq!(plain(&theirs.stderr), plain(&ours.stderr), "{command} {option}");
+        }
+    }
+}

@@ -3,7 +3,10 @@
 mod args;
 mod killed;
 mod matrix;
+mod paths;
 mod random;
+mod reset;
+mod switch;
 mod trees;
 mod walk;
 

@@ -264,7 +264,7 @@ pub(super) fn same_content(
 }
 
 /// The name the worktree file would get; `None` if it is gone.
-fn hash(
+pub(super) fn hash(
     root: &Dir,
     path: &BStr,
     entry: &Entry,

@@ -57,13 +57,25 @@ pub struct LocalChange {
     pub path: BString,
 }
 
+/// An entry whose file is not its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unclean {
+    /// How it differs, as `reset` lists it.
+    pub kind: ChangeKind,
+    /// Which.
+    pub path: BString,
+    /// Something else has taken the place of the file or of a directory above it: for a diff the file
+    /// is deleted.
+    pub is_displaced: bool,
+}
+
 /// Compares every entry with its file. What differs is returned, in index order; unmerged paths once
 /// each. Entries that are assumed unchanged or not checked out are not looked at.
 pub fn refresh(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &mut Index,
-) -> Result<Vec<LocalChange>, PlanError> {
+) -> Result<Vec<Unclean>, PlanError> {
     let rules = StatRules::of(repo)?;
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(&index.entries()[at])).collect();
@@ -86,27 +98,30 @@ pub fn refresh(
     for (&number, same) in unsure.iter().zip(same) {
         verdicts[number] = if same { Match::Same } else { Match::Different };
     }
-    let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
+    let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
-        changes.insert(index.path(entry).to_owned(), ChangeKind::Unmerged);
+        changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
     }
     for ((&at, seen), verdict) in asked.iter().zip(&seen).zip(verdicts) {
         if verdict == Match::Same {
             continue;
         }
         let entry = &index.entries()[at];
-        let kind = match seen {
-            Seen::There(stat) if entry.flags.contains(Flags::INTENT_TO_ADD) => {
-                debug_assert!(stat.file_type != FileType::Directory || entry.mode.is_gitlink());
-                ChangeKind::Added
+        let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
+        let change = match seen {
+            Seen::There(stat) => {
+                let is_directory = stat.file_type == FileType::Directory && !entry.mode.is_gitlink();
+                let kind = match is_type(entry.mode, stat.file_type) {
+                    _ if is_intended => ChangeKind::Added,
+                    true => ChangeKind::Modified,
+                    false => ChangeKind::TypeChanged,
+                };
+                (kind, is_directory)
             }
-            // A directory is not the file, but something else of that name.
-            Seen::There(stat) if stat.file_type == FileType::Directory => ChangeKind::Deleted,
-            Seen::There(stat) if !is_type(entry.mode, stat.file_type) => ChangeKind::TypeChanged,
-            Seen::There(_) => ChangeKind::Modified,
-            _ => ChangeKind::Deleted,
+            Seen::Blocked(..) => (if is_intended { ChangeKind::Added } else { ChangeKind::Modified }, true),
+            Seen::Absent | Seen::Unknown => (ChangeKind::Deleted, true),
         };
-        changes.insert(index.path(entry).to_owned(), kind);
+        changes.insert(index.path(entry).to_owned(), change);
     }
     let clean: Vec<(usize, sys::Stat)> = asked
         .iter()
@@ -124,7 +139,8 @@ pub fn refresh(
         }
         entry.flags.insert(Flags::UPTODATE);
     }
-    Ok(changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect())
+    let unclean = |(path, (kind, is_displaced))| Unclean { kind, path, is_displaced };
+    Ok(changes.into_iter().map(unclean).collect())
 }
 
 fn is_compared(entry: &Entry) -> bool {
@@ -149,13 +165,16 @@ pub fn local_changes(
     repo: &repo::Repository,
     index: &Index,
     tree: ObjectId,
-    unclean: &[LocalChange],
+    unclean: &[Unclean],
 ) -> Result<Vec<LocalChange>, PlanError> {
     let is_known = |path: &BStr| !index.range_of(path).is_empty();
     let mut changes: BTreeMap<BString, ChangeKind> = unclean
         .iter()
         .filter(|change| is_known(change.path.as_ref()))
-        .map(|change| (change.path.clone(), change.kind))
+        .map(|change| {
+            let kind = if change.is_displaced { ChangeKind::Deleted } else { change.kind };
+            (change.path.clone(), kind)
+        })
         .collect();
     let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
     for row in found.rows {
@@ -188,4 +207,36 @@ pub fn local_changes(
 fn same_type(one: Mode, other: Mode) -> bool {
     (one.is_file(), one.is_symlink(), one.is_gitlink())
         == (other.is_file(), other.is_symlink(), other.is_gitlink())
+}
+
+/// Tells, when the index is written, whether a racy entry's file was changed behind its stat data.
+/// Attributes are read only if there is such an entry.
+pub struct RacyCheck<'a> {
+    worktree: &'a Dir,
+    rules: StatRules,
+    converter: Option<repo::convert::Converter>,
+}
+
+impl<'a> RacyCheck<'a> {
+    /// For the entries of `index`.
+    pub fn new(repo: &repo::Repository, worktree: &'a Dir, index: &Index) -> Result<Self, repo::Error> {
+        let suspect = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
+        let converter = match index.entries().iter().any(suspect) {
+            true => Some(repo::convert::Converter::for_checkout(repo, index)?),
+            false => None,
+        };
+        Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter })
+    }
+
+    /// Whether the file of `entry` has the entry's stat data but another content. A file that cannot
+    /// be read counts as changed.
+    pub fn is_modified(&self, path: &BStr, entry: &Entry) -> bool {
+        let Some(converter) = &self.converter else { return false };
+        let Ok(Some(stat)) = self.worktree.stat(path) else { return false };
+        if self.rules.compare(entry, &stat, (0, 0)) != Match::Same || entry.mode.is_gitlink() {
+            return false;
+        }
+        let name = facts::hash(self.worktree, path, entry, &mut converter.worker());
+        !matches!(name, Ok(Some(oid)) if oid == entry.oid)
+    }
 }

@@ -31,29 +31,24 @@ pub enum Error {
 
 /// Where HEAD is to point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Target<'a> {
-    /// A branch by its full name; `oid` is `None` while it is unborn.
-    Branch { name: &'a BStr, oid: Option<ObjectId> },
+    /// A branch by its full name, born or not.
+    Branch(&'a BStr),
     /// A commit.
     Commit(ObjectId),
 }
 
-/// Points HEAD at `target`, with `message` in its reflog. `old` is the commit HEAD was at.
-pub fn move_head(
-    refs: &store::refs::Options,
-    old: Option<ObjectId>,
-    target: Target<'_>,
-    message: &BStr,
-) -> Result<(), Error> {
+/// Points HEAD at `target`, with `message` in its reflog.
+pub fn move_head(refs: &store::refs::Options, target: Target<'_>, message: &BStr) -> Result<(), Error> {
     let message = message.to_owned();
     let change = match target {
-        Target::Branch { name, oid } => Change::Symbolic {
+        Target::Branch(name) => Change::Symbolic {
             name: "HEAD".into(),
             target: name.to_owned(),
             message: Some(message),
-            old,
-            new: oid,
+            // As they are when it happens: a branch HEAD is on may just have been reset.
+            old: None,
+            new: None,
         },
         Target::Commit(new) => Change::Update { name: "HEAD".into(), new, expected: Expected::Any, message },
     };

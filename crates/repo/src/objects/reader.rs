@@ -120,8 +120,12 @@ impl<'a> Reader<'a> {
 
     /// Decodes a whole object into the reader's memory.
     pub fn read(&mut self, oid: &ObjectId) -> Result<(Kind, &[u8]), Error> {
-        let (kind, held) = self.fetch(oid)?;
-        Ok((kind, self.held(held)))
+        match self.fetch(oid) {
+            Ok((kind, held)) => Ok((kind, self.held(held))),
+            // The empty tree is known everywhere, stored or not.
+            Err(Error::Missing(_)) if *oid == ObjectId::empty_tree(oid.kind()) => Ok((Kind::Tree, &[])),
+            Err(error) => Err(error),
+        }
     }
 
     /// Decodes an object unless it is larger than `limit` bytes and can be streamed: what is stored as

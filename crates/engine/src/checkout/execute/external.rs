@@ -1,21 +1,15 @@
 //! The lane of external filters: one thread beside the workers, as a filter may assume that it has only
 //! one caller. It starts with the first file that needs it.
-//!
-//! Files are handed to the filters as workers come across them; what a filter delays is asked for when
-//! no more will come. A file that was promised and never delivered has failed.
 
 use std::{
-    collections::HashMap,
+    io::Write as _,
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread::Scope,
 };
 
-use bstr::{BStr, BString};
-use repo::convert::{ExternalFilters, Smudged};
-
 use super::{
-    Outcome, StepError,
-    files::{Stop, Worker, blob, write_new},
+    Action, Outcome,
+    files::{Stop, Worker, blob, create, fill, make_way},
     layout::file_name,
     round::Round,
 };
@@ -46,7 +40,7 @@ impl<'r> Lane<'r> {
             scope.spawn(move || work(round, &jobs));
             sender
         });
-        // It hangs up early only when interrupted; nobody minds a step more then.
+        // It hangs up only by panicking, which ends the scope in a panic as well.
         let _ = sender.send((step, dir));
     }
 
@@ -62,61 +56,19 @@ impl<'r> Lane<'r> {
 
 fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
     let mut worker = Worker::new(round.run, round.directories);
-    let mut filters = round.run.converter.external();
-    let mut delayed: HashMap<BString, Job> = HashMap::new();
-    for job in jobs {
+    for (step, dir) in jobs {
         if round.run.interrupted() {
             return;
         }
-        let (step, path) = (job.0, round.run.write(job.0).2);
-        match smudge(&mut worker, &mut filters, step) {
-            Ok(Smudged::Delayed) => {
-                delayed.insert(path.into(), job);
-            }
-            smudged => finish(round, &mut worker, job, smudged),
-        }
-        round.run.say(filters.take_messages());
-    }
-    while !delayed.is_empty() && !round.run.interrupted() {
-        let ready = filters.available();
-        if ready.is_empty() {
-            break;
-        }
-        for path in ready {
-            let Some(job) = delayed.remove(&path) else { continue };
-            let smudged = filters.fetch(path.as_ref(), round.run.write(job.0).1.oid).map_err(Stop::from);
-            finish(round, &mut worker, job, smudged);
-        }
-        round.run.say(filters.take_messages());
-    }
-    if !round.run.interrupted() {
-        for job in delayed.into_values() {
-            round.settle(job.0, Err(StepError::NotFiltered.into()));
-        }
-    }
-}
-
-fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -> Result<Smudged, Stop> {
-    let (_, entry, path) = worker.run.write(step);
-    Ok(filters.smudge(BStr::new(path), entry.oid, blob(&mut worker.reader, entry)?)?)
-}
-
-/// Writes what came out.
-fn finish(round: &Round<'_>, worker: &mut Worker<'_>, (step, dir): Job, smudged: Result<Smudged, Stop>) {
-    let placed = smudged.and_then(|smudged| {
-        let (write, entry, path) = round.run.write(step);
-        let dir = worker.handles.made(dir).map_err(|unreachable| Stop::from(&unreachable))?;
-        let Worker { handles, reader, .. } = worker;
-        let content = match &smudged {
-            Smudged::Ready(bytes) => bytes,
-            Smudged::Unchanged | Smudged::Delayed => blob(reader, entry)?,
+        let placed = match worker.handles.made(dir) {
+            Ok(dir) => place(&mut worker, step, &dir, file_name(round.run.write(step).2)),
+            Err(unreachable) => Err(Stop::from(&unreachable)),
         };
-        write_new(handles, &dir, file_name(path), (write, entry), content)
-    });
-    round.settle(step, placed);
+        round.settle(step, placed);
+    }
 }
 
-/// Filters a file, waits for it, and creates it.
+/// Filters a file and creates it.
 pub(super) fn place(
     worker: &mut Worker<'_>,
     step: usize,
@@ -124,8 +76,9 @@ pub(super) fn place(
     name: &[u8],
 ) -> Result<Outcome, Stop> {
     let (write, entry, path) = worker.run.write(step);
-    let Worker { run, handles, reader, convert, converted, .. } = worker;
-    let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted);
-    run.say(convert.take_messages());
-    write_new(handles, dir, name, (write, entry), content?)
+    let Worker { handles, reader, convert, converted, .. } = worker;
+    let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted)?;
+    make_way(dir, name, write.premise)?;
+    let file = create(handles, dir, name, entry)?;
+    fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }

@@ -9,7 +9,7 @@
 //! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt no step is begun.
 
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -56,8 +56,6 @@ pub struct ExecuteOptions<'a> {
     pub big_file_threshold: u64,
     /// `core.symlinks`
     pub symlinks: bool,
-    /// What long-running filters are told about the commit.
-    pub metadata: repo::convert::Metadata,
 }
 
 /// What all phases share.
@@ -70,7 +68,6 @@ struct Run<'r> {
     done: AtomicUsize,
     /// Directories made so far.
     made: Mutex<Vec<FileId>>,
-    messages: Mutex<Vec<String>>,
 }
 
 /// Progress is told about so many times in all.
@@ -94,13 +91,6 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Keeps what is to be told.
-    fn say(&self, messages: Vec<String>) {
-        if !messages.is_empty() {
-            self.messages.lock().unwrap_or_else(PoisonError::into_inner).extend(messages);
-        }
-    }
-
     /// A link that will be one on disk.
     fn is_link(&self, step: usize) -> bool {
         self.options.symlinks && self.write(step).1.mode.is_symlink()
@@ -120,8 +110,7 @@ pub fn execute(
     plan: &Plan,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
-    let converter =
-        repo::convert::Converter::for_checkout(repo, &plan.index)?.with_metadata(options.metadata.clone());
+    let converter = repo::convert::Converter::for_checkout(repo, &plan.index)?;
     let run = Run {
         repo,
         converter: &converter,
@@ -130,10 +119,8 @@ pub fn execute(
         options,
         done: AtomicUsize::new(0),
         made: Mutex::new(Vec::new()),
-        messages: Mutex::new(Vec::new()),
     };
     let removals = remove::remove(&run);
     let writes = round::write(&run);
-    let interrupted = run.interrupted();
-    Ok(Report { removals, writes, messages: round::into_inner(run.messages), interrupted })
+    Ok(Report { removals, writes, interrupted: run.interrupted() })
 }

@@ -1,7 +1,6 @@
 //! Plans made by hand, executed on real file systems.
 
 mod collisions;
-mod filters;
 mod fixture;
 mod removals;
 mod steps;

@@ -1,0 +1,120 @@
+//! `checkout -- <paths>` and `restore`: what they do and what they say.
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+fn history(repo: &Repo<'_>) {
+    repo.write("a", "one\n");
+    repo.write("dir/b", "one\n");
+    repo.write("dir/sub/c", "one\n");
+    repo.symlink("a", "link");
+    repo.commit("first");
+    repo.git(&["tag", "v1"]);
+    repo.write("a", "two\n");
+    repo.write("dir/sub/c", "two\n");
+    repo.remove("dir/b");
+    repo.write("new", "new\n");
+    repo.commit("second");
+}
+
+fn oracle() -> Oracle {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.write("a", "changed\n");
+        repo.write("dir/sub/c", "changed\n");
+        repo.git(&["add", "dir/sub/c"]);
+        repo.remove("new");
+        repo.write("untracked", "untracked\n");
+    });
+    oracle
+}
+
+#[test]
+fn from_the_index() {
+    let oracle = oracle();
+    oracle.same(&["checkout", "a"]);
+    oracle.same(&["checkout", "--", "a"]);
+    oracle.same(&["checkout", "."]);
+    oracle.same(&["checkout", "nothing", "a"]);
+    oracle.same(&["checkout", "--", "nothing", "none"]);
+    oracle.same(&["checkout", "-q", "untracked"]);
+    oracle.both(|repo| {
+        repo.remove("dir");
+        repo.write("dir", "a file in the way\n");
+    });
+    oracle.same(&["checkout", "dir"]);
+    oracle.both(|repo| {
+        repo.remove("a");
+        repo.write("a/x/y", "a directory in the way\n");
+    });
+    oracle.same(&["checkout", "a"]);
+    oracle.same_in("dir", &["checkout", "../a", "sub"]);
+    oracle.same_in("dir/sub", &["checkout", ":/"]);
+}
+
+#[test]
+fn from_a_tree() {
+    let oracle = oracle();
+    oracle.same(&["checkout", "v1", "--", "a"]);
+    oracle.same(&["checkout", "v1", "dir"]);
+    oracle.same(&["checkout", "HEAD", "."]);
+    oracle.same(&["checkout", "--no-overlay", "v1", "--", "."]);
+    oracle.same(&["checkout", "v1", "--", "nothing"]);
+    oracle.same(&["checkout", "v1^{tree}", "--", "*b"]);
+    oracle.same(&["checkout", "nowhere", "--", "a"]);
+    oracle.same(&["checkout", "-b", "x", "v1", "--", "a"]);
+}
+
+#[test]
+fn restore() {
+    let oracle = oracle();
+    oracle.same(&["restore"]);
+    oracle.same(&["restore", "a"]);
+    oracle.same(&["restore", "--staged", "dir"]);
+    oracle.same(&["restore", "--source", "v1", "."]);
+    oracle.same(&["restore", "-s", "v1", "--overlay", "dir"]);
+    oracle.same(&["restore", "-SW", "."]);
+    oracle.same(&["restore", "--source=v1", "--staged", "."]);
+    oracle.same(&["restore", "--source=HEAD", "--staged", "--worktree", "."]);
+    oracle.same(&["restore", "--source=nowhere", "a"]);
+    oracle.same(&["restore", "nothing"]);
+    oracle.same(&["restore", "--no-worktree", "a"]);
+    oracle.same(&["restore", "--staged", "--no-staged", "a"]);
+    oracle.same(&["restore", "a", "../outside"]);
+}
+
+#[test]
+fn words_that_may_be_two_things() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        history(repo);
+        repo.write("v1", "a file called like a tag\n");
+        repo.commit("third");
+    });
+    oracle.same(&["checkout", "v1"]);
+    oracle.same(&["checkout", "main"]);
+    oracle.same(&["checkout", "v1", "a"]);
+    oracle.same(&["checkout", "--", "v1"]);
+    oracle.same(&["checkout", "v1", "--", "a"]);
+    oracle.same(&["checkout", "a", "v1"]);
+}
+
+#[test]
+fn unmerged_paths() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        history(repo);
+        repo.git(&["switch", "-q", "-c", "topic", "v1"]);
+        repo.write("a", "topic\n");
+        repo.commit("on topic");
+        repo.git(&["switch", "-q", "main"]);
+    });
+    oracle.both(|repo| {
+        repo.try_git(&["merge", "topic"]);
+    });
+    oracle.same(&["checkout", "a"]);
+    oracle.same(&["checkout", "-f", "."]);
+    oracle.same(&["restore", "."]);
+    oracle.same(&["restore", "--ignore-unmerged", "."]);
+    oracle.same(&["restore", "-q", "--ignore-unmerged", "."]);
+    oracle.same(&["checkout", "HEAD", "--", "a"]);
+}

@@ -1,0 +1,321 @@
+//! `switch` and `checkout <branch>`: what they do and what they say.
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+/// Two branches that differ, a tag, and a directory.
+fn two_branches(repo: &Repo<'_>) {
+    repo.write("a", "one\n");
+    repo.write("dir/b", "one\n");
+    repo.commit("first");
+    repo.git(&["tag", "v1"]);
+    repo.git(&["branch", "topic"]);
+    repo.write("a", "two\n");
+    repo.write("new", "new\n");
+    repo.commit("second");
+    repo.git(&["switch", "-q", "topic"]);
+    repo.write("dir/b", "topic\n");
+    repo.commit("on topic");
+    repo.git(&["switch", "-q", "main"]);
+}
+
+fn oracle() -> Oracle {
+    Oracle::new(SAPWOOD, two_branches)
+}
+
+#[test]
+fn to_a_branch_and_back() {
+    let oracle = oracle();
+    let run = oracle.same(&["switch", "topic"]);
+    assert_eq!(run.stderr, "Switched to branch 'topic'\n");
+    oracle.same(&["switch", "-"]);
+    oracle.same(&["switch", "main"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["checkout", "@{-1}"]);
+    oracle.same(&["checkout"]);
+    oracle.same(&["checkout", "-q", "topic", "--"]);
+    oracle.same(&["checkout", "main", "-q"]);
+}
+
+#[test]
+fn detached() {
+    let oracle = oracle();
+    oracle.same(&["switch", "v1"]);
+    oracle.same(&["switch", "main~1"]);
+    oracle.same(&["switch", "--detach", "topic"]);
+    oracle.same(&["checkout", "v1"]);
+    oracle.same(&["checkout", "main~0"]);
+    oracle.same(&["checkout", "main"]);
+    oracle.same(&["-c", "advice.detachedHead=false", "checkout", "v1"]);
+    oracle.same(&["checkout", "--detach"]);
+    oracle.same(&["switch", "-"]);
+    oracle.same(&["switch", "-d"]);
+}
+
+#[test]
+fn new_branches() {
+    let oracle = oracle();
+    oracle.same(&["switch", "-c", "one"]);
+    oracle.same(&["switch", "-c", "one"]);
+    oracle.same(&["switch", "-c", "two", "topic"]);
+    oracle.same(&["switch", "-C", "two", "v1"]);
+    oracle.same(&["switch", "-C", "one", "v1"]);
+    oracle.same(&["checkout", "-b", "three"]);
+    oracle.same(&["checkout", "-bfour", "topic"]);
+    oracle.same(&["checkout", "-B", "four"]);
+    oracle.same(&["checkout", "-B", "main", "topic"]);
+    oracle.same(&["switch", "-c", "in..valid"]);
+    oracle.same(&["switch", "-c", "five", "nowhere"]);
+    oracle.same(&["checkout", "-b", "five", "nowhere"]);
+    oracle.same(&["checkout", "-b", "a/b/c"]);
+    oracle.same(&["checkout", "-b", "a/b"]);
+}
+
+#[test]
+fn orphans() {
+    let oracle = oracle();
+    oracle.same(&["checkout", "--orphan", "bare"]);
+    oracle.same(&["checkout", "-f", "main"]);
+    oracle.same(&["switch", "--orphan", "empty"]);
+    oracle.same(&["switch", "-c", "other"]);
+    oracle.same(&["switch", "main"]);
+    oracle.same(&["switch", "--orphan", "main"]);
+    oracle.same(&["switch", "--orphan", "x", "topic"]);
+}
+
+#[test]
+fn an_unborn_branch() {
+    let oracle = Oracle::new(SAPWOOD, |_| {});
+    oracle.same(&["switch", "-c", "other"]);
+    oracle.same(&["checkout", "-b", "third"]);
+    oracle.same(&["switch", "nowhere"]);
+    oracle.same(&["checkout", "nowhere"]);
+    oracle.same(&["checkout", "--detach"]);
+    oracle.same(&["checkout"]);
+}
+
+#[test]
+fn local_changes_are_carried_and_listed() {
+    let oracle = oracle();
+    oracle.both(|repo| {
+        repo.write("new", "changed\n");
+        repo.write("staged", "staged\n");
+        repo.git(&["add", "staged"]);
+        repo.write("untracked", "untracked\n");
+    });
+    oracle.same(&["switch", "-c", "here"]);
+    oracle.same(&["checkout", "main"]);
+    oracle.both(|repo| repo.remove("new"));
+    oracle.same(&["checkout", "here"]);
+    oracle.both(|repo| repo.symlink("a", "new"));
+    oracle.same(&["checkout", "main"]);
+    oracle.same(&["checkout", "-q", "here"]);
+}
+
+#[test]
+fn refusals_name_every_path() {
+    let oracle = oracle();
+    oracle.both(|repo| {
+        repo.write("a", "local\n");
+        repo.write("dir/b", "local\n");
+    });
+    oracle.same(&["switch", "topic"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["-c", "advice.commitBeforeMerge=false", "checkout", "topic"]);
+    oracle.both(|repo| {
+        repo.git(&["checkout", "-q", "-f", "topic"]);
+        repo.write("new", "untracked\n");
+    });
+    oracle.same(&["switch", "main"]);
+    oracle.same(&["switch", "--discard-changes", "main"]);
+    oracle.both(|repo| repo.write("a", "local\n"));
+    oracle.same(&["checkout", "-f", "topic"]);
+}
+
+#[test]
+fn commits_left_behind_are_listed() {
+    let oracle = oracle();
+    oracle.both(|repo| {
+        repo.git(&["checkout", "-q", "--detach"]);
+        repo.write("x", "1");
+        repo.commit("lost one");
+    });
+    oracle.same(&["switch", "main"]);
+    oracle.both(|repo| {
+        repo.git(&["checkout", "-q", "@{-1}"]);
+        repo.write("x", "2");
+        repo.commit("lost two");
+    });
+    oracle.same(&["checkout", "main"]);
+    for number in 3..7 {
+        oracle.both(|repo| {
+            repo.git(&["checkout", "-q", "@{-1}"]);
+            repo.write("x", number.to_string());
+            repo.commit("lost more");
+        });
+        oracle.same(&["checkout", "main"]);
+    }
+}
+
+#[test]
+fn tracking() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["init", "-q", "--bare", "../origin"]);
+        repo.git(&["remote", "add", "origin", "../origin"]);
+        repo.git(&["push", "-q", "origin", "main", "topic"]);
+        repo.git(&["fetch", "-q"]);
+        repo.git(&["branch", "-q", "-D", "topic"]);
+    });
+    let run = oracle.same(&["switch", "topic"]);
+    assert_eq!(run.stdout, "branch 'topic' set up to track 'origin/topic'.\n");
+    oracle.same(&["checkout", "main"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.both(|repo| repo.commit("ahead"));
+    oracle.same(&["checkout", "topic"]);
+    oracle.both(|repo| {
+        repo.git(&["reset", "-q", "--hard", "HEAD~2"]);
+    });
+    oracle.same(&["checkout", "topic"]);
+    oracle.both(|repo| repo.commit("diverged"));
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["-c", "advice.statusHints=false", "checkout", "topic"]);
+    oracle.same(&["switch", "-c", "other", "origin/topic"]);
+    oracle.same(&["switch", "-c", "plain", "--no-track", "origin/topic"]);
+    oracle.same(&["switch", "-c", "local", "--track", "main"]);
+    oracle.same(&["switch", "-c", "heir", "--track=inherit", "other"]);
+    oracle.same(&["switch", "-c", "none", "--track", "v1"]);
+    oracle.same(&["checkout", "-t", "origin/main"]);
+    oracle.same(&["checkout", "-t", "origin/topic", "-b", "named"]);
+    oracle.same(&["checkout", "-t"]);
+    oracle.same(&["checkout", "--no-guess", "nothing"]);
+    oracle.both(|repo| {
+        repo.git(&["update-ref", "-d", "refs/remotes/origin/topic"]);
+    });
+    oracle.same(&["checkout", "other"]);
+}
+
+#[test]
+fn the_same_branch_on_two_remotes() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        for remote in ["one", "two"] {
+            let place = format!("../{remote}");
+            repo.git(&["init", "-q", "--bare", &place]);
+            repo.git(&["remote", "add", remote, &place]);
+            repo.git(&["push", "-q", remote, "topic"]);
+        }
+        repo.git(&["branch", "-q", "-D", "topic"]);
+    });
+    oracle.same(&["switch", "topic"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["-c", "checkout.guess=false", "checkout", "topic"]);
+    oracle.same(&["-c", "checkout.defaultRemote=two", "checkout", "topic"]);
+}
+
+#[test]
+fn words_that_mean_nothing() {
+    let oracle = oracle();
+    oracle.same(&["switch"]);
+    oracle.same(&["switch", "nowhere"]);
+    oracle.same(&["switch", "main", "topic"]);
+    oracle.same(&["checkout", "nowhere"]);
+    oracle.same(&["checkout", "nowhere", "--"]);
+    oracle.same(&["checkout", "a", "b", "--"]);
+    oracle.same(&["checkout", "main^{tree}"]);
+    oracle.same(&["switch", "--detach", "main:a"]);
+    oracle.same(&["switch", "-c", "x", "--detach"]);
+    oracle.same(&["checkout", "--orphan", "x", "-t"]);
+    oracle.same(&["checkout", "-b", "x", "-B", "y"]);
+}
+
+#[test]
+fn operations_in_progress() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["switch", "-q", "topic"]);
+        repo.write("a", "conflict\n");
+        repo.commit("conflicts");
+        repo.git(&["switch", "-q", "main"]);
+    });
+    oracle.both(|repo| {
+        repo.try_git(&["merge", "topic"]);
+    });
+    oracle.same(&["switch", "topic"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["checkout", "-f", "topic"]);
+    oracle.both(|repo| {
+        repo.try_git(&["cherry-pick", "main"]);
+    });
+    oracle.same(&["switch", "main"]);
+    oracle.same(&["checkout", "-f", "main"]);
+    oracle.both(|repo| {
+        repo.git(&["bisect", "start"]);
+    });
+    oracle.same(&["switch", "topic"]);
+}
+
+#[test]
+fn a_branch_in_use_elsewhere() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["worktree", "add", "-q", "../linked", "topic"]);
+    });
+    oracle.same(&["switch", "topic"]);
+    oracle.same(&["checkout", "topic"]);
+    oracle.same(&["checkout", "-B", "topic"]);
+    oracle.same(&["checkout", "--detach", "topic"]);
+    oracle.same(&["checkout", "--ignore-other-worktrees", "topic"]);
+}
+
+#[test]
+fn the_hook_sees_where_from_and_where_to() {
+    let hook =
+        "#!/bin/sh\necho \"$1 $2 $3 $(pwd)\" >>\"$(git rev-parse --git-dir)/seen\"\necho out; exit 3\n";
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.write_executable(".git/hooks/post-checkout", hook);
+    });
+    let seen = |repo: &Repo<'_>| {
+        let seen = repo.read(".git/seen").to_string();
+        seen.replace(&repo.path.display().to_string(), "")
+    };
+    oracle.same(&["switch", "topic"]);
+    oracle.same(&["checkout", "main", "--", "a"]);
+    oracle.same_in("dir", &["checkout", "-q", "main"]);
+    assert_eq!(seen(&oracle.git()), seen(&oracle.ours()));
+    assert_eq!(seen(&oracle.ours()).lines().count(), 3);
+}
+
+#[test]
+fn a_stale_lock_is_named() {
+    let oracle = oracle();
+    oracle.both(|repo| repo.write(".git/index.lock", ""));
+    let run = oracle.same(&["switch", "topic"]);
+    assert_eq!(run.code, 128);
+    oracle.both(|repo| {
+        repo.remove(".git/index.lock");
+        repo.write(".git/HEAD.lock", "");
+    });
+    oracle.same(&["switch", "topic"]);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let oracle = oracle();
+    let before = oracle.snapshot(&oracle.ours());
+    for args in [
+        &["switch", "--dry-run", "topic"][..],
+        &["checkout", "--dry-run", "-b", "x", "topic"],
+        &["checkout", "--dry-run", "topic", "--", "dir"],
+        &["reset", "--dry-run", "--hard", "topic"],
+        &["reset", "--dry-run", "topic"],
+        &["restore", "--dry-run", "--source=topic", "."],
+    ] {
+        let run = oracle.ours().run(SAPWOOD.as_ref(), args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        assert!(!run.stdout.is_empty(), "{args:?}");
+        assert_eq!(oracle.snapshot(&oracle.ours()), before, "{args:?}");
+    }
+}
