@@ -13,7 +13,7 @@ use format::{
     ObjectId,
     index::{Entry, Index, Stage},
 };
-use repo::Repository;
+use repo::{Repository, convert::Metadata};
 
 use crate::{
     console::{self, text},
@@ -165,10 +165,14 @@ impl<'a> Work<'a> {
             progress: &|done, total| progress.update(done, total),
             big_file_threshold: self.settings.big_file_threshold,
             symlinks: self.settings.symlinks,
+            metadata: Metadata::default(),
         };
         let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {
             progress.finish(total, total);
+        }
+        for message in &report.messages {
+            console::raw(format!("{message}\n").as_bytes());
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
@@ -180,7 +184,11 @@ impl<'a> Work<'a> {
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
-        self.index = checkout::record(plan, &report);
+        self.index = if report.interrupted {
+            checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
+        } else {
+            checkout::record(plan, &report)
+        };
         Ok(done)
     }
 

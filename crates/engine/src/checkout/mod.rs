@@ -21,7 +21,7 @@ mod show;
 pub use execute::{Action, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
 pub use paths::{IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
-pub use record::record;
+pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, RacyCheck, Unclean, local_changes, refresh};
 pub use refusal::{Refusal, RefusalKind, text as refusal_text};
 

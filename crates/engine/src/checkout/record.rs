@@ -2,8 +2,12 @@
 //!
 //! A written entry gets the stat of the very file that was written. Every other entry that was to be
 //! written keeps, or gets, a stat of zeros, which matches no file: whoever looks next compares the content.
+//!
+//! After an interrupt the index is the one from before with only the steps in it that were done, so that
+//! the same command, run again, finds the rest still to do.
 
-use format::index::{Flags, Index, Stat};
+use bstr::BStr;
+use format::index::{Edit, Entry, Flags, Index, NewEntry, Stat};
 
 use crate::stat::index_stat;
 
@@ -35,4 +39,34 @@ pub fn record(plan: Plan, report: &Report) -> Index {
         }
     }
     index
+}
+
+/// What [`record`] is to a run that was interrupted: `before` is the index the plan was made from, as it still is
+/// on disk.
+pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
+    let done = |outcome: &Outcome| !matches!(outcome, Outcome::Skipped);
+    let removed: Vec<bool> = report.removals.iter().map(done).collect();
+    let written: Vec<bool> = report.writes.iter().map(done).collect();
+    let (removals, writes) = (plan.removals.clone(), plan.writes.clone());
+    let after = record(plan, report);
+    let edit = |path: &BStr, entries| Edit { path: path.to_owned(), entries };
+    let removed = removals.iter().zip(removed).filter(|(_, done)| *done);
+    let written = writes.iter().zip(written).filter(|(_, done)| *done).map(|(write, _)| {
+        let entry = &after.entries()[write.entry];
+        let &Entry { stat, oid, mode, flags, stage, .. } = entry;
+        edit(after.path(entry), vec![NewEntry { stat, oid, mode, flags, stage }])
+    });
+    let mut edits: Vec<Edit> =
+        removed.map(|(removal, _)| edit(removal.path.as_ref(), Vec::new())).chain(written).collect();
+    // A path that was removed and then written counts as written.
+    edits.sort_by(|one, other| one.path.cmp(&other.path));
+    edits.dedup_by(|next, kept| {
+        let same = next.path == kept.path;
+        if same {
+            std::mem::swap(next, kept);
+        }
+        same
+    });
+    before.apply(edits);
+    before
 }

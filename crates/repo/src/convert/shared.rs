@@ -155,6 +155,14 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
 impl Shared {
     /// Reads everything but the worktree.
     pub(super) fn load(repo: &Repository, index: &Index, direction: Direction) -> Result<Shared, Error> {
+        for (name, given) in [
+            ("GIT_ATTR_SOURCE", repo.env().bytes("GIT_ATTR_SOURCE").is_some()),
+            ("attr.tree", repo.config_str("attr.tree").is_some()),
+        ] {
+            if given {
+                return Err(Error::new(format!("attributes from a tree ({name}) are not supported")));
+            }
+        }
         let worktree = match repo.work_tree() {
             Some(top) => Some(sys::Dir::open(top).map_err(|err| {
                 Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&err)))

@@ -128,7 +128,7 @@ impl Watch {
     fn waits(&mut self) -> bool {
         let Some((then, busy_then)) = self.since else { return false };
         self.steps += 1;
-        if self.steps % STEPS_BETWEEN_LOOKS != 0 || then.elapsed() < TIME_BETWEEN_LOOKS {
+        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) || then.elapsed() < TIME_BETWEEN_LOOKS {
             return false;
         }
         let now = Instant::now();

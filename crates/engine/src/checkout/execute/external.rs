@@ -1,15 +1,21 @@
 //! The lane of external filters: one thread beside the workers, as a filter may assume that it has only
 //! one caller. It starts with the first file that needs it.
+//!
+//! Files are handed to the filters as workers come across them; what a filter delays is asked for when
+//! no more will come. A file that was promised and never delivered has failed.
 
 use std::{
-    io::Write as _,
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread::Scope,
 };
 
+use bstr::{BStr, BString};
+use repo::convert::{ExternalFilters, Smudged};
+
 use super::{
-    Action, Outcome,
-    files::{Stop, Worker, blob, create, fill, make_way},
+    Outcome, StepError,
+    files::{Stop, Worker, blob, write_new},
     layout::file_name,
     round::Round,
 };
@@ -40,7 +46,7 @@ impl<'r> Lane<'r> {
             scope.spawn(move || work(round, &jobs));
             sender
         });
-        // It hangs up only by panicking, which ends the scope in a panic as well.
+        // It hangs up early only when interrupted; nobody minds a step more then.
         let _ = sender.send((step, dir));
     }
 
@@ -56,19 +62,61 @@ impl<'r> Lane<'r> {
 
 fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
     let mut worker = Worker::new(round.run, round.directories);
-    for (step, dir) in jobs {
+    let mut filters = round.run.converter.external();
+    let mut delayed: HashMap<BString, Job> = HashMap::new();
+    for job in jobs {
         if round.run.interrupted() {
             return;
         }
-        let placed = match worker.handles.made(dir) {
-            Ok(dir) => place(&mut worker, step, &dir, file_name(round.run.write(step).2)),
-            Err(unreachable) => Err(Stop::from(&unreachable)),
-        };
-        round.settle(step, placed);
+        let (step, path) = (job.0, round.run.write(job.0).2);
+        match smudge(&mut worker, &mut filters, step) {
+            Ok(Smudged::Delayed) => {
+                delayed.insert(path.into(), job);
+            }
+            smudged => finish(round, &mut worker, job, smudged),
+        }
+        round.run.say(filters.take_messages());
+    }
+    while !delayed.is_empty() && !round.run.interrupted() {
+        let ready = filters.available();
+        if ready.is_empty() {
+            break;
+        }
+        for path in ready {
+            let Some(job) = delayed.remove(&path) else { continue };
+            let smudged = filters.fetch(path.as_ref(), round.run.write(job.0).1.oid).map_err(Stop::from);
+            finish(round, &mut worker, job, smudged);
+        }
+        round.run.say(filters.take_messages());
+    }
+    if !round.run.interrupted() {
+        for job in delayed.into_values() {
+            round.settle(job.0, Err(StepError::NotFiltered.into()));
+        }
     }
 }
 
-/// Filters a file and creates it.
+fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -> Result<Smudged, Stop> {
+    let (_, entry, path) = worker.run.write(step);
+    Ok(filters.smudge(BStr::new(path), entry.oid, blob(&mut worker.reader, entry)?)?)
+}
+
+/// Writes what came out.
+fn finish(round: &Round<'_>, worker: &mut Worker<'_>, (step, dir): Job, smudged: Result<Smudged, Stop>) {
+    let placed = smudged.and_then(|smudged| {
+        let (write, entry, path) = round.run.write(step);
+        let dir = worker.handles.made(dir).map_err(|unreachable| Stop::from(&unreachable))?;
+        let Worker { handles, reader, .. } = worker;
+        let content = match &smudged {
+            Smudged::Ready(bytes) => bytes,
+            Smudged::Unchanged | Smudged::Delayed => blob(reader, entry)?,
+        };
+        write_new(handles, &dir, file_name(path), (write, entry), content)
+    });
+    round.settle(step, placed);
+}
+
+/// Filters a file, waits for it, and creates it.
 pub(super) fn place(
     worker: &mut Worker<'_>,
     step: usize,
@@ -76,9 +124,8 @@ pub(super) fn place(
     name: &[u8],
 ) -> Result<Outcome, Stop> {
     let (write, entry, path) = worker.run.write(step);
-    let Worker { handles, reader, convert, converted, .. } = worker;
-    let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted)?;
-    make_way(dir, name, write.premise)?;
-    let file = create(handles, dir, name, entry)?;
-    fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+    let Worker { run, handles, reader, convert, converted, .. } = worker;
+    let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted);
+    run.say(convert.take_messages());
+    write_new(handles, dir, name, (write, entry), content?)
 }

@@ -19,7 +19,7 @@ use super::{
     Action, Outcome, Run, StepError,
     directories::{Directories, Handles, file_id},
 };
-use crate::checkout::Premise;
+use crate::checkout::{Premise, Write};
 
 /// Why a step did not come to its end in this round.
 #[derive(Debug)]
@@ -84,7 +84,9 @@ impl<'r> Worker<'r> {
             Class::External => return Err(Stop::External),
             Class::InProcess => {
                 let blob = blob(&mut self.reader, entry)?;
-                self.convert.to_worktree(path.into(), entry.oid, blob, &mut self.converted)?
+                let converted = self.convert.to_worktree(path.into(), entry.oid, blob, &mut self.converted);
+                self.run.say(self.convert.take_messages());
+                converted?
             }
             Class::None => match self.reader.read_up_to(&entry.oid, self.run.options.big_file_threshold) {
                 Ok(Content::Whole(Kind::Blob, content)) => content,
@@ -92,12 +94,10 @@ impl<'r> Worker<'r> {
                 Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
                     return Err(StepError::NotABlob { oid: entry.oid, kind }.into());
                 }
-                Err(source) => return Err(StepError::Object { oid: entry.oid, source }.into()),
+                Err(error) => return Err(StepError::object(entry.oid)(error).into()),
             },
         };
-        make_way(dir, name, write.premise)?;
-        let file = create(&mut self.handles, dir, name, entry)?;
-        fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+        write_new(&mut self.handles, dir, name, (write, entry), content)
     }
 
     /// Writes a blob that is too big for memory.
@@ -125,7 +125,7 @@ impl<'r> Worker<'r> {
             });
             match (stopped, streamed) {
                 (Some(stop), _) => Err(stop),
-                (None, Err(source)) => Err(StepError::Object { oid: entry.oid, source }.into()),
+                (None, Err(error)) => Err(StepError::object(entry.oid)(error).into()),
                 (None, Ok(())) => Ok(()),
             }
         })
@@ -138,12 +138,25 @@ pub(super) fn blob<'a>(reader: &'a mut Reader<'_>, entry: &Entry) -> Result<&'a 
     match reader.read(&oid) {
         Ok((Kind::Blob, content)) => Ok(content),
         Ok((kind, _)) => Err(StepError::NotABlob { oid, kind }),
-        Err(source) => Err(StepError::Object { oid, source }),
+        Err(error) => Err(StepError::object(oid)(error)),
     }
 }
 
+/// Creates a file with this content.
+pub(super) fn write_new(
+    handles: &mut Handles<'_>,
+    dir: &sys::Dir,
+    name: &[u8],
+    (write, entry): (&Write, &Entry),
+    content: &[u8],
+) -> Result<Outcome, Stop> {
+    make_way(dir, name, write.premise)?;
+    let file = create(handles, dir, name, entry)?;
+    fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+}
+
 /// Removes what the plan has found there, if that is still what is there.
-pub(super) fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
+fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
         // Whatever may go is first looked for by trying to create: mostly nothing is there.
         Premise::Absent | Premise::Anything => return Ok(()),
@@ -161,18 +174,13 @@ pub(super) fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<
 }
 
 /// `O_CREAT | O_EXCL`.
-pub(super) fn create(
-    handles: &mut Handles<'_>,
-    dir: &sys::Dir,
-    name: &[u8],
-    entry: &Entry,
-) -> Result<File, Stop> {
+fn create(handles: &mut Handles<'_>, dir: &sys::Dir, name: &[u8], entry: &Entry) -> Result<File, Stop> {
     let created = handles.patiently(|| dir.create_new(name, entry.mode.is_executable()));
     created.map_err(|error| taken(error, Action::CreateFile))
 }
 
 /// Writes into a file just created. If that fails, the file goes again.
-pub(super) fn fill(
+fn fill(
     dir: &sys::Dir,
     name: &[u8],
     file: &File,

@@ -9,7 +9,7 @@
 //! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt no step is begun.
 
 use std::sync::{
-    Mutex,
+    Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -56,6 +56,8 @@ pub struct ExecuteOptions<'a> {
     pub big_file_threshold: u64,
     /// `core.symlinks`
     pub symlinks: bool,
+    /// What long-running filters are told about the commit.
+    pub metadata: repo::convert::Metadata,
 }
 
 /// What all phases share.
@@ -68,6 +70,7 @@ struct Run<'r> {
     done: AtomicUsize,
     /// Directories made so far.
     made: Mutex<Vec<FileId>>,
+    messages: Mutex<Vec<String>>,
 }
 
 /// Progress is told about so many times in all.
@@ -91,6 +94,13 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// Keeps what is to be told.
+    fn say(&self, messages: Vec<String>) {
+        if !messages.is_empty() {
+            self.messages.lock().unwrap_or_else(PoisonError::into_inner).extend(messages);
+        }
+    }
+
     /// A link that will be one on disk.
     fn is_link(&self, step: usize) -> bool {
         self.options.symlinks && self.write(step).1.mode.is_symlink()
@@ -110,7 +120,8 @@ pub fn execute(
     plan: &Plan,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
-    let converter = repo::convert::Converter::for_checkout(repo, &plan.index)?;
+    let converter =
+        repo::convert::Converter::for_checkout(repo, &plan.index)?.with_metadata(options.metadata.clone());
     let run = Run {
         repo,
         converter: &converter,
@@ -119,8 +130,10 @@ pub fn execute(
         options,
         done: AtomicUsize::new(0),
         made: Mutex::new(Vec::new()),
+        messages: Mutex::new(Vec::new()),
     };
     let removals = remove::remove(&run);
     let writes = round::write(&run);
-    Ok(Report { removals, writes, interrupted: run.interrupted() })
+    let interrupted = run.interrupted();
+    Ok(Report { removals, writes, messages: round::into_inner(run.messages), interrupted })
 }

@@ -48,9 +48,12 @@ pub enum StepError {
     #[error("{action:?} failed")]
     Io { action: Action, source: io::Error },
     #[error("unable to read object {oid}")]
-    Object { oid: ObjectId, source: repo::objects::Error },
+    Object { oid: ObjectId, source: Box<repo::objects::Error> },
     #[error("object {oid} is no blob but a {kind:?}")]
     NotABlob { oid: ObjectId, kind: repo::objects::Kind },
+    /// A filter promised the file and never delivered it.
+    #[error("not filtered properly")]
+    NotFiltered,
     #[error(transparent)]
     Convert(#[from] repo::Error),
 }
@@ -63,6 +66,11 @@ impl Action {
 }
 
 impl StepError {
+    /// For `map_err`.
+    pub(super) fn object(oid: ObjectId) -> impl FnOnce(repo::objects::Error) -> StepError {
+        move |source| StepError::Object { oid, source: Box::new(source) }
+    }
+
     /// Git's words for it, without `error: `.
     pub fn message(&self, path: &BStr) -> String {
         match self {
@@ -79,22 +87,14 @@ impl StepError {
                     Action::Unlink => format!("unable to unlink '{path}'"),
                     Action::RemoveDirectory => format!("unable to rmdir '{path}'"),
                 };
-                format!("{what}: {}", reason(source))
+                format!("{what}: {}", sys::reason(source))
             }
             StepError::Object { oid, .. } | StepError::NotABlob { oid, .. } => {
                 format!("unable to read sha1 file of {path} ({oid})")
             }
+            StepError::NotFiltered => format!("'{path}' was not filtered properly"),
             StepError::Convert(error) => error.to_string(),
         }
-    }
-}
-
-/// The system's text alone: the standard library appends the number.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match (error.raw_os_error(), text.rfind(" (os error ")) {
-        (Some(_), Some(end)) => text[..end].to_owned(),
-        _ => text,
     }
 }
 
@@ -105,6 +105,8 @@ pub struct Report {
     pub writes: Vec<Outcome>,
     /// One for each of [`Plan::removals`](super::Plan::removals).
     pub removals: Vec<Outcome>,
+    /// What filters and conversions had to say, in Git's words; each begins with `error: ` or `warning: `.
+    pub messages: Vec<String>,
     /// The interrupt flag was set before the end.
     pub interrupted: bool,
 }

@@ -166,6 +166,7 @@ impl Fixture {
             progress: &progress,
             big_file_threshold: self.big_file_threshold,
             symlinks: self.symlinks,
+            metadata: Default::default(),
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         execute(&self.repository(), &root, plan, &options).expect("attributes can be read")

@@ -1,6 +1,7 @@
 //! Plans made by hand, executed on real file systems.
 
 mod collisions;
+mod filters;
 mod fixture;
 mod removals;
 mod steps;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use engine::checkout::{Action, Outcome, Premise, StepError};
+use engine::checkout::{Action, Outcome, Plan, Premise, StepError, record_interrupted};
 use testkit::Sandbox;
 
 use super::fixture::{Fixture, Item, Mount, kinds, tree};
@@ -74,6 +74,20 @@ fn an_interrupt_leaves_whole_files_and_the_rest_can_be_done_later() {
         let found = fixture.tree();
         assert_eq!(found.len(), written);
         assert!(found.iter().all(|(path, content)| path == content));
+
+        // The index of an interrupted run holds what was written and nothing else.
+        let before = format::index::Index::empty(format::HashKind::Sha1);
+        let copy = Plan {
+            index: plan.index.clone(),
+            writes: plan.writes.clone(),
+            removals: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let index = record_interrupted(before, copy, &report);
+        let recorded: Vec<String> =
+            index.entries().iter().map(|entry| index.path(entry).to_string()).collect();
+        assert_eq!(recorded, found.keys().cloned().collect::<Vec<_>>());
+        assert!(index.entries().iter().all(|entry| entry.stat.mtime.0 != 0));
 
         let mut outcomes = report.writes.iter();
         plan.writes.retain(|_| matches!(outcomes.next(), Some(Outcome::Skipped)));
