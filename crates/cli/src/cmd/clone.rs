@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 use engine::{
-    checkout::{Force, Merge, PlanOptions},
+    checkout::{Merge, PlanOptions},
     clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
@@ -372,7 +372,11 @@ impl Request {
         let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;
-        check_out(run, &cloned, quiet)
+        let outcome = check_out(run, &cloned, quiet);
+        if !matches!(outcome, Err(Failure::Signal(_))) {
+            cloned.finish().map_err(|error| report::failure(run, error))?;
+        }
+        outcome
     }
 }
 
@@ -456,7 +460,7 @@ fn fill(
     work.progress = !quiet;
     let options = PlanOptions {
         merge: Merge::OneWay { target: repo.tree_of(oid)? },
-        force: Force::No,
+        force: cloned.force,
         update_worktree: true,
         overwrite_ignored: true,
         refresh: false,

@@ -5,16 +5,19 @@
 //! ([`objects`]), and refs only after them ([`publish`]).
 //!
 //! On failure or interruption everything that was made is removed again ([`junk`]); after
-//! [`Prepared::run`] has returned the clone is complete but for its worktree, and is kept.
+//! [`Prepared::run`] has returned the clone is complete but for its worktree, and is kept. A clone that
+//! was killed is gone on with by the same command ([`resume`]).
 //!
 //! Nothing is printed: [`Event`]s say what Git would, in Git's order.
 
 mod alternates;
+mod destination;
 mod junk;
 mod local;
 mod naming;
 mod objects;
 mod publish;
+mod resume;
 mod select;
 mod settings;
 mod skeleton;
@@ -31,16 +34,20 @@ use format::{
     ObjectId,
     refname::{self, Levels},
 };
-use sys::{FileType, by_path};
+use sys::by_path;
 
+use crate::checkout::Force;
+use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
+use resume::Left;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
 pub use publish::Error as PublishError;
+pub use resume::Error as ResumeError;
 pub use select::Error as SelectionError;
 pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;
@@ -149,6 +156,8 @@ pub enum Error {
     #[error("cannot {what} '{}'", .path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
     Alternates(#[from] alternates::Error),
     #[error(transparent)]
     Skeleton(#[from] skeleton::Error),
@@ -171,12 +180,7 @@ pub enum Error {
 pub struct Prepared {
     options: Options,
     source: Source,
-    directory: BString,
-    git_dir: PathBuf,
-    /// `None`: bare.
-    work_tree: Option<PathBuf>,
-    destination: Existed,
-    separate: Existed,
+    destination: Destination,
 }
 
 /// A finished clone without its worktree.
@@ -188,6 +192,17 @@ pub struct Cloned {
     pub work_tree: Option<PathBuf>,
     /// What is to be done about the worktree.
     pub worktree: Worktree,
+    /// How: files that are in the way of a new clone are somebody's, those of one that was killed
+    /// its own.
+    pub force: Force,
+}
+
+impl Cloned {
+    /// To be called when the worktree is done, too: from here on this is a repository like any other.
+    pub fn finish(&self) -> Result<(), Error> {
+        let failed = |source| Error::Io { what: "finish", path: self.git_dir.clone(), source };
+        resume::unmark(&self.git_dir).map_err(failed)
+    }
 }
 
 /// See [`Cloned::worktree`].
@@ -212,39 +227,9 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
     if options.bare {
         options.no_checkout = true;
     }
-    let cwd = options.open.cwd.clone();
     let source = source::locate(options.source.as_bstr(), &logical_directory(&options.open))?;
-    let directory = match &options.directory {
-        Some(directory) => trimmed(directory),
-        None => {
-            let bundle = matches!(source.kind, Kind::Bundle { .. });
-            let naming = naming::Naming { bundle, bare: options.bare };
-            naming::guess_directory(&options.source, naming).ok_or(Error::NoName)?
-        }
-    };
-    let place = cwd.join(directory.to_path_lossy());
-    let destination = examine(&place)?.ok_or_else(|| Error::DestinationExists(directory.clone()))?;
-    let separate_git_dir = options.separate_git_dir.as_ref().map(|path| cwd.join(path.to_path_lossy()));
-    let separate = match (&separate_git_dir, &options.separate_git_dir) {
-        (Some(path), Some(name)) => examine(path)?.ok_or_else(|| Error::RepositoryExists(name.clone()))?,
-        _ => Existed::No,
-    };
-    let named_work_tree = match options.bare {
-        true => None,
-        false => options.open.env.get(std::ffi::OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
-    };
-    if let Some(path) = &named_work_tree
-        && matches!(by_path::stat_followed(&cwd.join(path)), Ok(Some(_)))
-    {
-        return Err(Error::WorkTreeExists(path.clone()));
-    }
-    let (git_dir, work_tree) = match (options.bare, named_work_tree) {
-        (true, _) => (place, None),
-        (false, Some(work_tree)) => (place, Some(cwd.join(work_tree))),
-        (false, None) => (place.join(".git"), Some(place)),
-    };
-    let git_dir = separate_git_dir.unwrap_or(git_dir);
-    Ok(Prepared { options, source, directory, git_dir, work_tree, destination, separate })
+    let destination = Destination::find(&options, &source)?;
+    Ok(Prepared { options, source, destination })
 }
 
 /// The current directory as the user sees it: `PWD`, if that is the same directory.
@@ -257,19 +242,6 @@ fn logical_directory(open: &repo::OpenOptions) -> PathBuf {
     named.filter(|path| path.is_absolute() && same(path)).unwrap_or_else(|| open.cwd.clone())
 }
 
-fn trimmed(directory: &BString) -> BString {
-    let trimmed = directory.trim_end_with(|c| c == '/');
-    if trimmed.is_empty() { directory.clone() } else { trimmed.into() }
-}
-
-/// Whether a destination exists; `None` if it does and is not an empty directory.
-fn examine(path: &Path) -> Result<Option<Existed>, Error> {
-    let failed = |source| Error::Io { what: "examine", path: path.to_owned(), source };
-    let Some(stat) = by_path::stat_followed(path).map_err(failed)? else { return Ok(Some(Existed::No)) };
-    let empty = stat.file_type == FileType::Directory && by_path::list(path).map_err(failed)?.is_empty();
-    Ok(empty.then_some(Existed::Yes))
-}
-
 impl Prepared {
     /// Where the source was found.
     pub fn source(&self) -> &Source {
@@ -278,19 +250,26 @@ impl Prepared {
 
     /// The destination, as the user wrote it or as it was guessed.
     pub fn directory(&self) -> &BStr {
-        self.directory.as_bstr()
+        self.destination.directory.as_bstr()
     }
 
     /// The Git directory that will be made, absolute.
     pub fn git_dir(&self) -> &Path {
-        &self.git_dir
+        &self.destination.git_dir
     }
 
     /// Makes the clone, without its worktree.
     pub fn run(&self, events: &(dyn Fn(Event<'_>) + Sync), interrupt: &AtomicBool) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
-        self.make_directories(&mut junk)?;
-        events(Event::Begin { directory: self.directory.as_bstr(), bare: self.options.bare });
+        let destination = &self.destination;
+        resume::clear(&destination.left, &destination.git_dir)?;
+        let begin = Event::Begin { directory: destination.directory.as_bstr(), bare: self.options.bare };
+        if destination.left == Left::Published {
+            events(begin);
+            return self.resumed();
+        }
+        destination.make(&mut junk)?;
+        events(begin);
         self.make_skeleton(&mut junk, events)?;
         let repo = self.open()?;
         check(interrupt)?;
@@ -320,11 +299,11 @@ impl Prepared {
         );
         let edits = settings::of_clone(&wishes, self.source.url.as_bstr(), hash, rebase, &selection);
         let locks = store::LockOptions::default();
-        store::config::edit(&self.git_dir.join("config"), &edits, &locks, &fsync)?;
+        store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, &fsync)?;
         check(interrupt)?;
 
         let wanted = objects::Wanted {
-            git_dir: &self.git_dir,
+            git_dir: &self.destination.git_dir,
             hash,
             selection: &selection,
             references,
@@ -347,7 +326,7 @@ impl Prepared {
         let message = BString::from([b"clone: from ", self.source.url.as_slice()].concat());
         let published = publish::Publication {
             repo: &repo,
-            git_dir: &self.git_dir,
+            git_dir: &self.destination.git_dir,
             hash,
             objects: &objects,
             fsync,
@@ -361,48 +340,38 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        Ok(Cloned { git_dir: self.git_dir.clone(), work_tree: self.work_tree.clone(), worktree })
+        Ok(self.cloned(worktree, Force::No))
     }
 
-    fn make_directories(&self, junk: &mut Junk) -> Result<(), Error> {
-        let leading = |path: &Path| match path.parent() {
-            Some(parent) => by_path::create_dir_all(parent)
-                .map_err(|source| Error::LeadingDirectories { path: path.to_owned(), source }),
-            None => Ok(()),
+    fn cloned(&self, worktree: Worktree, force: Force) -> Cloned {
+        let Destination { git_dir, work_tree, .. } = &self.destination;
+        Cloned { git_dir: git_dir.clone(), work_tree: work_tree.clone(), worktree, force }
+    }
+
+    /// A clone that lacks no more than (some of) its worktree.
+    fn resumed(&self) -> Result<Cloned, Error> {
+        let repo = self.open()?;
+        let worktree = match repo.head()? {
+            _ if self.options.no_checkout => Worktree::None,
+            repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
+            repo::Head::Detached { oid } => Worktree::Detached(oid),
+            repo::Head::Unborn { .. } => Worktree::Nonexistent,
         };
-        if let Some(work_tree) = &self.work_tree {
-            leading(work_tree)?;
-            // What `GIT_WORK_TREE` names was looked at: it is not there.
-            let named = !self.git_dir.starts_with(work_tree) && self.options.separate_git_dir.is_none();
-            let existed = if named { Existed::No } else { self.destination };
-            if existed == Existed::No {
-                by_path::create_dir(work_tree)
-                    .map_err(|source| Error::CreateWorkTree { path: self.directory.clone(), source })?;
-            }
-            junk.add(work_tree, existed);
-        }
-        junk.add(&self.git_dir, self.git_dir_existed());
-        leading(&self.git_dir)
-    }
-
-    fn git_dir_existed(&self) -> Existed {
-        match (&self.options.separate_git_dir, self.options.bare) {
-            (Some(_), _) => self.separate,
-            (None, true) => self.destination,
-            (None, false) => Existed::No,
-        }
+        let indexed = matches!(by_path::stat(&repo.index_path()), Ok(Some(_)));
+        Ok(self.cloned(worktree, if indexed { Force::No } else { Force::OverwriteUntracked }))
     }
 
     fn make_skeleton(&self, junk: &mut Junk, events: &dyn Fn(Event<'_>)) -> Result<(), Error> {
         let template = self.template()?;
+        let destination = &self.destination;
         let wanted = skeleton::Wanted {
-            git_dir: &self.git_dir,
-            existed: self.git_dir_existed(),
-            work_tree: self.work_tree.as_deref(),
-            name_work_tree: self.options.separate_git_dir.is_none()
-                && self.work_tree.as_deref().is_some_and(|top| top.join(".git") != self.git_dir),
+            git_dir: &destination.git_dir,
+            existed: destination.git_dir_existed(),
+            work_tree: destination.work_tree.as_deref(),
+            name_work_tree: destination.names_work_tree(),
             template: template.as_deref(),
             config: &self.options.config,
+            url: self.source.url.as_bstr(),
             fsync: &store::Fsync::default(),
         };
         let assembly = wanted.assembly();
@@ -417,10 +386,9 @@ impl Prepared {
                 }
             }
         }
-        if let (Some(_), Some(work_tree)) = (&self.options.separate_git_dir, &self.work_tree) {
-            let link = work_tree.join(".git");
+        if let Some(link) = destination.git_file() {
             let failed = |source| Error::Io { what: "write", path: link.clone(), source };
-            let target = by_path::canonical(&self.git_dir).map_err(failed)?;
+            let target = by_path::canonical(&self.destination.git_dir).map_err(failed)?;
             let target = std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str());
             let mut file = by_path::create_new(&link, 0o666).map_err(failed)?;
             io::Write::write_all(&mut file, &[b"gitdir: ", target, b"\n"].concat()).map_err(failed)?;
@@ -445,8 +413,8 @@ impl Prepared {
     /// The new repository, with `--config` and templates in effect.
     fn open(&self) -> Result<repo::Repository, Error> {
         let options = repo::OpenOptions {
-            git_dir: Some(self.git_dir.clone()),
-            work_tree: self.work_tree.clone(),
+            git_dir: Some(self.destination.git_dir.clone()),
+            work_tree: self.destination.work_tree.clone(),
             ..self.options.open.clone()
         };
         Ok(repo::Repository::open(&options)?)

@@ -11,12 +11,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use format::config::Edit;
 use sys::{FileType, by_path};
 
 use super::{
     junk::Existed,
+    resume,
     settings::{self, set},
 };
 
@@ -34,6 +35,8 @@ pub(super) struct Wanted<'a> {
     pub template: Option<&'a Path>,
     /// `--config`, in order.
     pub config: &'a [BString],
+    /// The source, for whoever finds the clone unfinished.
+    pub url: &'a BStr,
     pub fsync: &'a store::Fsync,
 }
 
@@ -68,7 +71,7 @@ impl Wanted<'_> {
     /// Where it is put together: on the same file system, under a name nobody uses. A directory that
     /// is there already may be a mount point, so its content is put together inside.
     pub(super) fn assembly(&self) -> PathBuf {
-        let name = format!(".clone-{}", std::process::id());
+        let name = resume::scrap_name();
         match (self.existed, self.git_dir.parent()) {
             (Existed::No, Some(parent)) => parent.join(name),
             _ => self.git_dir.join(name),
@@ -80,6 +83,7 @@ impl Wanted<'_> {
 pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Vec<Notice>, Error> {
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
+    resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
     if let Some(template) = wanted.template {
         match by_path::stat_followed(template) {
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {

@@ -1,0 +1,147 @@
+//! Where a clone goes: names, and what is there already.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use sys::{FileType, by_path};
+
+use super::{
+    Error, Options,
+    junk::{Existed, Junk},
+    naming,
+    resume::{self, Left},
+    source::{Kind, Source},
+};
+
+/// Found, and free.
+#[derive(Clone, Debug)]
+pub(super) struct Destination {
+    /// As the user wrote it, or as it was guessed.
+    pub(super) directory: BString,
+    pub(super) git_dir: PathBuf,
+    /// `None`: bare.
+    pub(super) work_tree: Option<PathBuf>,
+    /// Whether `GIT_WORK_TREE` named the worktree.
+    named_work_tree: bool,
+    existed: Existed,
+    /// Of `--separate-git-dir`.
+    separate: Option<Existed>,
+    pub(super) left: Left,
+}
+
+impl Destination {
+    /// Touches nothing.
+    pub(super) fn find(options: &Options, source: &Source) -> Result<Destination, Error> {
+        let cwd = &options.open.cwd;
+        let directory = match &options.directory {
+            Some(directory) => trimmed(directory.as_bstr()),
+            None => {
+                let bundle = matches!(source.kind, Kind::Bundle { .. });
+                let naming = naming::Naming { bundle, bare: options.bare };
+                naming::guess_directory(&options.source, naming).ok_or(Error::NoName)?
+            }
+        };
+        let place = cwd.join(directory.to_path_lossy());
+        let separate_git_dir = options.separate_git_dir.as_ref();
+        let named = options.open.env.get(OsStr::new("GIT_WORK_TREE")).filter(|_| !options.bare);
+        let git_dir = if options.bare || named.is_some() { place.clone() } else { place.join(".git") };
+        let (existed, left) = match examine(&place)? {
+            Some(existed) => (existed, Left::Nothing),
+            None if separate_git_dir.is_none() && named.is_none() && is_directory(&place) => {
+                match resume::look(&place, &git_dir, source.url.as_bstr())? {
+                    Some(left) => (Existed::Yes, left),
+                    None => return Err(Error::DestinationExists(directory)),
+                }
+            }
+            None => return Err(Error::DestinationExists(directory)),
+        };
+        let separate = match separate_git_dir {
+            Some(name) => {
+                let path = cwd.join(name.to_path_lossy());
+                let existed = examine(&path)?.ok_or_else(|| Error::RepositoryExists(name.clone()))?;
+                Some((path, existed))
+            }
+            None => None,
+        };
+        if let Some(path) = named
+            && matches!(by_path::stat_followed(&cwd.join(path)), Ok(Some(_)))
+        {
+            return Err(Error::WorkTreeExists(PathBuf::from(path)));
+        }
+        let work_tree = match (options.bare, named) {
+            (true, _) => None,
+            (false, Some(path)) => Some(cwd.join(path)),
+            (false, None) => Some(place),
+        };
+        let (git_dir, separate) = match separate {
+            Some((path, existed)) => (path, Some(existed)),
+            None => (git_dir, None),
+        };
+        let named_work_tree = named.is_some();
+        Ok(Destination { directory, git_dir, work_tree, named_work_tree, existed, separate, left })
+    }
+
+    /// Whether the Git directory was there, empty, and will be again when leftovers are gone.
+    pub(super) fn git_dir_existed(&self) -> Existed {
+        match (self.separate, &self.work_tree) {
+            (Some(existed), _) => existed,
+            (None, Some(_)) if !self.named_work_tree => Existed::No,
+            // What is left of a bare clone goes as a whole.
+            _ if matches!(self.left, Left::Unpublished(_)) => Existed::No,
+            _ => self.existed,
+        }
+    }
+
+    /// Whether `core.worktree` has to say where the worktree is.
+    pub(super) fn names_work_tree(&self) -> bool {
+        self.named_work_tree && self.separate.is_none()
+    }
+
+    /// `.git`, if it has to be a file that names the Git directory.
+    pub(super) fn git_file(&self) -> Option<PathBuf> {
+        self.separate?;
+        self.work_tree.as_ref().map(|work_tree| work_tree.join(".git"))
+    }
+
+    /// Makes the worktree's directory, and what is missing above it and the Git directory.
+    pub(super) fn make(&self, junk: &mut Junk) -> Result<(), Error> {
+        let leading = |path: &Path| match path.parent() {
+            Some(parent) => by_path::create_dir_all(parent)
+                .map_err(|source| Error::LeadingDirectories { path: path.to_owned(), source }),
+            None => Ok(()),
+        };
+        if let Some(work_tree) = &self.work_tree {
+            leading(work_tree)?;
+            let existed = if self.named_work_tree { Existed::No } else { self.existed };
+            if existed == Existed::No {
+                by_path::create_dir(work_tree)
+                    .map_err(|source| Error::CreateWorkTree { path: self.directory.clone(), source })?;
+            }
+            junk.add(work_tree, existed);
+        }
+        junk.add(&self.git_dir, self.git_dir_existed());
+        leading(&self.git_dir)
+    }
+}
+
+fn trimmed(directory: &BStr) -> BString {
+    let trimmed = directory.trim_end_with(|c| c == '/');
+    if trimmed.is_empty() { directory.to_owned() } else { trimmed.into() }
+}
+
+fn is_directory(path: &Path) -> bool {
+    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::Directory)
+}
+
+/// Whether a destination exists; `None` if it does and is not an empty directory.
+fn examine(path: &Path) -> Result<Option<Existed>, Error> {
+    let failed = |source| Error::Io { what: "examine", path: path.to_owned(), source };
+    if by_path::stat_followed(path).map_err(failed)?.is_none() {
+        return Ok(Some(Existed::No));
+    }
+    let empty = is_directory(path) && by_path::list(path).map_err(failed)?.is_empty();
+    Ok(empty.then_some(Existed::Yes))
+}
