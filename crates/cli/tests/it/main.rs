@@ -1,6 +1,7 @@
 //! The program against Git: same command, same repository, same result.
 
 mod args;
+mod interrupt;
 mod killed;
 mod matrix;
 mod paths;

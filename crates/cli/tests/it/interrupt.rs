@@ -1,0 +1,46 @@
+//! SIGINT and SIGTERM: what was done is recorded, nothing is left locked, and the command can be run again.
+
+use std::{os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
+
+use testkit::{Repo, Sandbox};
+
+use crate::SAPWOOD;
+
+/// `slow` has ten files that a filter takes its time to write.
+fn slow_branch(repo: &Repo<'_>) {
+    repo.git(&["config", "filter.slow.smudge", "sleep 0.2; cat"]);
+    repo.git(&["config", "filter.slow.clean", "cat"]);
+    repo.write(".gitattributes", "*.slow filter=slow\n");
+    repo.commit("first");
+    repo.git(&["switch", "-q", "-c", "slow"]);
+    for number in 0..10 {
+        repo.write(format!("{number}.slow"), format!("{number}\n"));
+    }
+    repo.commit("slow files");
+    repo.git(&["switch", "-q", "main"]);
+}
+
+#[test]
+fn a_signal_stops_cleanly() {
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        slow_branch(&repo);
+        let mut child = repo.command(SAPWOOD.as_ref()).args(["switch", "-q", "slow"]).spawn().expect("it runs");
+        while !(0..10).any(|number| repo.exists(format!("{number}.slow"))) {
+            assert_eq!(child.try_wait().expect("a child"), None, "it ended before the first file");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let killed = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+        assert!(killed.expect("kill can be run").success());
+        let status = child.wait().expect("a child");
+        assert_eq!(status.signal(), Some(number), "{name}: {status}");
+        assert!(!repo.exists(".git/index.lock"), "{name}: a lock stays");
+        assert!(!repo.exists("9.slow") || !repo.exists("0.slow"), "{name}: it was not stopped");
+        assert_eq!(repo.read(".git/HEAD"), "ref: refs/heads/main\n", "{name}");
+        let again = repo.run(SAPWOOD.as_ref(), &["switch", "slow"]);
+        assert_eq!(again.code, 0, "{name}: {}", again.stderr);
+        assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{name}");
+        assert_eq!(repo.git(&["ls-files"]).stdout.iter().filter(|&&byte| byte == b'\n').count(), 11);
+    }
+}
