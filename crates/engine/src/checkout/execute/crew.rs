@@ -166,7 +166,7 @@ mod tests {
         let workers = AtomicUsize::new(0);
         let crew = Crew { first: 1, limit: 8 };
         crew.run(
-            &[(); 2000].as_slice(),
+            &[0; 2000].as_slice(),
             || workers.fetch_add(1, Ordering::Relaxed),
             |_, _, done| {
                 step();

@@ -158,7 +158,7 @@ pub(super) fn write_new(
 /// Removes what the plan has found there, if that is still what is there.
 fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
-        // Whatever may go is first looked for by trying to create: mostly nothing is there.
+        // What may go whatever it is has gone before the round.
         Premise::Absent | Premise::Anything => return Ok(()),
         Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
             Some(found) if found == expected => (Action::UnlinkOld, dir.remove_file(name)),

@@ -1,8 +1,8 @@
 //! Acting: the only code that touches the worktree.
 //!
-//! Order: removals, then regular files and submodule directories, with files of external filters in a lane
-//! beside them, then symbolic links, then what was in somebody's way ([`collide`]). Within a phase all steps
-//! are independent and done in parallel; a directory is made when its first file comes.
+//! Order: removals; what may go in the way of writes ([`clear`]); regular files and submodule directories, with
+//! files of external filters in a lane beside them; symbolic links; what was in each other's way ([`collide`]).
+//! Within a phase all steps are independent and done in parallel; a directory is made when its first file comes.
 //!
 //! Promise: nothing outside the worktree is touched and no symbolic link followed; nothing is
 //! overwritten or removed whose premise does not hold at that moment; each step gets exactly one
@@ -17,6 +17,7 @@ use format::index::Entry;
 
 use super::{Plan, Write};
 
+mod clear;
 mod collide;
 mod crew;
 mod directories;

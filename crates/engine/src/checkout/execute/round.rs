@@ -1,9 +1,9 @@
-//! Writing in rounds.
+//! Writing in rounds: first regular files and submodule directories, then links.
 //!
 //! Within a round things are only created, each with `O_EXCL` or its like; the one exception, the
 //! file an entry replaces, is removed after its premise was compared once more. So whatever is found in
-//! the way is either somebody else's or this run's own, and which of the two is asked between rounds,
-//! when nothing moves ([`collide`](super::collide)).
+//! the way is either somebody else's or this run's own, and which of the two is asked when all is over and
+//! nothing moves ([`collide`](super::collide)).
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Action, Outcome, Run, collide,
+    Action, Outcome, Run, clear, collide,
     directories::{Directories, Unreachable},
     external::Lane,
     files::{Stop, Worker},
@@ -21,18 +21,18 @@ use super::{
 
 /// Does the plan's writes.
 pub(super) fn write(run: &Run<'_>) -> Vec<Outcome> {
-    let writes = &run.plan.writes;
-    let outcomes: Vec<OnceLock<Outcome>> = writes.iter().map(|_| OnceLock::new()).collect();
-    let twins = collide::twins(writes);
-    let (links, files): (Vec<usize>, Vec<usize>) =
-        (0..writes.len()).filter(|step| !twins.contains(step)).partition(|&step| run.is_link(step));
-    let in_the_way = Mutex::new(twins.into_iter().collect());
+    let outcomes: Vec<OnceLock<Outcome>> = run.plan.writes.iter().map(|_| OnceLock::new()).collect();
+    clear::clear(run, &outcomes);
+    let (links, files): (Vec<usize>, Vec<usize>) = (0..run.plan.writes.len())
+        .filter(|&step| outcomes[step].get().is_none())
+        .partition(|&step| run.is_link(step));
+    let in_the_way = Mutex::new(Vec::new());
     create(run, &files, &links, &outcomes, &in_the_way);
-    collide::resolve(run, outcomes, into_inner(in_the_way))
+    collide::resolve(run, outcomes, &into_inner(in_the_way))
 }
 
-/// One round: creates `files`, then `links`. Steps that found something in their way are added to `in_the_way`.
-pub(super) fn create<'r>(
+/// Creates `files`, then `links`. Steps that found something in their way are added to `in_the_way`.
+fn create<'r>(
     run: &'r Run<'r>,
     files: &[usize],
     links: &[usize],

@@ -5,19 +5,15 @@ use std::io;
 /// A path longer than this could not have been made through a path; what is deeper is left alone.
 const DEEPEST: usize = 2048;
 
+/// Is told of an entry: its directory, its name and its stat.
+type Visitor<'v> = dyn FnMut(&sys::Dir, &[u8], &sys::Stat) -> io::Result<()> + 'v;
+
 /// Visits what is beneath `dir`, children before their directory. Ends at the first error.
-pub(super) fn visit(
-    dir: &sys::Dir,
-    visitor: &mut dyn FnMut(&sys::Dir, &[u8], &sys::Stat) -> io::Result<()>,
-) -> io::Result<()> {
+pub(super) fn visit(dir: &sys::Dir, visitor: &mut Visitor<'_>) -> io::Result<()> {
     descend(dir, 0, visitor)
 }
 
-fn descend(
-    dir: &sys::Dir,
-    depth: usize,
-    visitor: &mut dyn FnMut(&sys::Dir, &[u8], &sys::Stat) -> io::Result<()>,
-) -> io::Result<()> {
+fn descend(dir: &sys::Dir, depth: usize, visitor: &mut Visitor<'_>) -> io::Result<()> {
     if depth == DEEPEST {
         return Err(io::ErrorKind::InvalidFilename.into());
     }

@@ -17,10 +17,12 @@ fn on_one(test: impl Fn(&Fixture)) {
     }
 }
 
-/// Paths in lower case, as the file system may answer with either; all files are executable there.
+/// Paths in lower case, as the file system may answer with either; all files are executable there. What was
+/// unlinked but is not yet released lives on for a moment as a "ghost".
 fn folded(fixture: &Fixture) -> Vec<(String, String)> {
     let plain = |content: String| content.trim_start_matches("x ").to_owned();
-    fixture.tree().into_iter().map(|(path, content)| (path.to_lowercase(), plain(content))).collect()
+    let found = fixture.tree().into_iter().filter(|(path, _)| !path.contains(".ghost-ntfs-3g"));
+    found.map(|(path, content)| (path.to_lowercase(), plain(content))).collect()
 }
 
 #[test]
