@@ -1,4 +1,4 @@
 //! The engine on real repositories and real file systems.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod execute;
