@@ -179,11 +179,18 @@ impl<'a> Work<'a> {
             tell(path, outcome);
         }
         for (step, outcome) in plan.removals.iter().zip(&report.removals) {
-            tell(step.path.as_ref(), outcome);
+            // What could not be removed is left, as it is by Git: a warning, not a failure.
+            match outcome {
+                Outcome::Failed(error) => console::warning(error.message(step.path.as_ref())),
+                _ => tell(step.path.as_ref(), outcome),
+            }
         }
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
-        let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
+        let is_done = |outcome: &Outcome| !matches!(outcome, Outcome::Stale | Outcome::Skipped);
+        let is_written = |outcome: &Outcome| is_done(outcome) && !matches!(outcome, Outcome::Failed(_));
+        let complete = report.writes.iter().all(is_written) && report.removals.iter().all(is_done);
+        let done = if complete && !report.interrupted { Done::Complete } else { Done::Incomplete };
         self.index = if report.interrupted {
             checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
         } else {

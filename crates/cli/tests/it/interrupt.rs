@@ -26,7 +26,8 @@ fn a_signal_stops_cleanly() {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("repo");
         slow_branch(&repo);
-        let mut child = repo.command(SAPWOOD.as_ref()).args(["switch", "-q", "slow"]).spawn().expect("it runs");
+        let mut child =
+            repo.command(SAPWOOD.as_ref()).args(["switch", "-q", "slow"]).spawn().expect("it runs");
         while !(0..10).any(|number| repo.exists(format!("{number}.slow"))) {
             assert_eq!(child.try_wait().expect("a child"), None, "it ended before the first file");
             std::thread::sleep(Duration::from_millis(5));

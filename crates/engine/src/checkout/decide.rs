@@ -289,6 +289,8 @@ impl<'a> Decider<'a> {
         if self.policy.update && !kept_out {
             let premise = match (mode.is_gitlink(), premise, fact.seen) {
                 (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
+                // Without recursion Git does not look into a submodule: a file takes its place.
+                (false, Premise::Directory, _) => Premise::Anything,
                 _ => premise,
             };
             self.decided.writes.push((row.path.clone(), premise));

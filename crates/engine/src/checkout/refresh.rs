@@ -118,6 +118,8 @@ pub fn refresh(
                 };
                 (kind, is_directory)
             }
+            // Whatever a link leads to, it is not the file.
+            Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => (ChangeKind::Deleted, true),
             Seen::Blocked(..) => (if is_intended { ChangeKind::Added } else { ChangeKind::Modified }, true),
             Seen::Absent | Seen::Unknown => (ChangeKind::Deleted, true),
         };
@@ -159,15 +161,19 @@ fn is_type(mode: Mode, file_type: FileType) -> bool {
 }
 
 /// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`.
-/// `unclean` is what [`refresh`] found; changes of entries that are gone from the index by now do not
-/// count.
+/// `unclean` is what [`refresh`] found; changes of entries that are gone from the index by now, or whose
+/// files have been written since, do not count.
 pub fn local_changes(
     repo: &repo::Repository,
     index: &Index,
     tree: ObjectId,
     unclean: &[Unclean],
 ) -> Result<Vec<LocalChange>, PlanError> {
-    let is_known = |path: &BStr| !index.range_of(path).is_empty();
+    let is_known = |path: &BStr| {
+        index.entries()[index.range_of(path)]
+            .first()
+            .is_some_and(|entry| !entry.flags.contains(Flags::UPTODATE))
+    };
     let mut changes: BTreeMap<BString, ChangeKind> = unclean
         .iter()
         .filter(|change| is_known(change.path.as_ref()))
