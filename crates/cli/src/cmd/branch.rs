@@ -55,7 +55,7 @@ pub(crate) fn run(
     }
     let switch = Switch { run, repo, settings, request, old };
     if source.is_none() && switch.old.commit.is_none() && switch.request.new_branch.is_some() {
-        return switch.from_unborn();
+        return switch.rename_unborn();
     }
     switch.go(source)
 }
@@ -103,7 +103,7 @@ struct New {
 
 impl Switch<'_> {
     /// `-b` on an unborn branch: HEAD only changes its name.
-    fn from_unborn(self) -> Result<u8, Failure> {
+    fn rename_unborn(self) -> Result<u8, Failure> {
         let Some(branch) = &self.request.new_branch else {
             return Err(Failure::fatal("You are on a branch yet to be born"));
         };
@@ -296,10 +296,9 @@ impl Switch<'_> {
         if ended.revert && !request.quiet {
             console::warning("cancelling a revert in progress");
         }
-        if !request.quiet && !request.detach && (new.branch.is_some() || new.name == "HEAD") {
-            if let Some(branch) = new.branch.as_ref().or(self.old.branch.as_ref()) {
-                tracking::report(repo, self.settings, branch.as_bstr())?;
-            }
+        let reports = !request.quiet && !request.detach && (new.branch.is_some() || new.name == "HEAD");
+        if let (true, Some(branch)) = (reports, new.branch.as_ref().or(self.old.branch.as_ref())) {
+            tracking::report(repo, self.settings, branch.as_bstr())?;
         }
         Ok(new)
     }

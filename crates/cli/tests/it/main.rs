@@ -1,5 +1,7 @@
 //! The program against Git: same command, same repository, same result.
 
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
 mod args;
 mod interrupt;
 mod killed;

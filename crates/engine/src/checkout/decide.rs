@@ -291,11 +291,19 @@ impl<'a> Decider<'a> {
                 (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
                 // Without recursion Git does not look into a submodule: a file takes its place.
                 (false, Premise::Directory, _) => Premise::Anything,
+                // What stands where a submodule should is not looked into either.
+                (_, Premise::Absent, Seen::Blocked(end, _)) if self.is_gitlink(row.path[..end].as_bstr()) => {
+                    Premise::Anything
+                }
                 _ => premise,
             };
             self.decided.writes.push((row.path.clone(), premise));
         }
         Ok(())
+    }
+
+    fn is_gitlink(&self, path: &BStr) -> bool {
+        self.index.entries()[self.index.range_of(path)].iter().any(|entry| entry.mode.is_gitlink())
     }
 
     /// Git's `deleted_entry`.

@@ -1,7 +1,10 @@
 //! What a word means as a branch or ref. Source: gitrevisions(7), git-check-ref-format(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::ObjectId;
+use format::{
+    ObjectId,
+    refname::{self, Levels},
+};
 use repo::Repository;
 
 use super::Error;
@@ -47,21 +50,13 @@ pub fn local_branch(repo: &Repository, word: &BStr) -> Result<BString, Error> {
 
 /// Whether `name` may be the short name of a branch.
 pub fn is_branch_name(name: &BStr) -> bool {
-    !name.starts_with(b"-") && name != "HEAD" && is_ref_name([BRANCHES, name].concat().as_bstr())
+    let full = BString::from([BRANCHES, name].concat());
+    !name.starts_with(b"-") && name != "HEAD" && is_ref_name(full.as_bstr())
 }
 
 /// Whether `name` is well formed as a full ref name.
 pub fn is_ref_name(name: &BStr) -> bool {
-    let forbidden =
-        |byte: &u8| matches!(byte, 0..=b' ' | 0x7f | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\');
-    let component = |part: &[u8]| !part.is_empty() && !part.starts_with(b".") && !part.ends_with(b".lock");
-    !name.is_empty()
-        && !name.iter().any(|byte| forbidden(byte))
-        && !name.ends_with(b".")
-        && name != "@"
-        && name.find("..").is_none()
-        && name.find("@{").is_none()
-        && name.split_str("/").all(component)
+    refname::check(name, Levels::Two).is_ok()
 }
 
 #[cfg(test)]
