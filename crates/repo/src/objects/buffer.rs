@@ -1,38 +1,77 @@
 //! Memory that is used again and again without being cleared in between.
 
+use sys::Memory;
+
 use super::Fault;
 
 /// Bytes with a length of their own. The memory behind stays initialised, so that taking it again
 /// for another object costs nothing.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    memory: Vec<u8>,
+    storage: Storage,
     len: usize,
 }
+
+#[derive(Debug)]
+enum Storage {
+    Heap(Vec<u8>),
+    /// From the kernel and straight back to it: a few objects of many megabytes would otherwise
+    /// leave an allocator holding several times their size.
+    Mapped(Memory),
+}
+
+/// From this many bytes on, memory is mapped; below, capacities are powers of two, so that one buffer
+/// suits many objects.
+const MAPPED: usize = 1 << 20;
 
 impl Buffer {
     /// Makes the buffer `len` bytes long, whatever they are, and returns them.
     pub(super) fn sized(&mut self, len: usize) -> Result<&mut [u8], Fault> {
-        if len > self.memory.len() {
-            // What is there is of no use: growing it in place would copy it.
-            self.len = 0;
-            let capacity = if len < 1 << 20 { len.next_power_of_two() } else { len };
-            self.memory = Vec::new();
-            // Asked for in one piece and zeroed by the system: a size that only a damaged file
-            // could promise fails here, or costs address space and no memory.
-            self.memory.try_reserve_exact(capacity).map_err(|_| Fault::Memory(len as u64))?;
-            self.memory.resize(capacity, 0);
+        if len > self.capacity() {
+            // What is there is of no use, and growing it in place would copy it.
+            *self = Buffer::default();
+            self.storage = if len < MAPPED {
+                Storage::Heap(vec![0; len.next_power_of_two()])
+            } else {
+                // Eighths of a power of two: fine enough to waste little, coarse enough to be used again.
+                let step = (len / 8 + 1).next_power_of_two();
+                let capacity = len.checked_next_multiple_of(step).ok_or(Fault::Memory(len as u64))?;
+                Storage::Mapped(Memory::zeroed(capacity).map_err(|_| Fault::Memory(len as u64))?)
+            };
         }
         self.len = len;
-        Ok(&mut self.memory[..len])
+        Ok(match &mut self.storage {
+            Storage::Heap(memory) => &mut memory[..len],
+            Storage::Mapped(memory) => &mut memory[..len],
+        })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.memory[..self.len]
+        &self.memory()[..self.len]
+    }
+
+    /// Gives back memory of more than `most` bytes.
+    pub(super) fn shed(&mut self, most: usize) {
+        if self.capacity() > most {
+            *self = Buffer::default();
+        }
     }
 
     /// Memory held, in bytes.
     pub(super) fn capacity(&self) -> usize {
-        self.memory.len()
+        self.memory().len()
+    }
+
+    fn memory(&self) -> &[u8] {
+        match &self.storage {
+            Storage::Heap(memory) => memory,
+            Storage::Mapped(memory) => memory,
+        }
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage::Heap(Vec::new())
     }
 }

@@ -1,4 +1,4 @@
-//! One thread's cache of delta bases: least recently used leaves first, bounded by bytes.
+//! One thread's cache of delta bases: the least recently used leaves first; bounded by bytes.
 //!
 //! Buffers of what was dropped are handed out again, so that a run over many objects settles
 //! without asking the allocator for anything.
@@ -20,6 +20,7 @@ pub(super) struct Cache {
     slots: Vec<Slot>,
     free: Vec<usize>,
     spare: Vec<Buffer>,
+    spare_bytes: usize,
     bytes: usize,
     limit: usize,
 }
@@ -33,8 +34,8 @@ struct Slot {
     next: usize,
 }
 
-/// Buffers kept for handing out again.
-const SPARE: usize = 8;
+/// Buffers kept for handing out again, at most; and half of the limit in bytes.
+const SPARE: usize = 16;
 
 impl Cache {
     pub(super) fn new(limit: usize) -> Cache {
@@ -44,6 +45,7 @@ impl Cache {
             slots: vec![head],
             free: Vec::new(),
             spare: Vec::new(),
+            spare_bytes: 0,
             bytes: 0,
             limit,
         }
@@ -87,24 +89,32 @@ impl Cache {
         self.link_newest(slot);
     }
 
-    /// A buffer for `len` bytes, preferably one that has them.
-    pub(super) fn buffer(&mut self, len: usize) -> Buffer {
-        let fits = |buffer: &Buffer| buffer.capacity() >= len && buffer.capacity() <= len.max(1024) * 4;
-        match self.spare.iter().position(fits) {
-            Some(at) => self.spare.swap_remove(at),
-            None => Buffer::default(),
+    /// Drops the oldest entries until `len` bytes more would fit, sparing the newest: it may be in use.
+    pub(super) fn make_room(&mut self, len: usize) {
+        while self.bytes + len > self.limit && self.slots[0].prev != self.slots[0].next {
+            self.drop_oldest();
         }
+    }
+
+    /// A buffer for `len` bytes, preferably one that has them and not many more.
+    pub(super) fn buffer(&mut self, len: usize) -> Buffer {
+        let fits = |buffer: &Buffer| buffer.capacity() >= len && buffer.capacity() / 4 <= len.max(1024);
+        let Some(at) = self.spare.iter().rposition(fits) else { return Buffer::default() };
+        let buffer = self.spare.remove(at);
+        self.spare_bytes -= buffer.capacity();
+        buffer
     }
 
     /// Takes back a buffer that is no longer needed.
     pub(super) fn recycle(&mut self, data: Buffer) {
-        if data.capacity() == 0 || data.capacity() > self.limit {
+        if data.capacity() == 0 || data.capacity() > self.limit / 2 {
             return;
         }
-        if self.spare.len() == SPARE {
-            self.spare.remove(0);
-        }
+        self.spare_bytes += data.capacity();
         self.spare.push(data);
+        while self.spare.len() > SPARE || self.spare_bytes > self.limit / 2 {
+            self.spare_bytes -= self.spare.remove(0).capacity();
+        }
     }
 
     fn drop_oldest(&mut self) {

@@ -20,13 +20,13 @@ use super::inflate::{Inflater, Stop, max_inflated, plausible};
 use super::loose::read as read_file;
 use super::pack::Pack;
 use super::packs::Packs;
-use super::{Error, Fault, Objects};
+use super::{Error, Fault, Location, Objects};
 
 /// Results larger than this have their delta's instructions summed up before memory is set aside.
 const LARGE_DELTA_RESULT: u64 = 64 << 20;
 
 /// Memory that a reader keeps for its next object, in bytes; more is given back.
-const RETAINED: usize = 32 << 20;
+const RETAINED: usize = 16 << 20;
 
 /// How many damaged copies deep a rescue may go before it gives up.
 const MAX_RESCUES: u8 = 16;
@@ -58,6 +58,8 @@ pub struct Reader<'a> {
 pub struct Counts {
     /// Entries of packs inflated whole, deltas included.
     pub inflated: u64,
+    /// Bytes that came of them.
+    pub inflated_bytes: u64,
     /// Deltas applied.
     pub deltas: u64,
     /// Chains that ended at a base in the cache.
@@ -131,9 +133,20 @@ impl<'a> Reader<'a> {
     /// Decodes an object unless it is larger than `limit` bytes and can be streamed: what is stored as
     /// a delta cannot, and Git does not make deltas of what is over `core.bigFileThreshold`.
     pub fn read_up_to(&mut self, oid: &ObjectId, limit: u64) -> Result<Content<'_>, Error> {
+        self.read_located(oid, None, limit)
+    }
+
+    /// As [`Reader::read_up_to`], with what [`Objects::locate`] said of this object: it is not looked for again.
+    pub fn read_located(
+        &mut self,
+        oid: &ObjectId,
+        location: Option<Location>,
+        limit: u64,
+    ) -> Result<Content<'_>, Error> {
         let oid = self.objects.replaced(oid)?;
         let read = self.each_copy(
             &oid,
+            location,
             |reader, pack, offset| match reader.large_packed(pack, offset, limit)? {
                 Some((kind, size)) => Ok(Err((kind, size))),
                 None => reader.decode(pack, offset).map(Ok),
@@ -152,7 +165,7 @@ impl<'a> Reader<'a> {
     /// Type and size, without decoding more than the first bytes.
     pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         let oid = self.objects.replaced(oid)?;
-        self.each_copy(&oid, Reader::packed_header, |reader, file| reader.loose_header(file))
+        self.each_copy(&oid, None, Reader::packed_header, |reader, file| reader.loose_header(file))
     }
 
     /// Hands an object's content on in pieces of at most 256 KiB, without holding it whole. What is
@@ -207,22 +220,24 @@ impl<'a> Reader<'a> {
 
     /// As [`Reader::fetch`], of a name that replacements were applied to.
     fn fetch_real(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
-        self.each_copy(oid, Reader::decode, Reader::decode_loose)
+        self.each_copy(oid, None, Reader::decode, Reader::decode_loose)
     }
 
     /// Tries one copy of an object after the other until one can be read.
     fn each_copy<T>(
         &mut self,
         oid: &ObjectId,
+        location: Option<Location>,
         packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
         loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
     ) -> Result<T, Error> {
         let mut first_failure = None;
+        let mut located = self.located(location);
         for second_look in [false, true] {
             if second_look {
                 self.packs = self.objects.rescan(&self.packs);
             }
-            while let Some((pack, offset)) = self.find(oid) {
+            while let Some((pack, offset)) = located.take().or_else(|| self.find(oid)) {
                 match packed(self, &pack, offset) {
                     Ok(read) => return Ok(read),
                     Err(fault) => {
@@ -271,6 +286,16 @@ impl<'a> Reader<'a> {
         if self.packs.promised() { Error::Promised(oid) } else { Error::Missing(oid) }
     }
 
+    /// The pack of a location, unless the entry is known to be damaged.
+    fn located(&mut self, location: Option<Location>) -> Option<(Arc<Pack>, u64)> {
+        let Some(Location::Packed { pack, offset }) = location else { return None };
+        if self.packs.get(pack).is_none() {
+            self.packs = self.objects.packs();
+        }
+        let pack = self.packs.get(pack)?;
+        pack.usable(offset).then(|| (Arc::clone(pack), offset))
+    }
+
     fn find(&mut self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
         let last = self.last.and_then(|id| self.packs.find_in(id, oid));
         let (id, offset) = last.or_else(|| self.packs.find(oid))?;
@@ -310,12 +335,19 @@ impl<'a> Reader<'a> {
 
     /// A buffer to decode into: `out` for the object asked for, one that suits the cache for a base.
     fn target(&mut self, size: usize) -> Buffer {
+        // A large object takes the place of cached ones, not one beside them.
+        if size > RETAINED {
+            self.cache.make_room(size);
+        }
         if !self.chain.is_empty() {
             return self.cache.buffer(size);
         }
         self.out_key = None;
-        let out = std::mem::take(&mut self.out);
-        if out.capacity() > RETAINED && size <= RETAINED { Buffer::default() } else { out }
+        let mut out = std::mem::take(&mut self.out);
+        if size <= RETAINED {
+            out.shed(RETAINED);
+        }
+        out
     }
 
     /// Puts a copy of the current object into the cache, as it turned out to be a base.
@@ -378,6 +410,7 @@ impl<'a> Reader<'a> {
                 let size = plausible(entry.size, data.len() - payload)?;
                 let mut out = self.target(size);
                 self.counts.inflated += 1;
+                self.counts.inflated_bytes += entry.size;
                 self.inflater.whole(&data[payload..], out.sized(size)?)?;
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
@@ -398,7 +431,11 @@ impl<'a> Reader<'a> {
     fn apply(&mut self, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
         let size = plausible(link.size, data.len() - link.payload)?;
         self.counts.inflated += 1;
+        self.counts.inflated_bytes += link.size;
         self.counts.deltas += 1;
+        if size <= RETAINED {
+            self.delta.shed(RETAINED);
+        }
         self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];
@@ -443,9 +480,8 @@ impl<'a> Reader<'a> {
         read_file(file, None, &mut self.file).map_err(Fault::Io)?;
         let header = self.parse_loose_header()?;
         self.out_key = None;
-        // As in `target`.
-        if self.out.capacity() > RETAINED && header.size <= RETAINED as u64 {
-            self.out = Buffer::default();
+        if header.size <= RETAINED as u64 {
+            self.out.shed(RETAINED);
         }
         let size = plausible(header.size, self.file.len())?;
         let out = self.out.sized(header.len + size)?;

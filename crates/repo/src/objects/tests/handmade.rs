@@ -146,7 +146,7 @@ fn the_object_just_read_serves_as_a_base() {
     assert_eq!(reader.read(&name(0)).unwrap().1, b"base");
     assert_eq!(reader.read(&name(1)).unwrap().1, b"bas!");
     assert_eq!(reader.read(&name(0)).unwrap().1, b"base");
-    assert_eq!(reader.counts(), Counts { inflated: 2, deltas: 1, hits: 2 });
+    assert_eq!(reader.counts(), Counts { inflated: 2, inflated_bytes: 4 + 6, deltas: 1, hits: 2 });
 }
 
 #[test]

@@ -66,6 +66,11 @@ fn assert_reads(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) {
         assert!(found == content, "{oid}");
         assert_eq!(reader.header(oid).unwrap(), (*kind, content.len() as u64), "{oid}");
         assert!(objects.contains(oid));
+        let located = reader.read_located(oid, objects.locate(oid), u64::MAX).unwrap();
+        assert!(
+            matches!(located, Content::Whole(found, bytes) if found == *kind && bytes == content),
+            "{oid}"
+        );
         let mut streamed = Vec::new();
         let mut sink = |piece: &[u8]| {
             streamed.extend_from_slice(piece);

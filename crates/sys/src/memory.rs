@@ -1,0 +1,48 @@
+//! Large pieces of memory straight from the kernel.
+
+use std::io;
+
+use memmap2::MmapMut;
+
+/// Anonymous memory, zeroed, in whole pages that are given back the moment this value goes: an allocator
+/// may keep as much again in hand. Not to have it is an error, not the end of the process.
+#[derive(Debug)]
+pub struct Memory(MmapMut);
+
+impl Memory {
+    /// Maps `len` bytes.
+    pub fn zeroed(len: usize) -> io::Result<Memory> {
+        let map = MmapMut::map_anon(len)?;
+        // First touch of so much memory is what it costs; huge pages make that a few faults. Only a hint.
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Memory(map))
+    }
+}
+
+impl std::ops::Deref for Memory {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroed_and_writable() {
+        let mut memory = Memory::zeroed(3_000_000).expect("three megabytes");
+        assert!(memory.len() == 3_000_000 && memory.iter().all(|&byte| byte == 0));
+        memory.fill(7);
+        assert_eq!(memory[2_999_999], 7);
+        assert!(Memory::zeroed(0).expect("nothing").is_empty());
+        assert!(Memory::zeroed(usize::MAX / 4).is_err());
+    }
+}
