@@ -3,7 +3,7 @@
 //! `cargo run --release -p repo --example decode -- <git dir> <list of blobs> <order> <threads> <cache MiB>`
 //!
 //! The list is what `git ls-tree -r <commit>` prints. `order` is `index` (contiguous ranges, one per
-//! thread), `pack` (by location, contiguous ranges) or `dirs` (ranges of about 1,000 files, each read by location).
+//! thread), `pack` (by location, contiguous ranges) or `files=<n>` (ranges of n files, each read by location).
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -35,14 +35,16 @@ fn main() {
     let objects =
         Objects::open_with(&Path::new(git_dir).join("objects"), HashKind::Sha1, options).expect("opens");
     println!("open {:?}", started.elapsed());
-    let located = Instant::now();
-    match order.as_str() {
-        "index" => {}
-        "pack" => oids.sort_by_cached_key(|oid| objects.locate(oid)),
-        "dirs" => oids.chunks_mut(1000).for_each(|range| range.sort_by_cached_key(|oid| objects.locate(oid))),
-        other => panic!("no such order: {other}"),
+    let before = cpu_seconds();
+    match (order.as_str(), order.strip_prefix("files=")) {
+        ("index", _) => {}
+        ("pack", _) => oids.sort_by_cached_key(|oid| objects.locate(oid)),
+        (_, Some(files)) => oids
+            .chunks_mut(files.parse().expect("a number"))
+            .for_each(|range| range.sort_by_cached_key(|oid| objects.locate(oid))),
+        _ => panic!("no such order: {order}"),
     }
-    println!("order {:?}", located.elapsed());
+    println!("locate and sort: cpu {:.3} s", cpu_seconds() - before);
     let wall = Instant::now();
     let work = |oids: &[ObjectId]| {
         let before = cpu_seconds();

@@ -12,6 +12,14 @@ const MAX_RATIO: u64 = 1032;
 #[derive(Debug)]
 pub(super) struct Inflater(Box<Decoder>);
 
+/// What [`Inflater::at_most`] did.
+pub(super) struct Inflated {
+    /// Bytes written.
+    pub(super) len: usize,
+    /// The length of the stream, if it ended.
+    pub(super) end: Option<usize>,
+}
+
 /// Length of the window that streams go through.
 const WINDOW: usize = 256 << 10;
 
@@ -50,10 +58,13 @@ impl Inflater {
         result
     }
 
-    /// Inflates as much of the stream as `out` holds; returns how much that is.
-    pub(super) fn prefix(&mut self, input: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
+    /// Inflates as much of the stream as `out` holds.
+    pub(super) fn at_most(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Fault> {
         let result = match self.0.decompress(input, out, true) {
-            Ok(progress) => Ok(progress.output.len()),
+            Ok(progress) => {
+                let end = progress.done.then_some(progress.consumed);
+                Ok(Inflated { len: progress.output.len(), end })
+            }
             Err(error) => Err(Fault::Inflate(error)),
         };
         self.0.reset();

@@ -26,10 +26,13 @@ use super::{Error, Fault, Location, Objects};
 const LARGE_DELTA_RESULT: u64 = 64 << 20;
 
 /// Memory that a reader keeps for its next object, in bytes; more is given back.
-const RETAINED: usize = 16 << 20;
+pub(super) const RETAINED: usize = 16 << 20;
 
 /// How many damaged copies deep a rescue may go before it gives up.
 const MAX_RESCUES: u8 = 16;
+
+/// Memory in which a loose object is tried first, in bytes.
+const LOOSE_ROOM: usize = 64 << 10;
 
 /// Bytes of a loose object that hold its header and more.
 const LOOSE_PREFIX: u64 = 4096;
@@ -478,22 +481,29 @@ impl<'a> Reader<'a> {
     /// Decodes a loose object.
     fn decode_loose(&mut self, file: &File) -> Result<(Kind, Held), Fault> {
         read_file(file, None, &mut self.file).map_err(Fault::Io)?;
-        let header = self.parse_loose_header()?;
         self.out_key = None;
-        if header.size <= RETAINED as u64 {
-            self.out.shed(RETAINED);
-        }
+        // Its size is only known once it is inflated: most objects fit into what is at hand.
+        self.out.shed(RETAINED);
+        let room = self.out.capacity().max(LOOSE_ROOM);
+        let inflated = self.inflater.at_most(&self.file, self.out.sized(room)?)?;
+        let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
         let size = plausible(header.size, self.file.len())?;
-        let out = self.out.sized(header.len + size)?;
-        if self.inflater.whole(&self.file, out)? != self.file.len() {
+        let len = header.len + size;
+        let consumed = match inflated.end {
+            Some(consumed) if inflated.len == len => consumed,
+            Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),
+            None => self.inflater.whole(&self.file, self.out.sized(len)?)?,
+        };
+        if consumed != self.file.len() {
             return Err(Fault::Garbage);
         }
+        self.out.sized(len)?;
         Ok((header.kind, Held::Out(header.len)))
     }
 
     fn parse_loose_header(&mut self) -> Result<loose::Header, Fault> {
         let mut start = [0; loose::MAX_HEADER_LEN];
-        let prefix = self.inflater.prefix(&self.file, &mut start)?;
+        let prefix = self.inflater.at_most(&self.file, &mut start)?.len;
         loose::parse_header(&start[..prefix]).ok_or(Fault::LooseHeader)
     }
 
@@ -546,7 +556,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Stop> {
         let map = sys::Map::of(file).map_err(Fault::Io)?;
         let mut start = [0; loose::MAX_HEADER_LEN];
-        let prefix = self.inflater.prefix(&map, &mut start)?;
+        let prefix = self.inflater.at_most(&map, &mut start)?.len;
         let header = loose::parse_header(&start[..prefix]).ok_or(Fault::LooseHeader)?;
         match self.inflater.stream(&map, header.len, header.size, sink)? {
             consumed if consumed == map.len() => Ok(()),
@@ -562,7 +572,7 @@ impl<'a> Reader<'a> {
             Stored::Whole(kind) => return Ok((kind, entry.size)),
             Stored::OfsDelta(_) | Stored::RefDelta => {
                 let mut start = [0; pack::MAX_DELTA_HEADER_LEN];
-                let prefix = self.inflater.prefix(&data[payload..], &mut start)?;
+                let prefix = self.inflater.at_most(&data[payload..], &mut start)?.len;
                 pack::parse_delta_header(&start[..prefix]).map_err(Fault::Delta)?.result_size
             }
         };
