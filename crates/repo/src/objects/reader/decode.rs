@@ -1,0 +1,262 @@
+//! Packed objects: down a chain of deltas to a base, and back up.
+//!
+//! Down to the nearest base that is cached or whole; then back up, each base going into the cache once
+//! its successor is made. The chain is a list, not a recursion, and holds 24 bytes a link.
+//!
+//! On failure of a base, the same base is looked for in another pack or as a loose object, as Git
+//! does; only if there is none does the object itself count as damaged.
+
+use std::sync::Arc;
+
+use format::pack::{self, Stored};
+use format::{Kind, ObjectId};
+
+use super::{Held, Link, RETAINED, Reader};
+use crate::objects::Fault;
+use crate::objects::buffer::Buffer;
+use crate::objects::cache::Key;
+use crate::objects::inflate::plausible;
+use crate::objects::pack::Pack;
+
+/// Results larger than this have their delta's instructions summed up before memory is set aside.
+const LARGE_DELTA_RESULT: u64 = 64 << 20;
+
+/// How many damaged copies deep a rescue may go before it gives up.
+const MAX_RESCUES: u8 = 16;
+
+/// A base on the way back up a chain.
+enum Base {
+    Cached(usize),
+    Owned(Kind, Buffer),
+    /// From elsewhere, so not to be cached under the offset of the damaged one's pack.
+    Rescued(Kind, Buffer),
+}
+
+enum Step {
+    Base(Base),
+    /// A delta, and the offset of its base.
+    Delta(Link, u64),
+}
+
+impl Reader<'_> {
+    /// Decodes the entry at an offset of a pack.
+    pub(super) fn decode(&mut self, pack: &Arc<Pack>, offset: u64) -> Result<(Kind, Held), Fault> {
+        let data = pack.data().map_err(|error| Fault::Pack(error.clone()))?;
+        let (mut at, base) = self.descend(pack, data, offset);
+        if self.chain.is_empty() {
+            return match base? {
+                Base::Cached(slot) => Ok((self.cache.get(slot).0, Held::Cached(slot))),
+                Base::Owned(kind, out) | Base::Rescued(kind, out) => {
+                    Ok((kind, self.keep(pack, offset, kind, out)))
+                }
+            };
+        }
+        let mut base = base;
+        while let Some(link) = self.chain.pop() {
+            // A base that cannot be had here may be had elsewhere.
+            let whole = match base {
+                Ok(whole) => Ok(whole),
+                Err(fault) => self.rescue(pack, at).ok_or(fault),
+            };
+            base = whole.and_then(|whole| self.ascend(pack, data, at, whole, link));
+            at = link.offset;
+        }
+        match base? {
+            Base::Owned(kind, out) | Base::Rescued(kind, out) => {
+                Ok((kind, self.keep(pack, offset, kind, out)))
+            }
+            Base::Cached(_) => unreachable!("a delta was applied, and its result is owned"),
+        }
+    }
+
+    /// A buffer to decode into: `out` for the object asked for, one that suits the cache for a base.
+    fn target(&mut self, size: usize) -> Buffer {
+        // A large object takes the place of cached ones, not one beside them.
+        if size > RETAINED {
+            self.cache.make_room(size);
+        }
+        if !self.chain.is_empty() {
+            return self.cache.buffer(size);
+        }
+        self.out_key = None;
+        let mut out = std::mem::take(&mut self.out);
+        if size <= RETAINED {
+            out.shed(RETAINED);
+        }
+        out
+    }
+
+    /// Puts a copy of the current object into the cache, as it turned out to be a base.
+    fn cache_out(&mut self, key: Key, kind: Kind) -> Result<(), Fault> {
+        let mut copy = self.cache.buffer(self.out.bytes().len());
+        copy.sized(self.out.bytes().len())?.copy_from_slice(self.out.bytes());
+        self.cache.insert(key, kind, copy);
+        self.out_key = None;
+        Ok(())
+    }
+
+    /// Makes a decoded object the current one.
+    fn keep(&mut self, pack: &Pack, offset: u64, kind: Kind, out: Buffer) -> Held {
+        self.out = out;
+        self.out_key = Some(((pack.id, offset), kind));
+        Held::Out(0)
+    }
+
+    /// Fills the chain from the entry at `offset` to the nearest base that is cached or whole; returns
+    /// that base and its offset.
+    fn descend(&mut self, pack: &Pack, data: &[u8], offset: u64) -> (u64, Result<Base, Fault>) {
+        self.chain.clear();
+        let mut at = offset;
+        // Brent's way of finding a loop: a mark that is moved up at each power of two.
+        let (mut mark, mut next_mark) = (offset, 2);
+        loop {
+            let key = (pack.id, at);
+            if let Some((_, kind)) = self.out_key.filter(|(out_key, _)| *out_key == key)
+                && let Err(fault) = self.cache_out(key, kind)
+            {
+                return (at, Err(fault));
+            }
+            if let Some(slot) = self.cache.find(key) {
+                self.counts.hits += 1;
+                return (at, Ok(Base::Cached(slot)));
+            }
+            match self.step_down(pack, data, at) {
+                Ok(Step::Base(base)) => return (at, Ok(base)),
+                Ok(Step::Delta(link, base)) => {
+                    self.chain.push(link);
+                    at = base;
+                }
+                Err(fault) => return (at, Err(fault)),
+            }
+            if at == mark {
+                return (at, Err(Fault::Loop));
+            }
+            if self.chain.len() == next_mark {
+                mark = at;
+                next_mark *= 2;
+            }
+        }
+    }
+
+    fn step_down(&mut self, pack: &Pack, data: &[u8], at: u64) -> Result<Step, Fault> {
+        let entry = pack.entry(data, at)?;
+        let payload = at as usize + entry.len;
+        let base = match entry.stored {
+            Stored::Whole(kind) => {
+                let size = plausible(entry.size, data.len() - payload)?;
+                let mut out = self.target(size);
+                self.counts.inflated += 1;
+                self.counts.inflated_bytes += entry.size;
+                self.inflater.whole(&data[payload..], out.sized(size)?)?;
+                return Ok(Step::Base(Base::Owned(kind, out)));
+            }
+            stored => base_of(pack, data, at, payload, stored)?,
+        };
+        Ok(Step::Delta(Link { offset: at, payload, size: entry.size }, base))
+    }
+
+    /// Applies one delta; its base, found at `at`, goes into the cache.
+    fn ascend(&mut self, pack: &Pack, data: &[u8], at: u64, base: Base, link: Link) -> Result<Base, Fault> {
+        let made = self.apply(data, &base, link);
+        if let Base::Owned(kind, buffer) = base {
+            self.cache.insert((pack.id, at), kind, buffer);
+        }
+        made
+    }
+
+    fn apply(&mut self, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
+        let size = plausible(link.size, data.len() - link.payload)?;
+        self.counts.inflated += 1;
+        self.counts.inflated_bytes += link.size;
+        self.counts.deltas += 1;
+        if size <= RETAINED {
+            self.delta.shed(RETAINED);
+        }
+        self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
+        let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
+        let instructions = &self.delta.bytes()[header.len..];
+        if header.result_size > LARGE_DELTA_RESULT
+            && pack::delta_output_size(instructions).map_err(Fault::Delta)? != header.result_size
+        {
+            return Err(Fault::Delta(pack::BadDelta));
+        }
+        let result_size =
+            usize::try_from(header.result_size).map_err(|_| Fault::Memory(header.result_size))?;
+        let mut out = self.target(result_size);
+        let (kind, bytes) = match base {
+            Base::Cached(slot) => self.cache.get(*slot),
+            Base::Owned(kind, buffer) | Base::Rescued(kind, buffer) => (*kind, buffer.bytes()),
+        };
+        if header.base_size != bytes.len() as u64 {
+            return Err(Fault::Delta(pack::BadDelta));
+        }
+        let instructions = &self.delta.bytes()[header.len..];
+        pack::apply_delta(bytes, instructions, out.sized(result_size)?).map_err(Fault::Delta)?;
+        Ok(Base::Owned(kind, out))
+    }
+
+    /// Another copy of the object at an offset that turned out to be damaged.
+    #[cold]
+    fn rescue(&mut self, pack: &Pack, offset: u64) -> Option<Base> {
+        if self.rescues == MAX_RESCUES {
+            return None;
+        }
+        let oid = pack.idx().ok()?.name_at(offset)?;
+        pack.mark_bad(offset);
+        let mut other = Reader::new(self.objects);
+        other.rescues = self.rescues + 1;
+        let (kind, bytes) = other.read(&oid).ok()?;
+        let mut copy = Buffer::default();
+        copy.sized(bytes.len()).ok()?.copy_from_slice(bytes);
+        Some(Base::Rescued(kind, copy))
+    }
+
+    pub(super) fn packed_header(&mut self, pack: &Arc<Pack>, offset: u64) -> Result<(Kind, u64), Fault> {
+        let data = pack.data().map_err(|error| Fault::Pack(error.clone()))?;
+        let entry = pack.entry(data, offset)?;
+        let payload = offset as usize + entry.len;
+        let size = match entry.stored {
+            Stored::Whole(kind) => return Ok((kind, entry.size)),
+            Stored::OfsDelta(_) | Stored::RefDelta => {
+                let mut start = [0; pack::MAX_DELTA_HEADER_LEN];
+                let prefix = self.inflater.at_most(&data[payload..], &mut start)?.len;
+                pack::parse_delta_header(&start[..prefix]).map_err(Fault::Delta)?.result_size
+            }
+        };
+        Ok((self.kind_at(pack, data, offset)?, size))
+    }
+
+    /// The type at the end of a chain.
+    fn kind_at(&mut self, pack: &Pack, data: &[u8], offset: u64) -> Result<Kind, Fault> {
+        let (mut at, mut mark, mut steps, mut next_mark) = (offset, offset, 0u64, 2);
+        loop {
+            let entry = pack.entry(data, at)?;
+            match entry.stored {
+                Stored::Whole(kind) => return Ok(kind),
+                stored => at = base_of(pack, data, at, at as usize + entry.len, stored)?,
+            }
+            if at == mark {
+                return Err(Fault::Loop);
+            }
+            steps += 1;
+            if steps == next_mark {
+                (mark, next_mark) = (at, next_mark * 2);
+            }
+        }
+    }
+}
+
+/// Offset of the base of a delta whose header ends at `payload`.
+fn base_of(pack: &Pack, data: &[u8], at: u64, payload: usize, stored: Stored) -> Result<u64, Fault> {
+    match stored {
+        Stored::OfsDelta(distance) => at.checked_sub(distance).ok_or(Fault::Entry(pack::Error::BaseDistance)),
+        _ => {
+            let hash = pack.hash();
+            let name = ObjectId::from_bytes(hash, &data[payload - hash.len()..payload])
+                .expect("the entry's header ends in a name");
+            let idx = pack.idx().map_err(|error| Fault::Pack(error.clone()))?;
+            let n = idx.find(&name).ok_or(Fault::BaseMissing(name))?;
+            Ok(idx.offset(n).unwrap_or(u64::MAX))
+        }
+    }
+}

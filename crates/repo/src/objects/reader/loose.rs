@@ -1,0 +1,53 @@
+//! Loose objects, whole or their header.
+
+use std::fs::File;
+
+use format::{Kind, loose};
+
+use super::{Held, RETAINED, Reader};
+use crate::objects::Fault;
+use crate::objects::inflate::plausible;
+use crate::objects::loose::read as read_file;
+
+/// Memory in which a loose object is tried first, in bytes.
+const LOOSE_ROOM: usize = 64 << 10;
+
+/// Bytes of a loose object that hold its header and more.
+const LOOSE_PREFIX: u64 = 4096;
+
+impl Reader<'_> {
+    /// Decodes a loose object.
+    pub(super) fn decode_loose(&mut self, file: &File) -> Result<(Kind, Held), Fault> {
+        read_file(file, None, &mut self.file).map_err(Fault::Io)?;
+        self.out_key = None;
+        // Its size is only known once it is inflated: most objects fit into what is at hand.
+        self.out.shed(RETAINED);
+        let room = self.out.capacity().max(LOOSE_ROOM);
+        let inflated = self.inflater.at_most(&self.file, self.out.sized(room)?)?;
+        let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
+        let size = plausible(header.size, self.file.len())?;
+        let len = header.len + size;
+        let consumed = match inflated.end {
+            Some(consumed) if inflated.len == len => consumed,
+            Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),
+            None => self.inflater.whole(&self.file, self.out.sized(len)?)?,
+        };
+        if consumed != self.file.len() {
+            return Err(Fault::Garbage);
+        }
+        self.out.sized(len)?;
+        Ok((header.kind, Held::Out(header.len)))
+    }
+
+    pub(super) fn parse_loose_header(&mut self) -> Result<loose::Header, Fault> {
+        let mut start = [0; loose::MAX_HEADER_LEN];
+        let prefix = self.inflater.at_most(&self.file, &mut start)?.len;
+        loose::parse_header(&start[..prefix]).ok_or(Fault::LooseHeader)
+    }
+
+    pub(super) fn loose_header(&mut self, file: &File) -> Result<(Kind, u64), Fault> {
+        read_file(file, Some(LOOSE_PREFIX), &mut self.file).map_err(Fault::Io)?;
+        let header = self.parse_loose_header()?;
+        Ok((header.kind, header.size))
+    }
+}

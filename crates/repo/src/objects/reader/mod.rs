@@ -1,0 +1,253 @@
+//! One thread's reader: its buffers, its inflater, its cache of delta bases; and which copy of an
+//! object is read.
+//!
+//! Copies are tried in the order in which they are found. One that is damaged is marked, so that it is
+//! not found again, and the next one is tried.
+
+mod decode;
+mod loose;
+mod stream;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use format::{Kind, ObjectId};
+
+use super::buffer::Buffer;
+use super::cache::{Cache, Key};
+use super::inflate::Inflater;
+use super::pack::Pack;
+use super::packs::Packs;
+use super::{Error, Fault, Location, Objects};
+
+/// Memory that a reader keeps for its next object, in bytes; more is given back.
+pub(super) const RETAINED: usize = 16 << 20;
+
+/// One thread's reader.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    objects: &'a Objects,
+    packs: Arc<Packs>,
+    /// The pack in which the last object was found, if that is worth trying first.
+    last: Option<u32>,
+    inflater: Inflater,
+    cache: Cache,
+    chain: Vec<Link>,
+    delta: Buffer,
+    out: Buffer,
+    /// What `out` holds, if it may serve as a base.
+    out_key: Option<(Key, Kind)>,
+    file: Vec<u8>,
+    rescues: u8,
+    counts: Counts,
+}
+
+/// What a reader did so far, for measuring and for tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries of packs inflated whole, deltas included.
+    pub inflated: u64,
+    /// Bytes that came of them.
+    pub inflated_bytes: u64,
+    /// Deltas applied.
+    pub deltas: u64,
+    /// Chains that ended at a base in the cache.
+    pub hits: u64,
+}
+
+/// An object read up to a limit.
+#[derive(Debug)]
+pub enum Content<'r> {
+    /// The whole object.
+    Whole(Kind, &'r [u8]),
+    /// Its type and size, which is over the limit: to be had by [`Reader::stream`].
+    Large(Kind, u64),
+}
+
+/// A delta on the way from an object to its base.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// Offset of the entry.
+    offset: u64,
+    /// Where its compressed data starts.
+    payload: usize,
+    /// Size of the delta, inflated.
+    size: u64,
+}
+
+/// Where the bytes of a decoded object are.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    /// In `out`, from this position on.
+    Out(usize),
+    Cached(usize),
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(objects: &'a Objects) -> Reader<'a> {
+        Reader {
+            objects,
+            packs: objects.packs(),
+            last: None,
+            inflater: Inflater::new(),
+            cache: Cache::new(objects.options.base_cache),
+            chain: Vec::new(),
+            delta: Buffer::default(),
+            out: Buffer::default(),
+            out_key: None,
+            file: Vec::new(),
+            rescues: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Decodes a whole object into the reader's memory.
+    pub fn read(&mut self, oid: &ObjectId) -> Result<(Kind, &[u8]), Error> {
+        match self.fetch(oid) {
+            Ok((kind, held)) => Ok((kind, self.held(held))),
+            // The empty tree is known everywhere, stored or not.
+            Err(Error::Missing(_)) if *oid == ObjectId::empty_tree(oid.kind()) => Ok((Kind::Tree, &[])),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Decodes an object unless it is larger than `limit` bytes and can be streamed: what is stored as
+    /// a delta cannot, and Git does not make deltas of what is over `core.bigFileThreshold`.
+    pub fn read_up_to(&mut self, oid: &ObjectId, limit: u64) -> Result<Content<'_>, Error> {
+        self.read_located(oid, None, limit)
+    }
+
+    /// As [`Reader::read_up_to`], with what [`Objects::locate`] said of this object: it is not looked for again.
+    pub fn read_located(
+        &mut self,
+        oid: &ObjectId,
+        location: Option<Location>,
+        limit: u64,
+    ) -> Result<Content<'_>, Error> {
+        let oid = self.objects.replaced(oid)?;
+        let read = self.each_copy(
+            &oid,
+            location,
+            |reader, pack, offset| match reader.large_packed(pack, offset, limit)? {
+                Some((kind, size)) => Ok(Err((kind, size))),
+                None => reader.decode(pack, offset).map(Ok),
+            },
+            |reader, file| match reader.large_loose(file, limit)? {
+                Some((kind, size)) => Ok(Err((kind, size))),
+                None => reader.decode_loose(file).map(Ok),
+            },
+        )?;
+        Ok(match read {
+            Ok((kind, held)) => Content::Whole(kind, self.held(held)),
+            Err((kind, size)) => Content::Large(kind, size),
+        })
+    }
+
+    /// Type and size, without decoding more than the first bytes.
+    pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
+        let oid = self.objects.replaced(oid)?;
+        self.each_copy(&oid, None, Reader::packed_header, |reader, file| reader.loose_header(file))
+    }
+
+    /// What this reader did so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn held(&self, held: Held) -> &[u8] {
+        match held {
+            Held::Out(start) => &self.out.bytes()[start..],
+            Held::Cached(slot) => self.cache.get(slot).1,
+        }
+    }
+
+    fn fetch(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
+        let oid = self.objects.replaced(oid)?;
+        self.fetch_real(&oid)
+    }
+
+    /// As [`Reader::fetch`], of a name that replacements were applied to.
+    fn fetch_real(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
+        self.each_copy(oid, None, Reader::decode, Reader::decode_loose)
+    }
+
+    /// Tries one copy of an object after the other until one can be read.
+    fn each_copy<T>(
+        &mut self,
+        oid: &ObjectId,
+        location: Option<Location>,
+        packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
+        loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        let mut first_failure = None;
+        let mut located = self.located(location);
+        for second_look in [false, true] {
+            if second_look {
+                self.packs = self.objects.rescan(&self.packs);
+            }
+            while let Some((pack, offset)) = located.take().or_else(|| self.find(oid)) {
+                match packed(self, &pack, offset) {
+                    Ok(read) => return Ok(read),
+                    Err(fault) => {
+                        pack.mark_bad(offset);
+                        let pack = pack.path().to_owned();
+                        first_failure.get_or_insert(Error::Packed { oid: *oid, pack, offset, source: fault });
+                    }
+                }
+            }
+            // A loose object does not come back by repacking.
+            for dir in self.objects.loose.iter().filter(|_| !second_look) {
+                let failure = match dir.open(oid) {
+                    Ok(None) => continue,
+                    Ok(Some(file)) => match loose(self, &file) {
+                        Ok(read) => return Ok(read),
+                        Err(source) => Error::Loose { oid: *oid, path: dir.file(oid), source },
+                    },
+                    Err(source) => Error::Unreadable { oid: *oid, path: dir.file(oid), source },
+                };
+                first_failure.get_or_insert(failure);
+            }
+        }
+        if let Some(failure) = first_failure {
+            return Err(failure);
+        }
+        // Set aside by an earlier read: looking again tells why. Not while looking for a base, which
+        // would go round in circles.
+        match self.packs.find_bad(oid).filter(|_| self.rescues == 0) {
+            Some((pack, offset)) => packed(self, &pack, offset).map_err(|source| Error::Packed {
+                oid: *oid,
+                pack: pack.path().to_owned(),
+                offset,
+                source,
+            }),
+            None => Err(self.missing(*oid)),
+        }
+    }
+
+    #[cold]
+    fn missing(&self, oid: ObjectId) -> Error {
+        if let Some((pack, source)) =
+            self.packs.unusable().and_then(|pack| Some((pack.path().to_owned(), pack.failure()?.clone())))
+        {
+            return Error::Unusable { oid, pack, source };
+        }
+        if self.packs.promised() { Error::Promised(oid) } else { Error::Missing(oid) }
+    }
+
+    /// The pack of a location, unless the entry is known to be damaged.
+    fn located(&mut self, location: Option<Location>) -> Option<(Arc<Pack>, u64)> {
+        let Some(Location::Packed { pack, offset }) = location else { return None };
+        if self.packs.get(pack).is_none() {
+            self.packs = self.objects.packs();
+        }
+        let pack = self.packs.get(pack)?;
+        pack.usable(offset).then(|| (Arc::clone(pack), offset))
+    }
+
+    fn find(&mut self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
+        let last = self.last.and_then(|id| self.packs.find_in(id, oid));
+        let (id, offset) = last.or_else(|| self.packs.find(oid))?;
+        self.last = Some(id).filter(|&id| self.packs.remembers(id));
+        Some((Arc::clone(self.packs.get(id)?), offset))
+    }
+}

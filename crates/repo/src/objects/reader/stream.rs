@@ -1,0 +1,110 @@
+//! Objects too large to hold: told apart, and handed on in pieces.
+
+use std::fs::File;
+use std::io;
+
+use format::pack::Stored;
+use format::{Kind, ObjectId, loose};
+
+use super::Reader;
+use crate::objects::inflate::{Stop, max_inflated};
+use crate::objects::pack::Pack;
+use crate::objects::{Error, Fault};
+
+impl Reader<'_> {
+    /// Hands an object's content on in pieces of at most 256 KiB, without holding it whole. What is
+    /// stored as a delta is held whole all the same, and handed on in one piece.
+    ///
+    /// After an error, what was handed on so far must be thrown away. Calling again then tries
+    /// another copy of the object, if there is one.
+    pub fn stream(
+        &mut self,
+        oid: &ObjectId,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let oid = self.objects.replaced(oid)?;
+        if let Some((pack, offset)) = self.find(&oid) {
+            if let Some(streamed) = self.stream_packed(&pack, offset, sink) {
+                return streamed.map_err(|stop| {
+                    stopped(stop, oid, |source| {
+                        pack.mark_bad(offset);
+                        Error::Packed { oid, pack: pack.path().to_owned(), offset, source }
+                    })
+                });
+            }
+        } else {
+            for dir in &self.objects.loose {
+                if let Ok(Some(file)) = dir.open(&oid) {
+                    return self.stream_loose(&file, sink).map_err(|stop| {
+                        stopped(stop, oid, |source| Error::Loose { oid, path: dir.file(&oid), source })
+                    });
+                }
+            }
+        }
+        let (_, held) = self.fetch_real(&oid)?;
+        sink(self.held(held)).map_err(|source| Error::Sink { oid, source })
+    }
+
+    /// Type and size of an entry that is over the limit and can be streamed.
+    pub(super) fn large_packed(
+        &self,
+        pack: &Pack,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Option<(Kind, u64)>, Fault> {
+        let data = pack.data().map_err(|error| Fault::Pack(error.clone()))?;
+        let entry = pack.entry(data, offset)?;
+        Ok(match entry.stored {
+            Stored::Whole(kind) if entry.size > limit => Some((kind, entry.size)),
+            _ => None,
+        })
+    }
+
+    /// Type and size of a loose object that is over the limit. Leaves the file at its beginning.
+    pub(super) fn large_loose(&mut self, mut file: &File, limit: u64) -> Result<Option<(Kind, u64)>, Fault> {
+        // Small files, compressed, are small objects: no need to look twice at each.
+        let len = sys::stat_of(file).map_err(Fault::Io)?.size;
+        if max_inflated(len) <= limit {
+            return Ok(None);
+        }
+        let (kind, size) = self.loose_header(file)?;
+        io::Seek::rewind(&mut file).map_err(Fault::Io)?;
+        Ok((size > limit).then_some((kind, size)))
+    }
+
+    /// `None` if the entry is no whole object, or makes no sense.
+    fn stream_packed(
+        &mut self,
+        pack: &Pack,
+        offset: u64,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Option<Result<(), Stop>> {
+        let data = pack.data().ok()?;
+        let entry = pack.entry(data, offset).ok()?;
+        let Stored::Whole(_) = entry.stored else { return None };
+        let input = &data[offset as usize + entry.len..];
+        Some(self.inflater.stream(input, 0, entry.size, sink).map(drop))
+    }
+
+    fn stream_loose(
+        &mut self,
+        file: &File,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Stop> {
+        let map = sys::Map::of(file).map_err(Fault::Io)?;
+        let mut start = [0; loose::MAX_HEADER_LEN];
+        let prefix = self.inflater.at_most(&map, &mut start)?.len;
+        let header = loose::parse_header(&start[..prefix]).ok_or(Fault::LooseHeader)?;
+        match self.inflater.stream(&map, header.len, header.size, sink)? {
+            consumed if consumed == map.len() => Ok(()),
+            _ => Err(Fault::Garbage.into()),
+        }
+    }
+}
+
+fn stopped(stop: Stop, oid: ObjectId, fault: impl FnOnce(Fault) -> Error) -> Error {
+    match stop {
+        Stop::Fault(source) => fault(source),
+        Stop::Sink(source) => Error::Sink { oid, source },
+    }
+}
