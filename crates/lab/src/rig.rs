@@ -53,6 +53,8 @@ impl Volume {
             source,
         })?;
         let at = mount.display().to_string();
+        // What an interrupted run left mounted; there is nothing to unmount as a rule.
+        while Command::new("umount").arg("-q").arg(&mount).status().is_ok_and(|status| status.success()) {}
         if file_system == FileSystem::Tmpfs {
             must(Path::new("mount"), &["-t", "tmpfs", "-o", &format!("size={SIZE}"), "tmpfs", &at], here)?;
             return Ok(Volume { mount, image: None });
