@@ -19,6 +19,7 @@ pub enum HashKind {
 
 impl HashKind {
     /// Length of a raw name in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a length, not a collection's")]
     pub const fn len(self) -> usize {
         match self {
             HashKind::Sha1 => 20,

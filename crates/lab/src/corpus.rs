@@ -26,7 +26,8 @@ pub(crate) const CHANGES: [usize; 3] = [10, 100, 1000];
 
 /// Where everything the lab makes is kept.
 pub(crate) fn directory() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from).join("lab")
+    let target = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
+    target.map_or_else(|| PathBuf::from("target"), PathBuf::from).join("lab")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

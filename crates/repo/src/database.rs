@@ -1,6 +1,6 @@
 //! Objects for reading history and names: whole objects, and what begins with a prefix.
 //!
-//! Contents come from our own [`Objects`](crate::objects::Objects); gix's database is opened only when
+//! Contents come from our own [`crate::objects::Objects`]; gix's database is opened only when
 //! an abbreviated name has to be looked up.
 
 use bstr::{BStr, BString, ByteSlice};

@@ -54,13 +54,16 @@ pub struct Advertisement {
     pub unborn_head: Option<BString>,
 }
 
+/// Takes progress texts as they come, from any thread.
+pub type Sideband<'a> = dyn Fn(&[u8]) + Sync + 'a;
+
 /// What to ask for besides the objects themselves.
 #[derive(Clone, Copy)]
 pub struct FetchOptions<'a> {
     /// Annotated tags of the objects sent, too.
     pub include_tags: bool,
     /// Receives the other side's progress texts, raw; `None` asks for silence.
-    pub progress: Option<&'a (dyn Fn(&[u8]) + Sync)>,
+    pub progress: Option<&'a Sideband<'a>>,
 }
 
 /// A running conversation.
@@ -263,7 +266,7 @@ pub struct PackStream<'a> {
     _child: Reaper,
     _input: ChildStdin,
     output: BufReader<ChildStdout>,
-    progress: Option<&'a (dyn Fn(&[u8]) + Sync)>,
+    progress: Option<&'a Sideband<'a>>,
     left: usize,
     over: bool,
     shallow: Vec<ObjectId>,

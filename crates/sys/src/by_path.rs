@@ -1,5 +1,5 @@
 //! Files by any path, symbolic links followed as the kernel does: for the Git directory and for what
-//! the user named. Never for what a tree names; that is [`Dir`](crate::Dir)'s business.
+//! the user named. Never for what a tree names; that is [`crate::Dir`]'s business.
 
 use std::{
     ffi::OsString,

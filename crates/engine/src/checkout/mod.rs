@@ -1,8 +1,8 @@
 //! Checkout: `target + index + facts -> plan -> execute -> record`.
 //!
-//! - [`plan`] decides everything before anything is touched, by the numbered cases of [`cases`];
-//! - [`execute`] is the only code that touches the worktree;
-//! - [`record`] is the only code that writes the index.
+//! - [`plan()`] decides everything before anything is touched, by the numbered cases of `cases`;
+//! - [`execute()`] is the only code that touches the worktree;
+//! - [`record()`] is the only code that writes the index.
 
 mod cache_tree;
 pub mod cases;

@@ -1,12 +1,12 @@
 //! Clone: `source -> skeleton -> selection -> objects -> refs`; the worktree is checkout's business.
 //!
 //! Promise: what a clone leaves is what `git clone` leaves. At every moment the new Git directory is a
-//! repository that opens and checks clean: it appears whole ([`skeleton`]), objects appear all at once
-//! ([`objects`]), and refs only after them ([`publish`]).
+//! repository that opens and checks clean: it appears whole (`skeleton`), objects appear all at once
+//! (`objects`), and refs only after them (`publish`).
 //!
-//! On failure or interruption everything that was made is removed again ([`junk`]); after
+//! On failure or interruption everything that was made is removed again (`junk`); after
 //! [`Prepared::run`] has returned the clone is complete but for its worktree, and is kept. A clone that
-//! was killed is gone on with by the same command ([`resume`]).
+//! was killed is gone on with by the same command (`resume`).
 //!
 //! Nothing is printed: [`Event`]s say what Git would, in Git's order.
 

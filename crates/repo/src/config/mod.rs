@@ -1,7 +1,7 @@
 //! Configuration, in Git's order and semantics: system, global, repository, worktree, command line; the
 //! last value of a name wins.
 //!
-//! [`load`] reads all sources once; lookups afterwards touch no file. A source that is missing is
+//! [`load()`] reads all sources once; lookups afterwards touch no file. A source that is missing is
 //! skipped, one that is not in the grammar is an error naming file and line.
 
 mod load;

@@ -3,7 +3,7 @@
 //! Within a round things are only created, each with `O_EXCL` or its like; the one exception, the
 //! file an entry replaces, is removed after its premise was compared once more. So whatever is found in
 //! the way is either somebody else's or this run's own, and which of the two is asked when all is over and
-//! nothing moves ([`collide`](super::collide)).
+//! nothing moves ([`super::collide`]).
 
 use std::{
     io,

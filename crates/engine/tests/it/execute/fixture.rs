@@ -21,7 +21,7 @@ use testkit::Sandbox;
 
 /// An entry of the target.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
+pub(crate) enum Item<'a> {
     File(&'a str),
     Executable(&'a str),
     Link(&'a str),
@@ -31,7 +31,7 @@ pub enum Item<'a> {
 }
 
 /// See the module.
-pub struct Fixture {
+pub(crate) struct Fixture {
     sandbox: Sandbox,
     pub worktree: PathBuf,
     pub workers: usize,
@@ -42,7 +42,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    pub fn new(workers: usize) -> Fixture {
+    pub(crate) fn new(workers: usize) -> Fixture {
         let sandbox = Sandbox::new();
         let worktree = sandbox.path().join("worktree");
         fs::create_dir(&worktree).expect("a worktree");
@@ -50,35 +50,35 @@ impl Fixture {
     }
 
     /// With a worktree elsewhere, on another file system say.
-    pub fn at(sandbox: Sandbox, worktree: PathBuf, workers: usize) -> Fixture {
+    pub(crate) fn at(sandbox: Sandbox, worktree: PathBuf, workers: usize) -> Fixture {
         sandbox.init("store");
         Fixture { sandbox, worktree, workers, symlinks: true, big_file_threshold: 512 << 20, cwd: "" }
     }
 
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.worktree.join(path)
     }
 
     /// Puts a file into the worktree.
-    pub fn put(&self, path: &str, content: &str) {
+    pub(crate) fn put(&self, path: &str, content: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("in the worktree")).expect("directories");
         fs::write(path, content).expect("a file");
     }
 
     /// Sets a configuration variable of the repository.
-    pub fn config(&self, key: &str, value: &str) {
+    pub(crate) fn config(&self, key: &str, value: &str) {
         self.sandbox.repo("store").git(&["config", key, value]);
     }
 
     /// The premise of what is there now.
-    pub fn unchanged(&self, path: &str) -> Premise {
+    pub(crate) fn unchanged(&self, path: &str) -> Premise {
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         Premise::Unchanged(root.stat(path.as_bytes()).expect("can be asked").expect("is there"))
     }
 
     /// A plan that writes these, sorted.
-    pub fn writes(&self, entries: &[(&str, Item<'_>, Premise)]) -> Plan {
+    pub(crate) fn writes(&self, entries: &[(&str, Item<'_>, Premise)]) -> Plan {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|(path, ..)| path.as_bytes());
         let store = self.sandbox.repo("store");
@@ -118,7 +118,7 @@ impl Fixture {
     }
 
     /// A plan that removes these, sorted.
-    pub fn removals(&self, paths: &[(&str, Premise)]) -> Plan {
+    pub(crate) fn removals(&self, paths: &[(&str, Premise)]) -> Plan {
         let mut plan = self.writes(&[]);
         let mut paths = paths.to_vec();
         paths.sort_by_key(|(path, _)| path.as_bytes());
@@ -133,7 +133,7 @@ impl Fixture {
         plan
     }
 
-    pub fn repository(&self) -> Repository {
+    pub(crate) fn repository(&self) -> Repository {
         let store = self.sandbox.repo("store");
         let command = store.command(Path::new("git"));
         let env = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
@@ -147,12 +147,12 @@ impl Fixture {
         Repository::open(&options).expect("a repository")
     }
 
-    pub fn execute(&self, plan: &Plan) -> Report {
+    pub(crate) fn execute(&self, plan: &Plan) -> Report {
         self.execute_until(plan, usize::MAX)
     }
 
     /// Interrupts itself when so many steps are over.
-    pub fn execute_until(&self, plan: &Plan, steps: usize) -> Report {
+    pub(crate) fn execute_until(&self, plan: &Plan, steps: usize) -> Report {
         let interrupt = AtomicBool::new(false);
         let progress = |done, _total| {
             if done >= steps {
@@ -173,7 +173,7 @@ impl Fixture {
     }
 
     /// Executes, expects that all is done, and returns what the worktree holds then.
-    pub fn complete(&self, plan: &Plan) -> BTreeMap<String, String> {
+    pub(crate) fn complete(&self, plan: &Plan) -> BTreeMap<String, String> {
         let report = self.execute(plan);
         let wrong =
             |outcome: &&Outcome| !matches!(outcome, Outcome::Written(_) | Outcome::Removed | Outcome::Kept);
@@ -184,7 +184,7 @@ impl Fixture {
 
     /// What the worktree holds: files as their content, `x ` before that of an executable one, links as
     /// `-> target`, directories that are empty as `/`.
-    pub fn tree(&self) -> BTreeMap<String, String> {
+    pub(crate) fn tree(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
         look(&self.worktree, &self.worktree, &mut found);
         found
@@ -214,12 +214,12 @@ fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
 }
 
 /// A tree as [`Fixture::tree`] shows it.
-pub fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(crate) fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|&(path, content)| (path.into(), content.into())).collect()
 }
 
 /// The outcomes without their details.
-pub fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
+pub(crate) fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
     let kind = |outcome: &Outcome| match outcome {
         Outcome::Written(_) => "written",
         Outcome::Removed => "removed",
@@ -234,13 +234,13 @@ pub fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
 }
 
 /// A file system mounted for a test, unmounted with this value.
-pub struct Mount {
+pub(crate) struct Mount {
     pub path: PathBuf,
 }
 
 impl Mount {
     /// Runs a mount command with the mount point added; `None`, with a word about it, where that is impossible.
-    pub fn new(program: &str, args: &[&OsStr], point: PathBuf) -> Option<Mount> {
+    pub(crate) fn new(program: &str, args: &[&OsStr], point: PathBuf) -> Option<Mount> {
         fs::create_dir(&point).expect("a mount point");
         let run = Command::new(program).args(args).arg(&point).output();
         match run {
@@ -253,14 +253,14 @@ impl Mount {
     }
 
     /// A tmpfs of so many bytes.
-    pub fn tmpfs(sandbox: &Sandbox, size: &str) -> Option<Mount> {
+    pub(crate) fn tmpfs(sandbox: &Sandbox, size: &str) -> Option<Mount> {
         let options = format!("size={size}");
         let args = ["-t", "tmpfs", "-o", &options, "tmpfs"].map(OsStr::new);
         Mount::new("mount", &args, sandbox.path().join("mounted"))
     }
 
     /// A case-insensitive file system.
-    pub fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
+    pub(crate) fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
         let image = sandbox.path().join("image");
         fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         match Command::new("mkntfs").args(["-F", "-Q"]).arg(&image).output() {
