@@ -4,6 +4,8 @@
 
 mod args;
 mod interrupt;
+mod clone;
+mod clone_collisions;
 mod killed;
 mod matrix;
 mod paths;

@@ -151,6 +151,8 @@ pub enum Error {
     Shallow,
     #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     Limit(&'static str),
+    #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
+    ObjectChecks,
     #[error("transport 'file' not allowed")]
     TransportForbidden,
     #[error("cannot {what} '{}'", .path.display())]
@@ -280,6 +282,9 @@ impl Prepared {
         }
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
         let local = self.is_local(&repo, events)?;
+        if !local && checks_objects(&repo)? {
+            return Err(Error::ObjectChecks);
+        }
         let channel = Channel::open(&self.source, local, &self.options, &wishes)?;
         let selection = wishes.select(channel.advertisement())?;
         for name in &selection.funny {
@@ -481,6 +486,13 @@ impl Prepared {
 
 fn check(interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// `fetch.fsckObjects`, else `transfer.fsckObjects`.
+fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
+    let own = repo.config_bool("fetch.fsckObjects")?;
+    let own = if own.is_some() { own } else { repo.config_bool("transfer.fsckObjects")? };
+    Ok(own.unwrap_or(false))
 }
 
 /// `protocol.file.allow`, `protocol.allow` and `GIT_ALLOW_PROTOCOL`: whether this machine's

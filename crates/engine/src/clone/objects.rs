@@ -5,7 +5,7 @@
 //! learns hash and refs, [`Channel::take`] brings the objects.
 
 use std::{
-    collections::BTreeSet,
+    collections::HashSet,
     io,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -255,8 +255,10 @@ fn fetch(
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    let wants: BTreeSet<ObjectId> = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
-    let wants: Vec<ObjectId> = wants.into_iter().collect();
+    // In the order of the refs: the other side's pack depends on it.
+    let mut asked = HashSet::new();
+    let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
+    let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
     let progress = |text: &[u8]| events(Event::Remote(text));
     let options = fetch::FetchOptions {
         include_tags: wanted.follow_tags,

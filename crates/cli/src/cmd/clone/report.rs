@@ -104,7 +104,7 @@ pub(super) fn collisions(mut paths: Vec<BString>, ignore_case: bool) -> BString 
     }
     let mut message = BString::from(
         "the following paths have collided (e.g. case-sensitive paths\n\
-         on a case-insensitive file system) and only one from the same\n\
+         on a case-insensitive filesystem) and only one from the same\n\
          colliding group is in the working tree:\n",
     );
     for path in paths {

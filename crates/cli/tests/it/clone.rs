@@ -1,0 +1,393 @@
+//! Clones by Git and by sapwood are twins: same files, modes and contents but for the index's stat
+//! data, same words, same exit code.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Repo, Run, Sandbox};
+
+use crate::SAPWOOD;
+
+/// A sandbox with repositories of many kinds to clone from.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let home = sandbox.repo("home");
+    // Git before 2.41 writes no reverse index unless told; the default branch's name depends on it, too.
+    home.write(".gitconfig", "[pack]\n\twriteReverseIndex = true\n[init]\n\tdefaultBranch = main\n");
+    home.write("template/description", "a template\n");
+    home.write("template/info/exclude", "*~\n");
+    home.write("template/.hidden", "not copied\n");
+    home.write_executable("template/hooks/post-checkout", "#!/bin/sh\necho \"hook $*\"\n");
+    home.symlink("description", "template/link");
+
+    let plain = sandbox.init("plain");
+    fill(&plain);
+    plain.git(&["tag", "light"]);
+    plain.git(&["tag", "-a", "-m", "a tag", "annotated"]);
+    plain.git(&["branch", "topic", "HEAD~1"]);
+    plain.git(&["branch", "feature/x"]);
+    plain.git(&["update-ref", "refs/notes/commits", "HEAD"]);
+    plain.git(&["bundle", "create", "-q", "../all.bundle", "--all"]);
+    plain.git(&["bundle", "create", "-q", "../tag.bundle", "light"]);
+    plain.git(&["bundle", "create", "-q", "../thin.bundle", "HEAD~1..main"]);
+
+    sandbox.init("empty");
+    sandbox.repo("").git(&["init", "-q", "--object-format=sha256", "sha256"]);
+    fill(&sandbox.repo("sha256"));
+    let copy = |name: &str| {
+        sandbox.repo("").git(&["clone", "-q", "plain", name]);
+        sandbox.repo(name)
+    };
+    copy("detached").git(&["checkout", "-q", "--detach", "HEAD~1"]);
+    copy("headless").git(&["symbolic-ref", "HEAD", "refs/heads/missing"]);
+    let packed = copy("packed");
+    packed.git(&["gc", "-q"]);
+    let url = format!("file://{}", sandbox.path().join("plain").display());
+    sandbox.repo("").git(&["clone", "-q", "--depth=1", &url, "shallow"]);
+    sandbox.repo("").git(&["clone", "-q", "-s", "plain", "borrower"]);
+    packed.git(&["worktree", "add", "-q", "../linked", "topic"]);
+    sandbox
+}
+
+fn fill(repo: &Repo<'_>) {
+    repo.write("a", "one\n");
+    repo.write("dir/b", "two\n");
+    repo.write_executable("dir/run", "#!/bin/sh\n");
+    repo.symlink("a", "link");
+    repo.commit("one");
+    repo.write("a", "changed\n");
+    repo.write("dir/deep/c", "three\n");
+    repo.commit("two");
+}
+
+/// Everything below `root`: mode and content. The index is left out, its stat data must differ.
+fn tree(root: &Path) -> BTreeMap<BString, (u32, BString)> {
+    use std::os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _};
+    let mut found = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let meta = path.symlink_metadata().expect("there");
+            let content = if meta.is_symlink() {
+                fs::read_link(&path).expect("a link").as_os_str().as_bytes().into()
+            } else if meta.is_file() && !path.ends_with("index") {
+                fs::read(&path).expect("readable").into()
+            } else {
+                BString::default()
+            };
+            let name = path.strip_prefix(root).expect("below").as_os_str().as_bytes().into();
+            found.insert(name, (meta.permissions().mode(), content));
+            if meta.is_dir() {
+                directories.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// The places where Git and sapwood work, taken out of what was said and written.
+fn plain(sandbox: &Sandbox, text: &BString) -> BString {
+    let root = sandbox.path().display().to_string();
+    let text = text.replace(format!("{root}/git/"), "<here>/").replace(format!("{root}/ours/"), "<here>/");
+    text.replace("sapwood", "git").into()
+}
+
+/// Clones with both, from and into fresh directories, and compares. Returns what sapwood said.
+#[track_caller]
+fn twins(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
+    let mut all = vec!["clone"];
+    all.extend(args);
+    let run = |name: &str| {
+        let here = sandbox.repo(name);
+        if here.path.exists() {
+            fs::remove_dir_all(&here.path).expect("removed");
+        }
+        fs::create_dir_all(&here.path).expect("made");
+        prepare(&here);
+        let run = match name {
+            "git" => here.try_git(&all),
+            _ => here.run(Path::new(SAPWOOD), &all),
+        };
+        let found = tree(&here.path)
+            .into_iter()
+            .map(|(path, (mode, content))| (path, (mode, plain(sandbox, &content))))
+            .collect::<BTreeMap<_, _>>();
+        let said = (plain(sandbox, &run.stdout), plain(sandbox, &run.stderr));
+        (run, said, found)
+    };
+    let (theirs, they_said, they_made) = run("git");
+    let (ours, we_said, we_made) = run("ours");
+    if !is_old(sandbox) {
+        assert_eq!(they_said, we_said, "{args:?}: what was said; git left, ours right");
+    }
+    assert_eq!(theirs.code, ours.code, "{args:?}: exit code; ours said {}", ours.stderr);
+    let names = |made: &BTreeMap<BString, (u32, BString)>| {
+        made.iter().map(|(path, (mode, _))| format!("{mode:o} {path}")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(names(&they_made), names(&we_made), "{args:?}: files; git left, ours right");
+    for (path, theirs) in &they_made {
+        assert_eq!(Some(theirs), we_made.get(path), "{args:?}: {path}; git left, ours right");
+    }
+    for entry in fs::read_dir(sandbox.path().join("ours")).expect("listed") {
+        let name = entry.expect("an entry").file_name();
+        let name = name.to_str().expect("our own names").to_owned();
+        let copy = sandbox.repo(&format!("ours/{name}"));
+        if !copy.exists(".git/index") {
+            continue;
+        }
+        let index = |side: &str| sandbox.repo(&format!("{side}/{name}")).git(&["ls-files", "-s"]).stdout;
+        assert_eq!(index("git"), index("ours"), "{args:?}: index; git left, ours right");
+        assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "", "{args:?}: not clean");
+        copy.git(&["fsck", "--full", "--strict"]);
+    }
+    ours
+}
+
+/// Whether the Git at hand is older than the one whose behaviour is taken as the truth: some options
+/// did something else then.
+fn is_old(sandbox: &Sandbox) -> bool {
+    sandbox.git_version() < (2, 55)
+}
+
+#[track_caller]
+fn same(sandbox: &Sandbox, args: &[&str]) -> Run {
+    twins(sandbox, |_| {}, args)
+}
+
+#[test]
+fn repositories_of_every_kind() {
+    let sandbox = sandbox();
+    let kinds =
+        ["plain", "empty", "sha256", "detached", "headless", "packed", "shallow", "borrower", "linked"];
+    for source in kinds {
+        let source = format!("../{source}");
+        for options in
+            [&[][..], &["--bare"], &["--mirror"], &["-s"], &["--single-branch"], &["--no-hardlinks"], &["-n"]]
+        {
+            if is_old(&sandbox) && options == ["--mirror"] {
+                continue;
+            }
+            let mut args = options.to_vec();
+            args.extend([source.as_str(), "copy"]);
+            same(&sandbox, &args);
+        }
+    }
+}
+
+#[test]
+fn through_the_protocol_and_from_bundles() {
+    let sandbox = sandbox();
+    let url = |name: &str| format!("file://{}", sandbox.path().join(name).display());
+    let sources =
+        [url("plain"), url("sha256"), url("empty"), url("detached"), url("headless"), url("shallow")];
+    let bundles = ["../all.bundle", "../all", "../tag.bundle"].map(String::from);
+    for source in sources.iter().chain(&bundles) {
+        for options in [&[][..], &["--bare"], &["--single-branch"], &["--no-tags"], &["-b", "annotated"]] {
+            let mut args = options.to_vec();
+            args.extend([source.as_str(), "copy"]);
+            same(&sandbox, &args);
+        }
+    }
+    same(&sandbox, &["--no-local", "../plain", "copy"]);
+    same(&sandbox, &["--reference", "../plain", "../thin.bundle", "copy"]);
+    // What is missing is said with another last line.
+    let refused = sandbox.repo("ours").run(Path::new(SAPWOOD), &["clone", "../thin.bundle", "thin"]);
+    assert_eq!(refused.code, 128);
+    assert!(refused.stderr.to_string().contains("Repository lacks these prerequisite commits:\n"));
+    assert!(!sandbox.repo("ours").exists("thin"));
+}
+
+#[test]
+fn options() {
+    let sandbox = sandbox();
+    let template = sandbox.path().join("home/template").display().to_string();
+    for options in [
+        &["-q"][..],
+        &["-v"],
+        &["-o", "upstream"],
+        &["-b", "topic"],
+        &["-b", "light"],
+        &["-b", "annotated", "--single-branch"],
+        &["-b", "topic", "--single-branch", "--no-tags"],
+        &["--no-tags", "-b", "topic"],
+        &["--no-tags"],
+        &["--mirror", "--single-branch"],
+        &["--depth=1"],
+        &["--template="],
+        &["--template=/does/not/exist"],
+        &["--template", &template],
+        &["--reference", "../plain"],
+        &["--reference-if-able", "../nowhere"],
+        &["--separate-git-dir", "elsewhere"],
+        &["-c", "foo.bar=1", "-c", "Foo.Sub.Baz"],
+        &["-c", "core.logAllRefUpdates=always", "--single-branch"],
+        &["-c", "clone.defaultRemoteName=there"],
+        &["-c", "branch.autoSetupRebase=always"],
+        &["-c", "remote.origin.fetch=+refs/notes/*:refs/notes/*"],
+        &["-c", "core.hooksPath=/does/not/exist"],
+    ] {
+        if is_old(&sandbox) && options.iter().any(|option| ["--no-tags", "--mirror"].contains(option)) {
+            continue;
+        }
+        let mut args = options.to_vec();
+        args.extend(["../plain", "copy"]);
+        same(&sandbox, &args);
+    }
+    same(&sandbox, &["../plain"]);
+    same(&sandbox, &["../plain/.git/"]);
+    same(&sandbox, &["--bare", "../plain"]);
+    same(&sandbox, &["../plain", "a/b/c//"]);
+    twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["../plain", "copy"]);
+    twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["--bare", "../plain", "copy"]);
+}
+
+#[test]
+fn refusals_leave_nothing_behind() {
+    let sandbox = sandbox();
+    for args in [
+        &["../nowhere"][..],
+        &["../plain/dir"],
+        &["/"],
+        &["-b", "nowhere", "../plain"],
+        &["-o", "a b", "../plain"],
+        &["--reference", "../nowhere", "../plain"],
+        &["--reference", "../shallow", "../plain"],
+        &["--reject-shallow", "../shallow"],
+        &["--bare", "--separate-git-dir=x", "../plain"],
+        &["-c", "bad", "../plain"],
+        &["-c", "protocol.file.allow=never", "../plain"],
+        &["-c", "remote.origin.fetch=refs/x:refs/y", "../plain"],
+        &["--depth=0", "../plain"],
+        &["--ref-format=nonsense", "../plain"],
+    ] {
+        if is_old(&sandbox) && args[0].starts_with("--ref-format") {
+            continue;
+        }
+        let run = same(&sandbox, args);
+        assert_eq!(run.code, 128, "{args:?}");
+        assert_eq!(fs::read_dir(sandbox.path().join("ours")).expect("listed").count(), 0, "{args:?}");
+    }
+    let occupied = |here: &Repo<'_>| here.write("copy/file", "the user's");
+    twins(&sandbox, occupied, &["../plain", "copy"]);
+    let empty = |here: &Repo<'_>| fs::create_dir(here.join("copy")).expect("made");
+    twins(&sandbox, empty, &["-b", "nowhere", "../plain", "copy"]);
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    let sandbox = sandbox();
+    let here = sandbox.repo("plain");
+    for (args, named) in [
+        (&["https://user:secret@example.com/x"][..], "cloning over https"),
+        (&["git@example.com:x"], "cloning over ssh"),
+        (&["--recurse-submodules", "."], "'--recurse-submodules'"),
+        (&["--dissociate", "."], "'--dissociate'"),
+        (&["--no-local", "--filter=blob:none", "."], "'--filter'"),
+        (&["--no-local", "--depth=1", "."], "'--depth'"),
+        (&["--ref-format=reftable", "."], "'reftable'"),
+        (&["--no-local", "-c", "transfer.fsckObjects", "."], "fetch.fsckObjects"),
+    ] {
+        let mut all = vec!["clone"];
+        all.extend(args);
+        all.push("copy");
+        let run = here.run(Path::new(SAPWOOD), &all);
+        let said = run.stderr.to_string();
+        assert_eq!(run.code, 128, "{args:?}");
+        assert!(said.contains(named) && said.contains("not supported by sapwood yet"), "{said}");
+        assert!(!said.contains("secret") && !here.exists("copy"), "{said}");
+    }
+}
+
+#[test]
+fn a_symbolic_link_among_objects_is_refused() {
+    let sandbox = sandbox();
+    let plain = sandbox.repo("plain");
+    plain.symlink("/etc/passwd", ".git/objects/00/link");
+    let run = same(&sandbox, &["../plain", "copy"]);
+    assert!(run.stderr.to_string().contains("symlink '00/link' exists, refusing to clone with --local"));
+}
+
+#[test]
+fn somebody_elses_repository_is_refused_unless_declared_safe() {
+    let sandbox = sandbox();
+    let source = sandbox.repo("plain");
+    if std::os::unix::fs::chown(source.join(".git"), Some(12345), None).is_err() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let clone = ["clone", "-q", "plain", "copy"];
+    let refused = sandbox.repo("").run(Path::new(SAPWOOD), &clone);
+    assert_eq!(refused.code, 128);
+    assert!(refused.stderr.to_string().contains("detected dubious ownership in repository at"));
+    assert!(!sandbox.repo("").exists("copy"));
+    let mut config = sandbox.repo("home").read(".gitconfig");
+    config.extend_from_slice(b"[safe]\n\tdirectory = *\n");
+    sandbox.repo("home").write(".gitconfig", config);
+    let allowed = sandbox.repo("").run(Path::new(SAPWOOD), &clone);
+    assert_eq!(allowed.code, 0, "{}", allowed.stderr);
+}
+
+#[test]
+fn damage_is_reported_and_the_clone_stays() {
+    let sandbox = sandbox();
+    let source = sandbox.repo("plain");
+    let blob = source.git(&["rev-parse", "HEAD:dir/b"]).stdout.trim().to_str_lossy().into_owned();
+    source.remove(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]));
+    let run = sandbox.repo("").run(Path::new(SAPWOOD), &["clone", "plain", "copy"]);
+    assert_eq!(run.code, 128);
+    let said = run.stderr.to_string();
+    assert!(said.contains(&blob) && said.contains("fatal: unable to checkout working tree\n"), "{said}");
+    assert!(said.contains("warning: Clone succeeded, but checkout failed.\n"), "{said}");
+    let copy = sandbox.repo("copy");
+    assert_eq!(copy.git(&["status", "--porcelain"]).stdout, " D dir/b\n");
+    assert!(!copy.exists(".git/index.lock") && !copy.exists(".git/sapwood-clone"));
+}
+
+#[test]
+fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
+    let sandbox = sandbox();
+    let root = sandbox.repo("");
+    let clone = ["clone", "plain", "copy"];
+    let source = sandbox.path().join("plain").display().to_string();
+    let copy = sandbox.repo("copy");
+    let marker = format!("{}\n{source}\n", i32::MAX);
+
+    // Killed while the worktree was being written.
+    root.git(&["clone", "-q", "plain", "copy"]);
+    copy.write(".git/sapwood-clone", &marker);
+    copy.remove(".git/index");
+    copy.write(".git/index.lock", "");
+    copy.write("a", "half");
+    copy.remove("dir");
+    copy.write("notes", "the user's");
+    let run = root.run(Path::new(SAPWOOD), &clone);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "?? notes\n");
+    assert!(!copy.exists(".git/sapwood-clone") && !copy.exists(".git/index.lock"));
+
+    // Finished: nothing is touched any more.
+    let refused = root.run(Path::new(SAPWOOD), &clone);
+    assert_eq!(refused.code, 128);
+    let text = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
+    assert_eq!(refused.stderr, text);
+
+    // Killed before there were refs.
+    root.remove("copy");
+    copy.write(".git/sapwood-clone", &marker);
+    copy.write(".git/HEAD", "ref: refs/heads/.invalid\n");
+    let run = root.run(Path::new(SAPWOOD), &clone);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let sandbox = sandbox();
+    let before = tree(&sandbox.path());
+    let run = sandbox.repo("").run(Path::new(SAPWOOD), &["clone", "--dry-run", "plain", "copy"]);
+    assert_eq!((run.code, run.stderr), (0, BString::default()));
+    let source = sandbox.path().join("plain/.git").display().to_string();
+    assert_eq!(run.stdout, format!("Would clone the repository '{source}' into 'copy'\n"));
+    assert!(before == tree(&sandbox.path()));
+}
