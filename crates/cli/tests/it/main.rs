@@ -3,9 +3,9 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod args;
-mod interrupt;
 mod clone;
 mod clone_collisions;
+mod interrupt;
 mod killed;
 mod matrix;
 mod paths;
