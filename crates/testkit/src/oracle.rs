@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use bstr::{BString, ByteSlice as _};
@@ -15,10 +16,12 @@ use crate::sandbox::{Repo, Run, Sandbox};
 /// did is compared, not what it said.
 const MESSAGES_OF: (u32, u32) = (2, 55);
 
-/// One repository, made twice by the same steps.
+/// One repository, made twice (or more often) by the same steps.
 pub struct Oracle {
     sandbox: Sandbox,
     program: PathBuf,
+    /// The copies for the program under test.
+    ours: usize,
     compares_messages: bool,
 }
 
@@ -27,7 +30,8 @@ pub struct Oracle {
 pub struct Snapshot {
     /// `git ls-files --stage -t -v`
     pub index: BString,
-    /// `git for-each-ref`, HEAD's content, and ORIG_HEAD's.
+    /// `git for-each-ref` (or, in both of two that are compared, the files that hold the refs), HEAD's
+    /// content, and ORIG_HEAD's.
     pub refs: BString,
     /// Every reflog by name.
     pub reflogs: BTreeMap<BString, BString>,
@@ -44,6 +48,14 @@ pub struct Snapshot {
 const GIT: &str = "git/repo";
 const OURS: &str = "ours/repo";
 
+/// The place of the `number`th copy for the program under test.
+fn ours_at(number: usize) -> String {
+    match number {
+        0 => OURS.to_owned(),
+        number => format!("ours{number}/repo"),
+    }
+}
+
 impl Oracle {
     /// `program` is the program under test; `setup` makes the repository, and must do the same
     /// each time it is called.
@@ -52,23 +64,30 @@ impl Oracle {
         for name in [GIT, OURS] {
             setup(&sandbox.init(name));
         }
-        let compares_messages = sandbox.git_version() >= MESSAGES_OF;
-        Oracle { sandbox, program: program.into(), compares_messages }
+        Oracle::of(sandbox, program, 1)
     }
 
     /// Two copies of a repository made already. Times and inodes differ from the original's, so the
     /// index of each is refreshed.
     pub fn copies_of(program: &str, made: &Repo<'_>) -> Oracle {
-        let sandbox = Sandbox::new();
-        for name in [GIT, OURS] {
-            let copy = sandbox.repo(name);
-            fs::create_dir_all(copy.path.parent().expect("below the sandbox")).expect("a new directory");
-            let copied = std::process::Command::new("cp").arg("-a").arg(&made.path).arg(&copy.path).status();
-            assert!(copied.is_ok_and(|status| status.success()), "the template cannot be copied");
+        Oracle::several_of(program, made, 1)
+    }
+
+    /// As [`Oracle::copies_of`], with several copies for the program under test: see
+    /// [`Oracle::same_with_each`].
+    pub fn several_of(program: &str, made: &Repo<'_>, ours: usize) -> Oracle {
+        let oracle = Oracle::of(Sandbox::new(), program, ours);
+        oracle.both(|copy| {
+            copy_tree(&made.path, &copy.path).expect("the template can be copied");
             copy.try_git(&["update-index", "-q", "--refresh"]);
-        }
-        let compares_messages = sandbox.git_version() >= MESSAGES_OF;
-        Oracle { sandbox, program: program.into(), compares_messages }
+        });
+        oracle
+    }
+
+    fn of(sandbox: Sandbox, program: &str, ours: usize) -> Oracle {
+        static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
+        let compares_messages = *VERSION.get_or_init(|| sandbox.git_version()) >= MESSAGES_OF;
+        Oracle { sandbox, program: program.into(), ours, compares_messages }
     }
 
     /// The copy Git works in.
@@ -81,10 +100,12 @@ impl Oracle {
         self.sandbox.repo(OURS)
     }
 
-    /// Does the same to both copies.
+    /// Does the same to all copies.
     pub fn both(&self, step: impl Fn(&Repo<'_>)) {
         step(&self.git());
-        step(&self.ours());
+        for number in 0..self.ours {
+            step(&self.sandbox.repo(&ours_at(number)));
+        }
     }
 
     /// Runs `args` in both copies; panics unless all that was said and done is the same. Returns
@@ -100,6 +121,22 @@ impl Oracle {
         self.compare(context, "", args)
     }
 
+    /// As [`Oracle::same`], with the program under test run once in each of its copies, each time with
+    /// other global options, which must make no difference. `context` names the case when it fails.
+    #[track_caller]
+    pub fn same_with_each(&self, context: &str, globals: &[&[&str]], args: &[&str]) {
+        assert_eq!(globals.len(), self.ours, "one copy for each");
+        let git = self.git();
+        let theirs = self.plain(git.try_git(args));
+        for (number, global) in globals.iter().enumerate() {
+            let repo = self.sandbox.repo(&ours_at(number));
+            let args = [global, args].concat();
+            let ours = self.plain(repo.run(&self.program, &args));
+            self.same_answer(context, &args, &theirs, &ours);
+            self.same_repository(&[&[context], &args[..]].concat(), &git, &repo);
+        }
+    }
+
     /// As [`Oracle::same`], from a directory of the worktree.
     #[track_caller]
     pub fn same_in(&self, dir: &str, args: &[&str]) -> Run {
@@ -111,6 +148,13 @@ impl Oracle {
         let theirs = self.sandbox.repo(&format!("{GIT}/{dir}")).try_git(args);
         let ours = self.sandbox.repo(&format!("{OURS}/{dir}")).run(&self.program, args);
         let (theirs, ours) = (self.plain(theirs), self.plain(ours));
+        self.same_answer(context, args, &theirs, &ours);
+        self.same_state(&[&[context], args].concat());
+        ours
+    }
+
+    #[track_caller]
+    fn same_answer(&self, context: &str, args: &[&str], theirs: &Run, ours: &Run) {
         if self.compares_messages {
             assert_eq!(
                 theirs.stderr, ours.stderr,
@@ -126,26 +170,39 @@ impl Oracle {
             "{context} {args:?}: exit code; git left, ours said {}",
             ours.stderr
         );
-        self.same_state(&[&[context], args].concat());
-        ours
     }
 
     /// Compares the two copies as they are.
     #[track_caller]
     pub fn same_state(&self, context: &[&str]) {
-        let (theirs, ours) = (self.snapshot(&self.git()), self.snapshot(&self.ours()));
+        self.same_repository(context, &self.git(), &self.ours());
+    }
+
+    #[track_caller]
+    fn same_repository(&self, context: &[&str], theirs: &Repo<'_>, ours: &Repo<'_>) {
+        // Where the files are the same Git need not be asked what they mean.
+        let files = [theirs, ours].map(ref_files);
+        let same_files = files[0] == files[1];
+        let [theirs, ours] = [theirs, ours].map(|repo| self.look(repo, same_files));
         assert_eq!(theirs.worktree, ours.worktree, "{context:?}: worktree; git left, ours right");
         assert_eq!(theirs, ours, "{context:?}: state; git left, ours right");
     }
 
     /// Looks at one copy. Git refreshes nothing while we look.
     pub fn snapshot(&self, repo: &Repo<'_>) -> Snapshot {
+        self.look(repo, false)
+    }
+
+    fn look(&self, repo: &Repo<'_>, refs_are_known: bool) -> Snapshot {
         let git = |args: &[&str]| {
             let mut all = vec!["--no-optional-locks"];
             all.extend(args);
             self.plain(repo.try_git(&all)).stdout
         };
-        let mut refs = git(&["for-each-ref", "--format=%(refname) %(objectname) %(symref)"]);
+        let mut refs = match refs_are_known {
+            true => BString::default(),
+            false => git(&["for-each-ref", "--format=%(refname) %(objectname) %(symref)"]),
+        };
         for name in ["HEAD", "ORIG_HEAD"] {
             let content = fs::read(repo.join(format!(".git/{name}"))).unwrap_or_default();
             refs.extend([name.as_bytes(), b" ", &content].concat());
@@ -182,13 +239,50 @@ impl Oracle {
         let root = self.sandbox.path();
         let plain = |text: BString| {
             let mut text = text.to_vec();
-            for copy in ["git", "ours"] {
-                text = text.replace(root.join(copy).as_os_str().as_bytes(), "<root>");
+            let copies = std::iter::once(GIT.to_owned()).chain((0..self.ours).map(ours_at));
+            for copy in copies {
+                let place = root.join(copy);
+                let place = place.parent().expect("below the sandbox");
+                text = text.replace(place.as_os_str().as_bytes(), "<root>");
             }
             BString::from(text.replace("sapwood", "git"))
         };
         Run { code: run.code, stdout: plain(run.stdout), stderr: plain(run.stderr) }
     }
+}
+
+/// The files that hold refs.
+fn ref_files(repo: &Repo<'_>) -> BTreeMap<BString, (u32, BString)> {
+    let mut files = BTreeMap::new();
+    collect(&repo.join(".git/refs"), &repo.join(".git/refs"), &mut files);
+    files.retain(|_, (mode, _)| *mode & 0o170000 == 0o100000);
+    let packed = fs::read(repo.join(".git/packed-refs")).unwrap_or_default();
+    files.insert("packed-refs".into(), (0, packed.into()));
+    files
+}
+
+/// Copies a directory with all it holds; files keep their times.
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, place) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_tree(&source, &place)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &place)?;
+        } else {
+            fs::copy(&source, &place)?;
+            let modified = entry.metadata()?.modified()?;
+            // Objects are read-only, but not for root or for whom they were just made by.
+            let mode = fs::metadata(&place)?.permissions();
+            fs::set_permissions(&place, fs::Permissions::from_mode(mode.mode() | 0o200))?;
+            fs::File::options().append(true).open(&place)?.set_modified(modified)?;
+            fs::set_permissions(&place, mode)?;
+        }
+    }
+    Ok(())
 }
 
 /// Everything below `dir`: files with their content, links with their target, directories empty or not.

@@ -43,11 +43,16 @@ fn shared_data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
+fn common_factor(one: usize, other: usize) -> usize {
+    if other == 0 { one } else { common_factor(other, one % other) }
+}
+
 /// Runs `check` on all cases, or, unless [`full`], on `slice` of them spread evenly; on two threads.
 /// Fails at the end with the cases that failed.
 fn bounded<C: std::fmt::Display + Sync>(cases: Vec<C>, slice: usize, check: impl Fn(&C) + Sync) {
-    // A stride that shares no factor with the sizes of the dimensions meets every value of each.
-    let stride = if full() { 1 } else { (cases.len() / slice).max(1) | 1 };
+    // A stride that shares no factor with the number of cases meets every value of each dimension.
+    let least = if full() { 1 } else { (cases.len() / slice).max(1) };
+    let stride = (least..).find(|stride| common_factor(*stride, cases.len()) == 1).expect("a prime");
     let chosen: Vec<&C> = cases.iter().step_by(stride).collect();
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

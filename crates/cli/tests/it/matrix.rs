@@ -81,13 +81,12 @@ struct Case {
     to: Kind,
     state: State,
     command: &'static [&'static str],
-    workers: u32,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { from, to, state, command, workers } = self;
-        write!(f, "{from:?} -> {to:?}, {state:?}, {}, {workers} workers", command.join(" "))
+        let Case { from, to, state, command } = self;
+        write!(f, "{from:?} -> {to:?}, {state:?}, {}", command.join(" "))
     }
 }
 
@@ -116,8 +115,8 @@ fn put(repo: &Repo<'_>, kind: Kind) {
     repo.git(&["add", "-A", "."]);
 }
 
-/// A repository with a branch of each kind.
-fn template(repo: &Repo<'_>) {
+/// A repository with a branch of each kind; that of `from` is checked out.
+fn template(repo: &Repo<'_>, from: Kind) {
     repo.write("keep", "keep\n");
     repo.write("z/keep", "keep\n");
     repo.commit("first");
@@ -130,10 +129,10 @@ fn template(repo: &Repo<'_>) {
         put(repo, kind);
         repo.git(&["commit", "-q", "--allow-empty", "-m", &branch(kind)]);
     }
-    repo.git(&["checkout", "-q", "-f", "first"]);
     if repo.exists("p") {
         repo.remove("p");
     }
+    repo.git(&["checkout", "-q", "-f", &branch(from)]);
 }
 
 fn clear(repo: &Repo<'_>) {
@@ -204,37 +203,39 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
     }
 }
 
+/// The same at any number of workers.
+const WORKERS: [&[&str]; 2] = [
+    &["-c", "checkout.workers=1"],
+    &["-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=0"],
+];
+
 fn run(case: &Case, made: &Repo<'_>) {
-    let oracle = Oracle::copies_of(SAPWOOD, made);
-    oracle.both(|repo| {
-        repo.git(&["checkout", "-q", "-f", &branch(case.from)]);
-        disturb(repo, case);
-    });
+    let oracle = Oracle::several_of(SAPWOOD, made, WORKERS.len());
+    oracle.both(|repo| disturb(repo, case));
     let target = branch(case.to);
-    let workers = format!("checkout.workers={}", case.workers);
-    let mut args = vec!["-c", workers.as_str(), "-c", "checkout.thresholdForParallelism=0"];
-    args.extend(case.command);
-    args.push(&target);
-    let text = case.to_string();
-    oracle.same_as(&text, &args);
+    oracle.same_with_each(&case.to_string(), &WORKERS, &[case.command, &[target.as_str()]].concat());
 }
 
 #[test]
 fn every_transition_is_gits() {
     let sandbox = Sandbox::new();
-    let made = sandbox.init("template");
-    template(&made);
+    let made = KINDS.map(|from| {
+        let repo = sandbox.init(&branch(from));
+        template(&repo, from);
+        repo
+    });
     let mut cases = Vec::new();
     for from in KINDS {
         for to in KINDS {
             for state in STATES {
                 for command in COMMANDS {
-                    for workers in [1, 8] {
-                        cases.push(Case { from, to, state, command, workers });
-                    }
+                    cases.push(Case { from, to, state, command });
                 }
             }
         }
     }
-    bounded(cases, 400, |case| run(case, &made));
+    bounded(cases, 400, |case| {
+        let at = KINDS.iter().position(|kind| *kind == case.from).expect("one of them");
+        run(case, &made[at]);
+    });
 }

@@ -20,9 +20,4 @@ impl Random {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
-
-    /// True once in `odds`.
-    pub(crate) fn one_in(&mut self, odds: usize) -> bool {
-        self.below(odds) == 0
-    }
 }
