@@ -174,23 +174,16 @@ impl<'a> Work<'a> {
         for message in &report.messages {
             console::raw(format!("{message}\n").as_bytes());
         }
+        for (step, outcome) in plan.removals.iter().zip(&report.removals) {
+            tell(step.path.as_ref(), outcome);
+        }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
             tell(path, outcome);
         }
-        for (step, outcome) in plan.removals.iter().zip(&report.removals) {
-            // What could not be removed is left, as it is by Git: a warning, not a failure.
-            match outcome {
-                Outcome::Failed(error) => console::warning(error.message(step.path.as_ref())),
-                _ => tell(step.path.as_ref(), outcome),
-            }
-        }
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
-        let is_done = |outcome: &Outcome| !matches!(outcome, Outcome::Stale | Outcome::Skipped);
-        let is_written = |outcome: &Outcome| is_done(outcome) && !matches!(outcome, Outcome::Failed(_));
-        let complete = report.writes.iter().all(is_written) && report.removals.iter().all(is_done);
-        let done = if complete && !report.interrupted { Done::Complete } else { Done::Incomplete };
+        let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
         self.index = if report.interrupted {
             checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
         } else {
@@ -271,6 +264,7 @@ pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index
 fn tell(path: &bstr::BStr, outcome: &Outcome) {
     match outcome {
         Outcome::Failed(error) => console::error(error.message(path)),
+        Outcome::Left(error) => console::warning(error.message(path)),
         Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),
         _ => {}
     }

@@ -90,6 +90,12 @@ impl Dir {
         }
     }
 
+    /// Whether nothing is at `path` (`ENOENT`) even if links among its leading components are followed,
+    /// wherever they lead. To look, never to act.
+    pub fn is_absent_through_links(&self, path: &[u8]) -> bool {
+        rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
+    }
+
     /// `fstat` of the directory itself.
     pub fn stat_self(&self) -> io::Result<Stat> {
         stat_of(&self.fd)

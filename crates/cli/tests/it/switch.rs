@@ -319,3 +319,20 @@ fn a_dry_run_changes_nothing() {
         assert_eq!(oracle.snapshot(&oracle.ours()), before, "{args:?}");
     }
 }
+
+/// Git's lstat follows the link; what it finds behind it counts, and it is the link that goes.
+#[test]
+fn a_link_in_a_directorys_place() {
+    for behind in [None, Some("elsewhere/c"), Some("elsewhere/b")] {
+        let oracle = oracle();
+        oracle.both(|repo| {
+            repo.remove("dir");
+            if let Some(path) = behind {
+                repo.write(path, "changed\n");
+            }
+            repo.symlink("elsewhere", "dir");
+        });
+        let run = oracle.same(&["switch", "topic"]);
+        assert_eq!(run.code == 0, behind != Some("elsewhere/b"), "{behind:?}");
+    }
+}

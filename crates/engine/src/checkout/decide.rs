@@ -4,7 +4,7 @@
 //! the worktree that go before it: `verify_uptodate`, `verify_absent` and `verify_clean_subdirectory` in
 //! Git's terms. Where reports are lists all rows are decided, else the first refusal ends it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -54,6 +54,8 @@ pub(super) trait Ask {
     /// On a file system that folds case: whether the file at `path` is in truth that of an index
     /// entry whose name differs only in case.
     fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError>;
+    /// Whether `path`, which is behind a symbolic link, leads nowhere.
+    fn leads_nowhere(&mut self, path: &BStr) -> bool;
     /// Whether a path new to the index is outside the sparse checkout.
     fn outside(&mut self, path: &BStr) -> Result<bool, PlanError>;
 }
@@ -170,8 +172,9 @@ fn is_held(row: &Row, source: Source, index: &Index, at: usize) -> bool {
 }
 
 /// Entries whose files are not looked at when nothing changes: known to match, or not there on purpose.
+/// What the file system monitor said last counts for nothing: it is not asked what happened since.
 pub(super) fn is_trusted(flags: Flags) -> bool {
-    flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE | Flags::FSMONITOR_VALID)
+    flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE)
 }
 
 /// A look at the worktree.
@@ -185,8 +188,8 @@ pub(super) struct Decider<'a> {
     policy: Policy<'a>,
     ask: &'a mut dyn Ask,
     decided: Decided,
-    /// Paths that will be removed from index and worktree.
-    removed: HashSet<BString>,
+    /// Paths that will be removed from index and worktree, and whether they are submodules.
+    removed: HashMap<BString, bool>,
     /// Index entries that went with a directory replaced by a file.
     gone: HashSet<usize>,
 }
@@ -289,21 +292,11 @@ impl<'a> Decider<'a> {
         if self.policy.update && !kept_out {
             let premise = match (mode.is_gitlink(), premise, fact.seen) {
                 (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
-                // Without recursion Git does not look into a submodule: a file takes its place.
-                (false, Premise::Directory, _) => Premise::Anything,
-                // What stands where a submodule should is not looked into either.
-                (_, Premise::Absent, Seen::Blocked(end, _)) if self.is_gitlink(row.path[..end].as_bstr()) => {
-                    Premise::Anything
-                }
                 _ => premise,
             };
             self.decided.writes.push((row.path.clone(), premise));
         }
         Ok(())
-    }
-
-    fn is_gitlink(&self, path: &BStr) -> bool {
-        self.index.entries()[self.index.range_of(path)].iter().any(|entry| entry.mode.is_gitlink())
     }
 
     /// Git's `deleted_entry`.
@@ -336,9 +329,9 @@ impl<'a> Decider<'a> {
 
     fn drop_path(&mut self, path: &BStr, mode: Mode, premise: Premise, kept_out: bool) {
         self.decided.edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
-        self.removed.insert(path.to_owned());
+        let gitlink = mode.is_gitlink();
+        self.removed.insert(path.to_owned(), gitlink);
         if self.policy.update && !kept_out {
-            let gitlink = mode.is_gitlink();
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink });
         }
     }
@@ -384,8 +377,13 @@ impl<'a> Decider<'a> {
         }
         match fact.seen {
             Seen::Absent => Look::Fine(Premise::Absent),
-            Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Directory),
+            // Git does not care what became of a submodule: it goes, with all that is in it.
+            Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Anything),
             Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(stat)),
+            // For Git, whose lstat follows it, the file is missing; the link is what may go.
+            Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink && self.ask.leads_nowhere(path) => {
+                Look::Fine(Premise::Anything)
+            }
             _ => {
                 self.refuse(RefusalKind::NotUptodateFile, path);
                 Look::Refused
@@ -435,8 +433,11 @@ impl<'a> Decider<'a> {
         if strict == Strict::No {
             return Ok(Look::Fine(Premise::Anything));
         }
-        if self.removed.contains(at) {
-            return Ok(Look::Fine(Premise::Absent));
+        match self.removed.get(at) {
+            Some(false) => return Ok(Look::Fine(Premise::Absent)),
+            // Removing a submodule is removing an empty directory: a file in its place is still there.
+            Some(true) => return Ok(Look::Fine(Premise::Anything)),
+            None => {}
         }
         self.refuse(kind, at);
         Ok(Look::Refused)
@@ -444,7 +445,7 @@ impl<'a> Decider<'a> {
 
     /// An ignored file where a directory has to be made.
     fn remove_blocker(&mut self, path: &BStr, stat: &sys::Stat) {
-        if self.removed.insert(path.to_owned()) {
+        if self.removed.insert(path.to_owned(), false).is_none() {
             let premise = Premise::Unchanged(*stat);
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink: false });
         }

@@ -23,6 +23,9 @@ impl Ask for Quiet {
     fn other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, PlanError> {
         Ok(false)
     }
+    fn leads_nowhere(&mut self, _: &BStr) -> bool {
+        false
+    }
     fn outside(&mut self, _: &BStr) -> Result<bool, PlanError> {
         Ok(false)
     }
@@ -184,6 +187,14 @@ fn skip_worktree_entries_change_in_the_index_alone() {
     let gone = [Row { sides: vec![side(1), side(0)], ..rows[0].clone() }];
     let decided = run(&index, sparse, &gone, &facts, &mut quiet());
     assert!(decided.removals.is_empty() && decided.edits[0].entries.is_empty());
+}
+
+#[test]
+fn the_monitors_last_word_is_not_trusted() {
+    let index = index_of(&[("p", 1, Flags::FSMONITOR_VALID)]);
+    let row = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1)] };
+    let forced = Policy { force: Force::OverwriteUntracked, ..policy(Kind::OneWay) };
+    assert_eq!(question(&row, Action::Keep, &forced, &index), Some(Want::Stat));
 }
 
 /// A state for each row of the three-way table that keeps stages, and the stages kept.

@@ -113,6 +113,10 @@ impl Ask for Looker<'_> {
         Ok(self.clean(&[(at, Seen::There(*stat))])?[0])
     }
 
+    fn leads_nowhere(&mut self, path: &BStr) -> bool {
+        self.root.is_absent_through_links(path)
+    }
+
     fn outside(&mut self, path: &BStr) -> Result<bool, PlanError> {
         // Without a file of patterns everything belongs in the worktree.
         Ok(self.sparse.is_some_and(|patterns| !patterns.includes(path)))

@@ -31,6 +31,7 @@ pub fn record(plan: Plan, report: &Report) -> Index {
             Outcome::Collided(None)
             | Outcome::Stale
             | Outcome::Failed(_)
+            | Outcome::Left(_)
             | Outcome::Skipped
             | Outcome::Removed => {
                 entry.stat = Stat::default();

@@ -21,6 +21,9 @@ pub enum Outcome {
     Stale,
     /// Not done, and nothing of it left behind.
     Failed(StepError),
+    /// The system did not let it go (a directory that is not empty, or in a file's place): it stays in the
+    /// worktree, as something untracked. Only removals.
+    Left(StepError),
     /// Not reached, after an interrupt.
     Skipped,
 }

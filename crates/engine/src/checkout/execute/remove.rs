@@ -1,6 +1,6 @@
 //! Removing: files first, and each directory as soon as its last child is gone, so deepest first.
 //!
-//! What is not there counts as done. A directory that still holds something stays, silently, as do the
+//! What is not there counts as done; what cannot be removed is left, and no failure. A directory that still holds something stays, silently, as do the
 //! worktree's root and the directory the command was started in.
 
 use std::io;
@@ -41,7 +41,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
                 let outcome = match &dir {
                     Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
                     Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
-                    Err(Unreachable::Failed(error)) => Outcome::Failed(Action::Unlink.failed()(again(error))),
+                    Err(Unreachable::Failed(error)) => Outcome::Left(Action::Unlink.failed()(again(error))),
                 };
                 if dir.is_ok() {
                     emptying.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome,
     match removed {
         Ok(()) => Ok(Outcome::Removed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Outcome::Kept),
-        Err(error) => Err(action.failed()(error)),
+        Err(error) => Ok(Outcome::Left(action.failed()(error))),
     }
 }
 

@@ -228,6 +228,7 @@ pub(crate) fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
         Outcome::Collided(None) => "collided, gone",
         Outcome::Stale => "stale",
         Outcome::Failed(_) => "failed",
+        Outcome::Left(_) => "left",
         Outcome::Skipped => "skipped",
     };
     outcomes.iter().map(kind).collect()

@@ -60,8 +60,8 @@ fn what_changed_stays_and_what_is_gone_is_gone() {
     fs::remove_file(fixture.path("gone")).expect("removes");
     fs::remove_dir_all(fixture.path("dir")).expect("removes");
     let report = fixture.execute(&plan);
-    assert_eq!(kinds(&report.removals), ["stale", "kept", "kept", "failed", "removed"]);
-    let Outcome::Failed(error) = &report.removals[3] else { unreachable!("just compared") };
+    assert_eq!(kinds(&report.removals), ["stale", "kept", "kept", "left", "removed"]);
+    let Outcome::Left(error) = &report.removals[3] else { unreachable!("just compared") };
     assert_eq!(error.message("is-dir".into()), "unable to unlink 'is-dir': Is a directory");
     assert_eq!(fixture.tree(), tree(&[("changed", "by the user"), ("is-dir", "/")]));
 }
@@ -85,7 +85,7 @@ fn submodules_go_only_when_empty() {
     fs::create_dir_all(fixture.path("subs/empty")).expect("directories");
     let plan = fixture.removals(&[("full", Premise::Directory), ("subs/empty", Premise::Directory)]);
     let report = fixture.execute(&plan);
-    assert_eq!(kinds(&report.removals), ["failed", "removed"]);
+    assert_eq!(kinds(&report.removals), ["left", "removed"]);
     assert_eq!(fixture.tree(), tree(&[("full/file", "its own")]));
 }
 
