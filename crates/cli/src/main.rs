@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use failure::Failure;
 
 fn main() -> ExitCode {
+    sys::bound_heap();
     let code = match run() {
         Ok(code) => code,
         Err(failure) => conclude(failure),

@@ -19,6 +19,31 @@ impl Memory {
     }
 }
 
+/// Keeps the allocator from raising the size above which it maps memory piece by piece: as it comes, one large
+/// vector freed makes it keep all later ones in its heaps, where they are never given back. To be called
+/// once, at the start of the process.
+pub fn bound_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt takes no pointers; no other thread is running yet, by this function's contract, and
+    // if one were it would at worst allocate by the old bound.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM);
+    }
+}
+
+/// The allocator's own initial bound, bytes.
+const MAPPED_FROM: libc::c_int = 128 << 10;
+
+/// Gives memory that was freed back to the system, as far as the allocator knows how. It keeps what one phase
+/// has freed, and the next phase's threads do not find it in their own arenas. A few milliseconds.
+pub fn release_freed() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes no pointers and may be called at any time, from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 impl std::ops::Deref for Memory {
     type Target = [u8];
     fn deref(&self) -> &[u8] {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use format::idx::Idx;
@@ -11,6 +11,9 @@ use format::{HashKind, ObjectId};
 use sys::Map;
 
 use super::{Fault, PackError};
+
+/// So much is read of a pack before its pages are let go.
+const RESIDENT: usize = 64 << 20;
 
 /// A pack known from the listing of its directory.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(super) struct Pack {
     hash: HashKind,
     idx: OnceLock<Result<Idx<Map>, PackError>>,
     data: OnceLock<Result<Map, PackError>>,
+    // Bytes of entries read since the map's pages were last let go.
+    read: AtomicUsize,
     // Entries found damaged, by offset: never to be looked at again.
     any_bad: AtomicBool,
     bad: Mutex<HashSet<u64>>,
@@ -35,6 +40,7 @@ impl Pack {
             hash,
             idx: OnceLock::new(),
             data: OnceLock::new(),
+            read: AtomicUsize::new(0),
             any_bad: AtomicBool::new(false),
             bad: Mutex::default(),
         }
@@ -112,6 +118,19 @@ impl Pack {
             return Err(Fault::Outside(offset));
         }
         pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)
+    }
+
+    /// Counts what was read of the map. Now and then its pages are let go, so that a walk through a large pack
+    /// does not end with all of it in this process; the page cache has them still.
+    pub(super) fn count_read(&self, len: usize) {
+        let read = self.read.fetch_add(len, Ordering::Relaxed) + len;
+        if read >= RESIDENT
+            && self.read.compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && let Some(Ok(map)) = self.data.get()
+        {
+            // A hint: if it is not taken the pages merely stay.
+            let _ = map.release(0..map.len());
+        }
     }
 
     /// Remembers that the entry at this offset is damaged.

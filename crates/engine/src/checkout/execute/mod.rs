@@ -74,6 +74,9 @@ struct Run<'r> {
     messages: Mutex<Vec<String>>,
 }
 
+/// From so many steps on, memory that planning and the workers have freed is worth giving back.
+const RELEASE_FROM: usize = 10_000;
+
 /// Progress is told about so many times in all.
 const PROGRESS_CALLS: usize = 1000;
 
@@ -133,8 +136,16 @@ pub fn execute(
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
     };
+    let large = plan.writes.len() + plan.removals.len() >= RELEASE_FROM;
+    let release = || {
+        if large {
+            sys::release_freed();
+        }
+    };
+    release();
     let removals = remove::remove(&run);
     let writes = round::write(&run);
+    release();
     let interrupted = run.interrupted();
     Ok(Report { removals, writes, messages: round::into_inner(run.messages), interrupted })
 }

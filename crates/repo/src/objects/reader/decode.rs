@@ -147,7 +147,8 @@ impl Reader<'_> {
                 let mut out = self.target(size);
                 self.counts.inflated += 1;
                 self.counts.inflated_bytes += entry.size;
-                self.inflater.whole(&data[payload..], out.sized(size)?)?;
+                let len = self.inflater.whole(&data[payload..], out.sized(size)?)?;
+                pack.count_read(len);
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
             stored => base_of(pack, data, at, payload, stored)?,
@@ -157,14 +158,14 @@ impl Reader<'_> {
 
     /// Applies one delta; its base, found at `at`, goes into the cache.
     fn ascend(&mut self, pack: &Pack, data: &[u8], at: u64, base: Base, link: Link) -> Result<Base, Fault> {
-        let made = self.apply(data, &base, link);
+        let made = self.apply(pack, data, &base, link);
         if let Base::Owned(kind, buffer) = base {
             self.cache.insert((pack.id, at), kind, buffer);
         }
         made
     }
 
-    fn apply(&mut self, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
+    fn apply(&mut self, pack: &Pack, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
         let size = plausible(link.size, data.len() - link.payload)?;
         self.counts.inflated += 1;
         self.counts.inflated_bytes += link.size;
@@ -172,7 +173,8 @@ impl Reader<'_> {
         if size <= RETAINED {
             self.delta.shed(RETAINED);
         }
-        self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
+        let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
+        pack.count_read(len);
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];
         if header.result_size > LARGE_DELTA_RESULT
