@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub refs: BString,
     /// Every reflog by name.
     pub reflogs: BTreeMap<BString, BString>,
-    /// Path to (mode, content or link target), `.git` left out.
+    /// Path to (mode, content or link target), `.git` and what is in that of a submodule left out.
     pub worktree: BTreeMap<BString, (u32, BString)>,
     /// `git status --porcelain --ignored`
     pub status: BString,
@@ -214,7 +214,8 @@ impl Oracle {
         git_dir.sort();
         let mut worktree = BTreeMap::new();
         collect(&repo.path, &repo.path, &mut worktree);
-        worktree.retain(|path, _| !path.starts_with(b".git/") && path != ".git");
+        worktree
+            .retain(|path, _| !path.starts_with(b".git/") && path != ".git" && !path.contains_str("/.git/"));
         let mut reflogs = BTreeMap::new();
         let mut logs = BTreeMap::new();
         collect(&repo.join(".git/logs"), &repo.join(".git/logs"), &mut logs);

@@ -48,9 +48,17 @@ enum State {
     IgnoredDirectory,
     /// An untracked symlink in the path's place.
     UntrackedSymlink,
+    /// An untracked symlink to a directory in the path's place.
+    LinkToDirectory,
+    /// As `Dirty`, but assumed unchanged.
+    AssumedUnchanged,
+    /// Untracked in the worktree, and to be added some time: only where nothing was.
+    IntendedToAdd,
+    /// A submodule that is checked out; else as `Clean`.
+    Populated,
 }
 
-const STATES: [State; 12] = [
+const STATES: [State; 16] = [
     State::Clean,
     State::Touched,
     State::Dirty,
@@ -63,6 +71,10 @@ const STATES: [State; 12] = [
     State::IgnoredFile,
     State::IgnoredDirectory,
     State::UntrackedSymlink,
+    State::LinkToDirectory,
+    State::AssumedUnchanged,
+    State::IntendedToAdd,
+    State::Populated,
 ];
 
 /// The command; the branch of the target kind is appended.
@@ -154,7 +166,7 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
                 file.set_modified(long_ago).expect("our own file");
             }
         }
-        State::Dirty | State::Staged => {
+        State::Dirty | State::Staged | State::AssumedUnchanged => {
             match case.from {
                 Kind::Directory => repo.write("p/inner", "changed\n"),
                 Kind::Submodule => repo.write("p/untracked", "in the submodule\n"),
@@ -163,6 +175,10 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
                     repo.symlink("elsewhere", "p");
                 }
                 _ => repo.write("p", "changed\n"),
+            }
+            if case.state == State::AssumedUnchanged {
+                let path = if inside { "p/inner" } else { "p" };
+                repo.try_git(&["update-index", "--assume-unchanged", path]);
             }
             if case.state == State::Staged && case.from != Kind::Submodule {
                 repo.git(&["add", "-A", "."]);
@@ -196,6 +212,22 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
         State::UntrackedSymlink => {
             clear(repo);
             repo.symlink("untracked", "p");
+        }
+        State::LinkToDirectory => {
+            clear(repo);
+            repo.symlink("z", "p");
+        }
+        State::IntendedToAdd => {
+            if case.from == Kind::Absent {
+                repo.write("p", "intended\n");
+                repo.git(&["add", "-N", "p"]);
+            }
+        }
+        State::Populated => {
+            if case.from == Kind::Submodule {
+                repo.git(&["clone", "-q", "--no-local", ".", "p"]);
+                repo.git(&["-C", "p", "checkout", "-q", "--detach", "first"]);
+            }
         }
     }
     if matches!(case.state, State::IgnoredFile | State::IgnoredDirectory) {
