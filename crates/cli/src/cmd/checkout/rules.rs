@@ -1,0 +1,153 @@
+//! What goes with what: the arguments and options of one request against each other and against the
+//! refs. Nothing is changed; each rule that is broken ends in Git's message for it.
+
+use bstr::{BString, ByteSlice as _};
+use engine::{pathspec::Pathspecs, switch::names};
+use repo::Repository;
+
+use super::{Dress, NewBranchKind, Request, Source};
+use crate::{
+    cmd::paths,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+};
+
+impl Request {
+    pub(super) fn pathspecs(
+        &self,
+        run: &Invocation,
+        repo: &Repository,
+        rest: &[BString],
+        source: Option<&Source>,
+    ) -> Result<Pathspecs, Failure> {
+        let specs = paths::parse(run, repo, rest)?;
+        if let ([only], Some(branch)) = (rest, &self.new_branch)
+            && source.and_then(|source| source.commit).is_none()
+        {
+            return Err(Failure::Fatal(text!(
+                "'",
+                only,
+                "' is not a commit and a branch '",
+                branch.name,
+                "' cannot be created from it"
+            )));
+        }
+        if let (Some(first), true) = (rest.first(), self.detach) {
+            return Err(Failure::Fatal(text!(
+                "sapwood checkout: --detach does not take a path argument '",
+                first,
+                "'"
+            )));
+        }
+        Ok(specs)
+    }
+
+    pub(super) fn check_new_branch(&self, repo: &Repository) -> Result<(), Failure> {
+        let Some(branch) = &self.new_branch else { return Ok(()) };
+        let name = names::local_branch(repo, branch.name.as_bstr())?;
+        if !names::is_branch_name(name.as_bstr()) {
+            console::report("fatal", text!("'", branch.name, "' is not a valid branch name"));
+            let advice = repo.config_bool("advice.refSyntax")?;
+            if advice.unwrap_or(true) {
+                console::hint("See 'git help check-ref-format'");
+                if advice.is_none() {
+                    console::hint("Disable this message with \"git config set advice.refSyntax false\"");
+                }
+            }
+            return Err(Failure::Said(128));
+        }
+        let full = text!(names::BRANCHES, name);
+        if branch.kind != NewBranchKind::Reset && repo.find_ref(full.as_bstr())?.is_some() {
+            return Err(Failure::Fatal(text!("a branch named '", name, "' already exists")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_paths(&self) -> Result<(), Failure> {
+        let with_paths =
+            |option: &str| Failure::fatal(format!("'{option}' cannot be used with updating paths"));
+        if self.track.is_some() {
+            return Err(with_paths("--track"));
+        }
+        if self.reflog {
+            return Err(with_paths("-l"));
+        }
+        if self.detach {
+            return Err(with_paths("--detach"));
+        }
+        if let Some(branch) = &self.new_branch {
+            return Err(Failure::Fatal(text!(
+                "Cannot update paths and switch to branch '",
+                branch.name,
+                "' at the same time."
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_switch(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        source: Option<&Source>,
+    ) -> Result<(), Failure> {
+        let clash = |one: &str, other: &str| Failure::fatal(format!("'{one}' cannot be used with '{other}'"));
+        if self.overlay.is_some() {
+            return Err(Failure::fatal("'--[no]-overlay' cannot be used with switching branches"));
+        }
+        if self.detach && self.new_branch.is_some() {
+            return Err(clash("--detach", "-b/-B/--orphan"));
+        }
+        let orphan = self.new_branch.as_ref().is_some_and(|new| new.kind == NewBranchKind::Orphan);
+        if orphan && self.track.is_some() {
+            return Err(clash("--orphan", "-t"));
+        }
+        if orphan && self.dress == Dress::Switch && source.is_some() {
+            return Err(Failure::fatal("'--orphan' cannot take <start-point>"));
+        }
+        if self.detach && self.track.is_some() {
+            return Err(clash("--detach", "-t"));
+        }
+        if let Some(source) = source.filter(|source| source.commit.is_none()) {
+            return Err(Failure::Fatal(text!("Cannot switch branch to a non-commit '", source.name, "'")));
+        }
+        let nothing = source.is_none() && self.new_branch.is_none() && !self.detach;
+        if nothing && (self.dress == Dress::Switch || self.plain_new_branch) {
+            return Err(Failure::fatal("missing branch or commit argument"));
+        }
+        match source {
+            Some(source)
+                if self.dress == Dress::Switch
+                    && !self.detach
+                    && self.new_branch.is_none()
+                    && source.branch.is_none() =>
+            {
+                Err(a_branch_is_expected(repo, settings, source)?)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn a_branch_is_expected(repo: &Repository, settings: &Settings, source: &Source) -> Result<Failure, Failure> {
+    let refs = names::expand(repo, source.name.as_bstr())?;
+    let what = match &refs[..] {
+        [(full, _)] => {
+            if let Some(tag) = full.strip_prefix(b"refs/tags/") {
+                text!("tag '", tag, "'")
+            } else if let Some(branch) = full.strip_prefix(b"refs/remotes/") {
+                text!("remote branch '", branch, "'")
+            } else {
+                text!("'", full, "'")
+            }
+        }
+        _ => text!("commit '", source.name, "'"),
+    };
+    console::report("fatal", text!("a branch is expected, got ", what));
+    if settings.advises(repo, "suggestDetachingHead")? {
+        console::hint("If you want to detach HEAD at the commit, try again with the --detach option.");
+    }
+    Ok(Failure::Said(128))
+}
