@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use crate::args::Stop;
+use crate::{args::Stop, console};
 
 /// The end of a command that did not do what it was asked.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Said(u8),
     /// The command line was wrong, or asked for help: exit code 129.
     Usage(Stop),
+    /// Another failure, and as a hint what to do about it.
+    Advised(Box<Failure>, String),
     /// A signal stopped us: the process ends by it, as the shell expects.
     Signal(i32),
 }
@@ -33,6 +35,50 @@ impl Failure {
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
     pub(crate) fn unsupported(what: &str) -> Failure {
         Failure::Fatal(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)").into())
+    }
+}
+
+impl Failure {
+    /// This failure, with `advice` if there is any.
+    pub(crate) fn advised(self, advice: Option<String>) -> Failure {
+        match advice {
+            Some(advice) => Failure::Advised(Box::new(self), advice),
+            None => self,
+        }
+    }
+
+    /// Says what has not been said yet.
+    pub(crate) fn say(&self) {
+        match self {
+            Failure::Fatal(message) => console::report("fatal", message),
+            Failure::Error(message, _) => console::error(message),
+            Failure::Usage(Stop::Help(usage)) => {
+                console::out(usage.trim_end_matches('\n'));
+                console::out("");
+            }
+            Failure::Usage(Stop::Mistake { message, usage }) => {
+                console::error(message);
+                if let Some(usage) = usage {
+                    console::raw(usage.as_bytes());
+                }
+            }
+            Failure::Advised(failure, advice) => {
+                failure.say();
+                console::hint(advice);
+            }
+            Failure::Said(_) | Failure::Signal(_) => {}
+        }
+    }
+
+    /// The exit code; for a signal, what a shell makes of it.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Fatal(_) => 128,
+            Failure::Error(_, code) | Failure::Said(code) => *code,
+            Failure::Usage(_) => 129,
+            Failure::Advised(failure, _) => failure.code(),
+            Failure::Signal(signal) => (128 + signal).clamp(0, 255) as u8,
+        }
     }
 }
 
@@ -56,7 +102,7 @@ impl From<repo::objects::Error> for Failure {
 
 impl From<engine::switch::Error> for Failure {
     fn from(error: engine::switch::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        Failure::fatal(error.to_string()).advised(error.advice())
     }
 }
 
@@ -68,7 +114,7 @@ impl From<engine::checkout::PlanError> for Failure {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        Failure::fatal(error.to_string()).advised(error.advice())
     }
 }
 
@@ -77,7 +123,7 @@ impl From<store::index::CommitError> for Failure {
         match error {
             store::index::CommitError::Store(error) => error.into(),
             other => {
-                crate::console::error(other.to_string());
+                console::error(other.to_string());
                 Failure::fatal("unable to write new index file")
             }
         }
@@ -86,6 +132,10 @@ impl From<store::index::CommitError> for Failure {
 
 impl From<store::config::Error> for Failure {
     fn from(error: store::config::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        let advice = match &error {
+            store::config::Error::Store(error) => error.advice(),
+            _ => None,
+        };
+        Failure::fatal(error.to_string()).advised(advice)
     }
 }

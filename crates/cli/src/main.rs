@@ -38,28 +38,9 @@ fn run() -> Result<u8, Failure> {
 
 /// Says what is left to say and gives the exit code.
 fn conclude(failure: Failure) -> u8 {
+    failure.say();
     match failure {
-        Failure::Fatal(message) => {
-            console::report("fatal", message);
-            128
-        }
-        Failure::Error(message, code) => {
-            console::error(message);
-            code
-        }
-        Failure::Said(code) => code,
-        Failure::Usage(args::Stop::Help(usage)) => {
-            console::out(usage.trim_end_matches('\n'));
-            console::out("");
-            129
-        }
-        Failure::Usage(args::Stop::Mistake { message, usage }) => {
-            console::error(message);
-            if let Some(usage) = usage {
-                console::raw(usage.as_bytes());
-            }
-            129
-        }
         Failure::Signal(signal) => interrupt::die_by(signal),
+        other => other.code(),
     }
 }

@@ -37,8 +37,8 @@ impl Error {
     pub fn advice(&self) -> Option<String> {
         match self {
             Error::Locked { path, .. } => Some(format!(
-                "if no other process uses the repository, remove the lock file: rm '{}'",
-                path.display()
+                "if no other process uses the repository, remove the lock file: rm -f '{}'",
+                path.display().to_string().replace('\'', r"'\''")
             )),
             _ => None,
         }

@@ -29,6 +29,16 @@ pub enum Error {
     Read { path: std::path::PathBuf, source: std::io::Error },
 }
 
+impl Error {
+    /// One line on what to do about it, for people.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Error::Refs(error) => error.advice(),
+            _ => None,
+        }
+    }
+}
+
 /// Where HEAD is to point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {

@@ -164,6 +164,18 @@ pub enum Error {
     File(#[from] crate::Error),
 }
 
+impl Error {
+    /// One line on what to do about it, for people.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Error::CannotLock { reason: Reason::Lock(error), .. }
+            | Error::CannotSet { source: error, .. }
+            | Error::File(error) => error.advice(),
+            _ => None,
+        }
+    }
+}
+
 /// Why one ref could not be locked at the value expected.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
