@@ -34,9 +34,13 @@ pub(crate) struct Work<'a> {
     lock: Option<store::Lock>,
     /// Show `Updating files`.
     pub(crate) progress: bool,
+    /// What long-running filters are told about where the files come from.
+    pub(crate) metadata: Metadata,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
     unclean: Vec<Unclean>,
+    /// Entries written.
+    written: usize,
     /// Paths whose names are the same on this file system.
     collided: Vec<BString>,
 }
@@ -50,6 +54,16 @@ pub(crate) enum Done {
     Complete,
     /// Some steps failed; their errors have been printed.
     Incomplete,
+}
+
+/// What became of a clone's worktree.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    pub(crate) done: Done,
+    /// Entries written.
+    pub(crate) written: usize,
+    /// Paths whose names are the same on this file system.
+    pub(crate) collided: Vec<BString>,
 }
 
 /// Whether a change of the index is written to disk.
@@ -87,8 +101,10 @@ impl<'a> Work<'a> {
             worktree,
             lock,
             progress: false,
+            metadata: Metadata::default(),
             index,
             unclean: Vec::new(),
+            written: 0,
             collided: Vec::new(),
         })
     }
@@ -139,11 +155,11 @@ impl<'a> Work<'a> {
         Ok(done)
     }
 
-    /// Plans, carries out and records for a clone. Returns the paths that collided, too.
-    pub(crate) fn fill(mut self, options: &PlanOptions) -> Result<(Done, Vec<BString>), Failure> {
+    /// Plans, carries out and records for a clone.
+    pub(crate) fn fill(mut self, options: &PlanOptions) -> Result<Filled, Failure> {
         let done = self.plan_and_carry_out(options, 128)?;
         self.finish(Recorded::Yes)?;
-        Ok((done, self.collided))
+        Ok(Filled { done, written: self.written, collided: self.collided })
     }
 
     /// Carries out a plan; [`Work::finish`] is to follow.
@@ -165,7 +181,7 @@ impl<'a> Work<'a> {
             progress: &|done, total| progress.update(done, total),
             big_file_threshold: self.settings.big_file_threshold,
             symlinks: self.settings.symlinks,
-            metadata: Metadata::default(),
+            metadata: self.metadata.clone(),
         };
         let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {
@@ -181,6 +197,9 @@ impl<'a> Work<'a> {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
             tell(path, outcome);
         }
+        let written =
+            |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
+        self.written = report.writes.iter().filter(written).count();
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };

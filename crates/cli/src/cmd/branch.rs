@@ -14,7 +14,7 @@ use engine::{
     },
 };
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, convert::Metadata};
 
 use crate::{
     cmd::{
@@ -142,7 +142,11 @@ impl Switch<'_> {
                 (None, Some(commit)) => self.repo.tree_of(commit)?,
                 (None, None) => ObjectId::empty_tree(self.repo.hash()),
             };
-            match self.worktree(tree, new.commit)? {
+            let metadata = match source {
+                Some(source) => source.metadata,
+                None => Metadata { reference: None, treeish: new.commit },
+            };
+            match self.worktree(tree, new.commit, metadata)? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
                 Done::Incomplete => code = 1,
@@ -164,10 +168,16 @@ impl Switch<'_> {
     }
 
     /// Brings worktree and index to `tree`.
-    fn worktree(&self, tree: ObjectId, commit: Option<ObjectId>) -> Result<Done, Failure> {
+    fn worktree(
+        &self,
+        tree: ObjectId,
+        commit: Option<ObjectId>,
+        metadata: Metadata,
+    ) -> Result<Done, Failure> {
         let request = &self.request;
         let mut work = Work::start(self.run, self.repo, self.settings, request.dry_run)?;
         work.progress = request.shows_progress();
+        work.metadata = metadata;
         let merge = match (request.discard, self.old.commit) {
             (true, _) => Merge::OneWay { target: tree },
             (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },
@@ -278,8 +288,10 @@ impl Switch<'_> {
             }
             (_, commit) => {
                 let commit = commit.expect("HEAD can only be detached at a commit");
-                switch::move_head(&refs, Target::Commit(commit), message)
-                    .map_err(|error| Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")))?;
+                switch::move_head(&refs, Target::Commit(commit), message).map_err(|error| {
+                    Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}"))
+                        .advised(error.advice())
+                })?;
                 if !request.quiet {
                     let advises = self.settings.advises(repo, "detachedHead")?;
                     if self.old.branch.is_some() && advises && !request.detach {
@@ -328,7 +340,7 @@ impl Switch<'_> {
 /// The advice on a detached HEAD.
 pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
     console::error(error.to_string());
-    Failure::fatal("unable to update HEAD")
+    Failure::fatal("unable to update HEAD").advised(error.advice())
 }
 
 /// What Git tells whoever detaches HEAD without saying `--detach`.

@@ -4,15 +4,15 @@
 //! clone without its worktree; the worktree, by the same road as `checkout`; the `post-checkout` hook.
 //! A failure before the worktree leaves nothing behind, one after it leaves the clone, and says so.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Instant};
 
-use bstr::BString;
+use bstr::{BStr, BString};
 use engine::{
     checkout::{Merge, PlanOptions},
     clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
-use repo::Repository;
+use repo::{Repository, convert::Metadata};
 
 use crate::{
     args::{DashDash, Opt, Table, Takes},
@@ -23,7 +23,7 @@ use crate::{
     hook,
     settings::Settings,
     text::sideband::Sideband,
-    work::{Done, Work},
+    work::{Done, Filled, Work},
 };
 
 mod report;
@@ -372,7 +372,7 @@ impl Request {
         let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;
-        let outcome = check_out(run, &cloned, quiet);
+        let outcome = check_out(run, &cloned, self.verbosity);
         if !matches!(outcome, Err(Failure::Signal(_))) {
             cloned.finish().map_err(|error| report::failure(run, error))?;
         }
@@ -408,7 +408,7 @@ fn default_template(run: &Invocation) -> Option<PathBuf> {
 }
 
 /// Fills the worktree. Whatever goes wrong from here on, the clone stays.
-fn check_out(run: &Invocation, cloned: &Cloned, quiet: bool) -> Result<u8, Failure> {
+fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32) -> Result<u8, Failure> {
     let (oid, detached) = match cloned.worktree {
         Worktree::None => return Ok(0),
         Worktree::Nonexistent => {
@@ -418,13 +418,9 @@ fn check_out(run: &Invocation, cloned: &Cloned, quiet: bool) -> Result<u8, Failu
         Worktree::Branch(oid) => (oid, false),
         Worktree::Detached(oid) => (oid, true),
     };
-    fill(run, cloned, oid, detached, quiet)
+    fill(run, cloned, oid, detached, verbosity)
         .inspect_err(|failure| {
-            match failure {
-                Failure::Fatal(message) => console::report("fatal", message),
-                Failure::Error(message, _) => console::error(message),
-                _ => {}
-            }
+            failure.say();
             console::warning(
                 "Clone succeeded, but checkout failed.\n\
              You can inspect what was checked out with 'git status'\n\
@@ -432,9 +428,8 @@ fn check_out(run: &Invocation, cloned: &Cloned, quiet: bool) -> Result<u8, Failu
             );
         })
         .map_err(|failure| match failure {
-            Failure::Fatal(_) => Failure::Said(128),
-            Failure::Error(_, code) => Failure::Said(code),
-            other => other,
+            Failure::Signal(signal) => Failure::Signal(signal),
+            said => Failure::Said(said.code()),
         })
 }
 
@@ -443,7 +438,7 @@ fn fill(
     cloned: &Cloned,
     oid: ObjectId,
     detached: bool,
-    quiet: bool,
+    verbosity: i32,
 ) -> Result<u8, Failure> {
     let repo = Repository::open(&repo::OpenOptions {
         cwd: run.cwd.clone(),
@@ -456,8 +451,11 @@ fn fill(
     if detached && settings.advises(&repo, "detachedHead")? {
         console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
     }
+    let started = Instant::now();
     let mut work = Work::start(run, &repo, &settings, false)?;
-    work.progress = !quiet;
+    work.progress = verbosity >= 0;
+    let reference = if detached { None } else { repo.head()?.branch().map(BStr::to_owned) };
+    work.metadata = Metadata { reference, treeish: Some(oid) };
     let options = PlanOptions {
         merge: Merge::OneWay { target: repo.tree_of(oid)? },
         force: cloned.force,
@@ -467,12 +465,17 @@ fn fill(
         original_cwd: None,
         operation: "checkout",
     };
-    let (done, collided) = work.fill(&options)?;
+    let Filled { done, written, collided } = work.fill(&options)?;
+    let took = started.elapsed().as_secs_f64();
     if !collided.is_empty() {
         console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
     }
     if done == Done::Incomplete {
         return Err(Failure::fatal("unable to checkout working tree"));
+    }
+    if verbosity > 0 {
+        let rate = written as f64 / took;
+        console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }
     hook::post_checkout(run, &repo, &settings, None, Some(oid), true)
 }

@@ -43,6 +43,7 @@ pub(crate) fn run(
     }
     let mut work = Work::start(run, repo, settings, request.dry_run)?;
     work.progress = request.shows_progress();
+    work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
     let options = PathOptions {
         source: source.map(|source| source.tree),
         pathspecs: specs,

@@ -8,10 +8,10 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::{Force, IndexOptions, Merge, PlanOptions, Unclean, plan_index},
     pathspec::Pathspecs,
-    switch::{self, ResetReason, state},
+    switch::{self, ResetReason, names, state},
 };
 use format::ObjectId;
-use repo::{Head, Repository};
+use repo::{Head, Repository, convert::Metadata};
 
 use crate::{
     args::{DashDash, Opt, Table, Takes},
@@ -272,7 +272,13 @@ impl Reset<'_> {
                 false => Done::Complete,
             },
             Mode::Mixed => self.index_only(tree, specs)?,
-            Mode::Hard | Mode::Merge | Mode::Keep => self.worktree(mode, tree)?,
+            Mode::Hard | Mode::Merge | Mode::Keep => {
+                let treeish = match to {
+                    To::Commit(oid) => oid,
+                    _ => tree,
+                };
+                self.worktree(mode, tree, treeish)?
+            }
         };
         match done {
             Done::Planned => return Ok(0),
@@ -288,8 +294,9 @@ impl Reset<'_> {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To(self.rev.as_bstr()),
             };
-            switch::reset_head(self.repo, &refs, commit, reason)
-                .map_err(|error| Failure::error(format!("update_ref failed for ref 'HEAD': {error}")))?;
+            switch::reset_head(self.repo, &refs, commit, reason).map_err(|error| {
+                Failure::error(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice())
+            })?;
             if mode == Mode::Hard && !self.request.quiet {
                 let short = self.repo.abbreviate(commit)?;
                 let subject = self.repo.subject(commit)?;
@@ -339,10 +346,14 @@ impl Reset<'_> {
     }
 
     /// `--hard`, `--merge`, `--keep`
-    fn worktree(&self, mode: Mode, tree: ObjectId) -> Result<Done, Failure> {
+    fn worktree(&self, mode: Mode, tree: ObjectId, treeish: ObjectId) -> Result<Done, Failure> {
         let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
         // Git asks neither for a terminal nor for `--progress` here.
         work.progress = !self.request.quiet;
+        // A detached HEAD is not a name worth telling.
+        let reference = names::expand(self.repo, self.rev.as_bstr())?.into_iter().next();
+        let reference = reference.map(|(full, _)| full).filter(|full| full.starts_with(b"refs/"));
+        work.metadata = Metadata { reference, treeish: Some(treeish) };
         let merge = match mode {
             Mode::Keep => {
                 let Some(head) = self.head()? else {

@@ -5,6 +5,7 @@
 mod args;
 mod clone;
 mod clone_collisions;
+mod filters;
 mod interrupt;
 mod killed;
 mod matrix;

@@ -1,5 +1,7 @@
 //! `switch` and `checkout <branch>`: what they do and what they say.
 
+use std::path::Path;
+
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
@@ -290,15 +292,34 @@ fn the_hook_sees_where_from_and_where_to() {
 
 #[test]
 fn a_stale_lock_is_named() {
-    let oracle = oracle();
-    oracle.both(|repo| repo.write(".git/index.lock", ""));
-    let run = oracle.same(&["switch", "topic"]);
-    assert_eq!(run.code, 128);
-    oracle.both(|repo| {
-        repo.remove(".git/index.lock");
-        repo.write(".git/HEAD.lock", "");
-    });
-    oracle.same(&["switch", "topic"]);
+    for (lock, args) in [
+        ("index.lock", &["switch", "topic"][..]),
+        ("HEAD.lock", &["switch", "topic"]),
+        ("HEAD.lock", &["switch", "--detach", "topic"]),
+        ("refs/heads/x.lock", &["switch", "-c", "x"]),
+        ("refs/heads/main.lock", &["reset", "--hard", "topic"]),
+    ] {
+        let oracle = oracle();
+        let lock = format!(".git/{lock}");
+        oracle.both(|repo| repo.write(&lock, ""));
+        let theirs = oracle.git().try_git(args);
+        let ours = oracle.ours().run(Path::new(SAPWOOD), args);
+        assert_eq!(ours.code, theirs.code, "{lock}: {}", ours.stderr);
+        let path = oracle.ours().join(&lock).display().to_string();
+        let said = ours.stderr.to_string();
+        assert!(said.contains(&format!("Unable to create '{path}': File exists.")), "{lock}: {said}");
+        let advice =
+            format!("hint: if no other process uses the repository, remove the lock file: rm -f '{path}'\n");
+        let said = said.strip_suffix(&advice).unwrap_or_else(|| panic!("{lock}: no advice in {said}"));
+        // Of a branch that HEAD leads to, Git says that HEAD could not be locked.
+        let same_words = args[0] != "reset";
+        if same_words && oracle.git().try_git(&["--version"]).stdout.to_string().contains("2.55") {
+            let there = oracle.git().join("").display().to_string();
+            let here = oracle.ours().join("").display().to_string();
+            assert_eq!(said, theirs.stderr.to_string().replace(&there, &here), "{lock}: standard error");
+        }
+        assert_eq!(oracle.ours().read(&lock), "", "{lock}: somebody else's lock stays");
+    }
 }
 
 #[test]

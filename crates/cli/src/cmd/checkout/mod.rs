@@ -10,7 +10,7 @@ mod rules;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::{names, tracking::Track};
 use format::ObjectId;
-use repo::{Guess, Repository};
+use repo::{Guess, Repository, convert::Metadata};
 
 use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
 use crate::{
@@ -98,6 +98,8 @@ pub(crate) struct Source {
     pub(crate) commit: Option<ObjectId>,
     /// Its tree.
     pub(crate) tree: ObjectId,
+    /// What long-running filters are told about it.
+    pub(crate) metadata: Metadata,
 }
 
 /// `sapwood checkout`
@@ -427,6 +429,11 @@ fn requires(option: &str, other: &str) -> Failure {
 /// What `name`, which resolves to `oid`, is.
 pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
     let given = if name == "@" { BStr::new("HEAD") } else { name };
+    // A tag comes before a branch of the same name here, though the branch is checked out.
+    let (reference, object) = match names::expand(repo, given)?.into_iter().next() {
+        Some((full, target)) => (Some(full), target),
+        None => (None, oid),
+    };
     let name = names::local_branch(repo, given)?;
     let full = text!(names::BRANCHES, name);
     let branch = match names::is_ref_name(full.as_bstr()) {
@@ -438,5 +445,6 @@ pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<
     let tree = repo
         .tree_of(commit.unwrap_or(oid))
         .map_err(|_| Failure::fatal(format!("unable to read tree ({oid})")))?;
-    Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree })
+    let metadata = Metadata { reference, treeish: Some(commit.unwrap_or(object)) };
+    Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree, metadata })
 }

@@ -1,0 +1,183 @@
+//! What long-running filters are told about a checkout, and what becomes of one that fails.
+
+use std::path::Path;
+
+use bstr::BString;
+use testkit::{Oracle, Repo, Sandbox};
+
+use crate::SAPWOOD;
+
+/// A filter process that changes nothing and writes what it is told about each file to `.git/told`.
+/// Files with "slow" in their names are delayed.
+const PROCESS: &str = r#"
+use strict; use warnings;
+$| = 1; binmode STDIN; binmode STDOUT;
+sub read_packet {
+    read(STDIN, my $head, 4) == 4 or exit 0;
+    my $len = hex($head); return undef if $len == 0;
+    read(STDIN, my $data, $len - 4); return $data;
+}
+sub packet { printf STDOUT "%04x%s", length($_[0]) + 4, $_[0]; }
+sub flush { print STDOUT "0000"; }
+sub lines { my @all; while (defined(my $line = read_packet())) { chomp $line; push @all, $line; } return @all; }
+lines(); packet("git-filter-server\n"); packet("version=2\n"); flush();
+lines(); packet("capability=clean\n"); packet("capability=smudge\n"); packet("capability=delay\n"); flush();
+my %late;
+while (1) {
+    my @header = lines();
+    my %told = map { /^([^=]+)=(.*)$/s } @header;
+    if ($told{command} eq "list_available_blobs") {
+        packet("pathname=$_\n") for grep { !$late{$_}{named}++ } sort keys %late;
+        flush(); packet("status=success\n"); flush();
+        next;
+    }
+    my $data = ""; while (defined(my $part = read_packet())) { $data .= $part; }
+    my $path = $told{pathname};
+    if ($told{command} eq "smudge") {
+        open(my $log, ">>", ".git/told") or die; print $log join(" ", @header), "\n"; close $log;
+    }
+    if ($late{$path}) { $data = (delete $late{$path})->{data}; }
+    elsif ($path =~ /slow/ && $told{"can-delay"}) {
+        $late{$path} = { data => $data }; packet("status=delayed\n"); flush(); next;
+    }
+    packet("status=success\n"); flush();
+    packet($data) if length $data; flush(); flush();
+}
+"#;
+
+/// Branches that differ in every file, and tags of each kind.
+fn history(repo: &Repo<'_>) {
+    repo.write(".git/filter.pl", PROCESS);
+    repo.git(&["config", "filter.log.process", "perl .git/filter.pl"]);
+    repo.write(".gitattributes", "*.up filter=log\n");
+    let all = |word: &str| {
+        for name in ["a.up", "b slow.up", "dir/c.up"] {
+            repo.write(name, format!("{word} {name}\n"));
+        }
+        repo.commit(word);
+    };
+    all("first");
+    repo.git(&["tag", "light"]);
+    repo.git(&["branch", "topic"]);
+    all("second");
+    repo.git(&["tag", "-a", "-m", "annotated", "annotated"]);
+    repo.git(&["update-ref", "refs/remotes/origin/there", "HEAD~1"]);
+    repo.git(&["config", "remote.origin.url", "nowhere"]);
+    repo.git(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    all("third");
+    repo.git(&["tag", "-a", "-m", "a tree", "tree", "main~1^{tree}"]);
+    repo.git(&["branch", "both", "main~1"]);
+    repo.git(&["tag", "both", "topic"]);
+}
+
+/// What the filter was told since it was last asked, sorted: in which order files are filtered is free.
+fn told(repo: &Repo<'_>) -> Vec<String> {
+    if !repo.exists(".git/told") {
+        return Vec::new();
+    }
+    let text = repo.read(".git/told").to_string();
+    repo.remove(".git/told");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn filters_are_told_what_git_tells_them() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    let mut with_ref = 0;
+    let mut requests = 0;
+    for args in [
+        &["switch", "topic"][..],
+        &["switch", "-"],
+        &["checkout", "light"],
+        &["checkout", "annotated"],
+        &["checkout", "main~2"],
+        &["checkout", "main~1^{commit}"],
+        &["-c", "core.warnAmbiguousRefs=false", "checkout", "-q", "both"],
+        &["checkout", "HEAD~1", "--", "a.up"],
+        &["checkout", "HEAD", "--", "."],
+        &["reset", "--hard", "main~2"],
+        &["reset", "--hard", "HEAD@{1}"],
+        &["switch", "main"],
+        &["checkout", "-b", "new", "topic"],
+        &["checkout", "-f", "main"],
+        &["checkout", "there"],
+        &["checkout", "main^{tree}", "--", "."],
+        &["checkout", "tree", "--", "."],
+        &["checkout", "HEAD:dir", "--", "."],
+        &["checkout", ":/third", "--", "."],
+        &["restore", "--source=topic", "."],
+        &["restore", "--source=annotated", "--staged", "--worktree", "."],
+        &["reset", "--hard"],
+        &["reset", "--hard", "annotated"],
+        &["reset", "--keep", "light"],
+        &["reset", "--merge", "main"],
+        &["reset", "--hard", "main~1"],
+        &["checkout", "@{-1}"],
+    ] {
+        oracle.same(args);
+        let (theirs, ours) = (told(&oracle.git()), told(&oracle.ours()));
+        assert_eq!(theirs, ours, "{args:?}: git left, ours right");
+        requests += ours.len();
+        with_ref += ours.iter().filter(|line| line.contains(" ref=")).count();
+    }
+    // From the index there is nothing to tell.
+    for args in [&["restore", "."][..], &["checkout", "--", "."], &["checkout", "-f"], &["reset", "--hard"]] {
+        oracle.both(|repo| {
+            repo.remove("a.up");
+            repo.remove("b slow.up");
+        });
+        oracle.same(args);
+        let (theirs, ours) = (told(&oracle.git()), told(&oracle.ours()));
+        assert_eq!(theirs, ours, "{args:?}: git left, ours right");
+        requests += ours.len();
+    }
+    assert!(requests > 60 && with_ref > 20, "{requests} requests, {with_ref} with a ref");
+}
+
+#[test]
+fn filters_are_told_what_is_cloned() {
+    let sandbox = Sandbox::new();
+    history(&sandbox.init("source"));
+    let root = sandbox.repo("");
+    let filter = format!("filter.log.process=perl '{}/source/.git/filter.pl'", sandbox.path().display());
+    for branch in ["main", "topic", "annotated"] {
+        let clone = |into| ["clone", "-q", "-c", &filter, "-b", branch, "source", into].map(str::to_owned);
+        let args = clone("theirs");
+        root.git(&args.each_ref().map(String::as_str));
+        let args = clone("ours");
+        let run = root.run(Path::new(SAPWOOD), &args.each_ref().map(String::as_str));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let [theirs, ours] = ["theirs", "ours"].map(|name| told(&sandbox.repo(name)));
+        assert_eq!(theirs, ours, "{branch}: git left, ours right");
+        assert_eq!(ours.len(), 4, "three files, one of them asked for twice");
+        root.remove("theirs");
+        root.remove("ours");
+    }
+}
+
+/// Git stops at once, with half of the worktree changed and HEAD where it was.
+#[test]
+fn a_required_filter_that_fails_leaves_its_file_out_and_no_other() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("a", "one\n");
+    repo.commit("first");
+    repo.git(&["branch", "old"]);
+    repo.write(".gitattributes", "b filter=no\n");
+    for name in ["a", "b", "c"] {
+        repo.write(name, "two\n");
+    }
+    repo.commit("second");
+    repo.git(&["switch", "-q", "old"]);
+    repo.git(&["config", "filter.no.smudge", "false"]);
+    repo.git(&["config", "filter.no.required", "true"]);
+    let run = repo.run(Path::new(SAPWOOD), &["switch", "main"]);
+    let said = run.stderr.to_string();
+    assert_eq!(run.code, 1, "{said}");
+    assert!(said.contains("error: b: smudge filter no failed\n"), "{said}");
+    assert_eq!((repo.read("a"), repo.read("c")), (BString::from("two\n"), BString::from("two\n")));
+    assert_eq!(repo.git(&["status", "--porcelain"]).stdout, " D b\n");
+    assert_eq!(repo.git(&["symbolic-ref", "HEAD"]).stdout, "refs/heads/main\n");
+}
