@@ -33,10 +33,18 @@ fn moment(random: &mut Random, whole: Duration) -> Duration {
 
 /// Checks that Git can work with what was left, and takes stale locks away as Git's text says.
 fn usable(repo: &Repo<'_>, context: &str) {
-    let fsck = repo.try_git(&["fsck", "--no-dangling", "--connectivity-only"]);
-    assert_eq!((fsck.code, fsck.stderr.to_string()), (0, String::new()), "{context}: fsck");
+    usable_objects(repo, context);
     let status = repo.try_git(&["--no-optional-locks", "status", "--porcelain"]);
     assert_eq!(status.code, 0, "{context}: status: {}", status.stderr);
+}
+
+fn usable_objects(repo: &Repo<'_>, context: &str) {
+    let fsck = repo.try_git(&["fsck", "--no-dangling", "--connectivity-only"]);
+    assert_eq!((fsck.code, fsck.stderr.to_string()), (0, String::new()), "{context}: fsck");
+}
+
+fn make_dir(repo: &Repo<'_>, name: &str) {
+    std::fs::create_dir_all(repo.join(name)).expect("a directory for tests");
 }
 
 #[test]
@@ -98,7 +106,7 @@ fn a_clone_can_be_killed_at_any_moment() {
     let whole = timed(&root, &clone);
     let copy = sandbox.repo("copy");
     let mut random = Random::new(2);
-    let mut interrupted = 0;
+    let (mut interrupted, mut finished) = (0, 0);
     for round in 0..if full() { 100 } else { 10 } {
         if root.exists("copy") {
             root.remove("copy");
@@ -109,14 +117,98 @@ fn a_clone_can_be_killed_at_any_moment() {
         if copy.exists(".git/HEAD") {
             usable(&copy, &context);
         }
+        // The marker comes with the repository and goes last: without it the clone is whole, and is
+        // refused as Git refuses it.
+        let whole = copy.exists(".git") && !copy.exists(".git/sapwood-clone");
         let run = root.run(Path::new(SAPWOOD), &clone);
-        assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+        if whole {
+            finished += 1;
+            let refusal = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
+            assert_eq!((run.code, run.stderr.to_string()), (128, refusal.to_owned()), "{context}");
+        } else {
+            assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+        }
         usable(&copy, &context);
+        for name in ["sapwood-clone", "index.lock", "HEAD.lock"] {
+            assert!(!copy.exists(format!(".git/{name}")), "{context}: {name} is left");
+        }
         let status = copy.git(&["status", "--porcelain"]).stdout;
         assert_eq!(status, "", "{context}: the second run did not finish the work");
         let source = sandbox.repo("source.git").git(&["rev-parse", "HEAD"]).stdout;
         assert_eq!(copy.git(&["rev-parse", "HEAD"]).stdout, source, "{context}");
     }
-    println!("{interrupted} runs were killed while running");
+    println!("{interrupted} runs were killed while running, {finished} clones were whole by then");
     assert!(interrupted > 0, "no run was killed in time: the test shows nothing");
+}
+
+/// Moments too short to be met by chance, made by hand from the pieces of a whole clone.
+#[test]
+fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.init("source");
+    source.write("a/file", "one\n");
+    source.write("file", "two\n");
+    source.commit("one");
+    let root = sandbox.repo("");
+    let (copy, bare) = (sandbox.repo("copy"), sandbox.repo("bare"));
+    let url = source.join("").display().to_string();
+    let url = url.trim_end_matches('/');
+    // The id of a process that lives: it is not what counts.
+    let marker = format!("{}\n{url}\n", std::process::id());
+    let scrap = format!(".clone-{}", std::process::id());
+    let marked = format!("{scrap}/sapwood-clone");
+    let invalid = "ref: refs/heads/.invalid\n";
+    type Moment<'a> = (&'a str, &'a dyn Fn());
+    let published: &dyn Fn() = &|| {
+        root.git(&["clone", "-q", "--no-checkout", url, "copy"]);
+        copy.write(".git/sapwood-clone", &marker);
+    };
+    let moments: &[Moment<'_>] = &[
+        ("an assembly without a marker", &|| make_dir(&copy, &scrap)),
+        ("an assembly with a marker not written", &|| copy.write(&marked, "")),
+        ("an assembly", &|| {
+            copy.write(&marked, &marker);
+            copy.write(format!("{scrap}/description"), "half");
+        }),
+        ("a skeleton", &|| {
+            copy.write(".git/sapwood-clone", &marker);
+            copy.write(".git/HEAD", invalid);
+        }),
+        ("only the marker left by a clearing", &|| copy.write(".git/sapwood-clone", &marker)),
+        ("an empty directory left by a clearing", &|| make_dir(&copy, ".git")),
+        ("refs, and HEAD locked for its reflog", &|| {
+            published();
+            copy.write(".git/HEAD.lock", "");
+        }),
+        ("a locked index, and half a file", &|| {
+            published();
+            copy.write(".git/index.lock", "");
+            copy.write("a/file", "o");
+        }),
+        ("an index, and the marker", &|| {
+            root.git(&["clone", "-q", url, "copy"]);
+            copy.write(".git/sapwood-clone", &marker);
+        }),
+    ];
+    for (context, make) in moments {
+        if root.exists("copy") {
+            root.remove("copy");
+        }
+        make();
+        let run = root.run(Path::new(SAPWOOD), &["clone", "-q", url, "copy"]);
+        assert_eq!(run.code, 0, "{context}: {}", run.stderr);
+        usable(&copy, context);
+        assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "", "{context}");
+        let head = copy.git(&["rev-parse", "HEAD"]).stdout;
+        assert_eq!(head, source.git(&["rev-parse", "HEAD"]).stdout, "{context}");
+        for name in ["sapwood-clone", "index.lock", "HEAD.lock"] {
+            assert!(!copy.exists(format!(".git/{name}")), "{context}: {name} is left");
+        }
+    }
+    bare.write("sapwood-clone", &marker);
+    bare.write(format!("{scrap}/HEAD"), invalid);
+    let run = root.run(Path::new(SAPWOOD), &["clone", "-q", "--bare", url, "bare"]);
+    assert_eq!(run.code, 0, "half moved in: {}", run.stderr);
+    usable_objects(&bare, "half moved in");
+    assert!(!bare.exists("sapwood-clone") && !bare.exists(&scrap), "half moved in: something is left");
 }

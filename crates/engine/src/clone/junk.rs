@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sys::by_path;
+use super::resume;
 
 /// Directories to remove. Later ones first.
 #[derive(Debug, Default)]
@@ -38,22 +38,11 @@ impl Junk {
 impl Drop for Junk {
     fn drop(&mut self) {
         for (path, existed) in self.places.drain(..).rev() {
-            match existed {
-                Existed::No => drop(by_path::remove_dir_all(&path)),
-                Existed::Yes => empty(&path),
-            }
+            let _ = match existed {
+                Existed::No => resume::remove(&path),
+                Existed::Yes => resume::empty(&path),
+            };
         }
-    }
-}
-
-fn empty(directory: &Path) {
-    let Ok(entries) = by_path::list(directory) else { return };
-    for (name, file_type) in entries {
-        let path = directory.join(name);
-        let _ = match file_type {
-            sys::FileType::Directory => by_path::remove_dir_all(&path),
-            _ => by_path::remove_file(&path),
-        };
     }
 }
 

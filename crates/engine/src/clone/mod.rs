@@ -40,7 +40,6 @@ use crate::checkout::Force;
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
-use resume::Left;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
@@ -186,7 +185,7 @@ pub struct Prepared {
 }
 
 /// A finished clone without its worktree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Cloned {
     /// The new Git directory, absolute.
     pub git_dir: PathBuf,
@@ -197,6 +196,8 @@ pub struct Cloned {
     /// How: files that are in the way of a new clone are somebody's, those of one that was killed
     /// its own.
     pub force: Force,
+    /// Until it is dropped nobody else goes on with this clone.
+    _claim: resume::Claim,
 }
 
 impl Cloned {
@@ -264,15 +265,15 @@ impl Prepared {
     pub fn run(&self, events: &(dyn Fn(Event<'_>) + Sync), interrupt: &AtomicBool) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
         let destination = &self.destination;
-        resume::clear(&destination.left, &destination.git_dir)?;
+        let resumed = resume::clear(&destination.left, &destination.git_dir)?;
         let begin = Event::Begin { directory: destination.directory.as_bstr(), bare: self.options.bare };
-        if destination.left == Left::Published {
+        if let Some(claim) = resumed {
             events(begin);
-            return self.resumed();
+            return self.resumed(claim);
         }
         destination.make(&mut junk)?;
         events(begin);
-        self.make_skeleton(&mut junk, events)?;
+        let claim = self.make_skeleton(&mut junk, events)?;
         let repo = self.open()?;
         check(interrupt)?;
 
@@ -345,16 +346,16 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        Ok(self.cloned(worktree, Force::No))
+        Ok(self.cloned(worktree, Force::No, claim))
     }
 
-    fn cloned(&self, worktree: Worktree, force: Force) -> Cloned {
+    fn cloned(&self, worktree: Worktree, force: Force, claim: resume::Claim) -> Cloned {
         let Destination { git_dir, work_tree, .. } = &self.destination;
-        Cloned { git_dir: git_dir.clone(), work_tree: work_tree.clone(), worktree, force }
+        Cloned { git_dir: git_dir.clone(), work_tree: work_tree.clone(), worktree, force, _claim: claim }
     }
 
     /// A clone that lacks no more than (some of) its worktree.
-    fn resumed(&self) -> Result<Cloned, Error> {
+    fn resumed(&self, claim: resume::Claim) -> Result<Cloned, Error> {
         let repo = self.open()?;
         let worktree = match repo.head()? {
             _ if self.options.no_checkout => Worktree::None,
@@ -363,10 +364,11 @@ impl Prepared {
             repo::Head::Unborn { .. } => Worktree::Nonexistent,
         };
         let indexed = matches!(by_path::stat(&repo.index_path()), Ok(Some(_)));
-        Ok(self.cloned(worktree, if indexed { Force::No } else { Force::OverwriteUntracked }))
+        let force = if indexed { Force::No } else { Force::OverwriteUntracked };
+        Ok(self.cloned(worktree, force, claim))
     }
 
-    fn make_skeleton(&self, junk: &mut Junk, events: &dyn Fn(Event<'_>)) -> Result<(), Error> {
+    fn make_skeleton(&self, junk: &mut Junk, events: &dyn Fn(Event<'_>)) -> Result<resume::Claim, Error> {
         let template = self.template()?;
         let destination = &self.destination;
         let wanted = skeleton::Wanted {
@@ -381,7 +383,8 @@ impl Prepared {
         };
         let assembly = wanted.assembly();
         junk.add(&assembly, Existed::No);
-        for notice in skeleton::create(&wanted, &assembly)? {
+        let (notices, claim) = skeleton::create(&wanted, &assembly)?;
+        for notice in notices {
             match notice {
                 Notice::NoTemplates(path) => {
                     events(Event::Warning(&format!("templates not found in {}", path.display())));
@@ -398,7 +401,7 @@ impl Prepared {
             let mut file = by_path::create_new(&link, 0o666).map_err(failed)?;
             io::Write::write_all(&mut file, &[b"gitdir: ", target, b"\n"].concat()).map_err(failed)?;
         }
-        Ok(())
+        Ok(claim)
     }
 
     /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.

@@ -80,10 +80,10 @@ impl Wanted<'_> {
 }
 
 /// Makes it, at `assembly` first.
-pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Vec<Notice>, Error> {
+pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<(Vec<Notice>, resume::Claim), Error> {
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
-    resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
+    let claim = resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
     if let Some(template) = wanted.template {
         match by_path::stat_followed(template) {
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {
@@ -106,14 +106,17 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Vec<Notice>
     configure(wanted, assembly)?;
     if wanted.existed == Existed::No {
         by_path::rename(assembly, wanted.git_dir).map_err(io_error("create", wanted.git_dir))?;
-        return Ok(notices);
+        return Ok((notices, claim));
     }
-    for (name, _) in by_path::list(assembly).map_err(io_error("opendir", assembly))? {
+    let mut entries = by_path::list(assembly).map_err(io_error("opendir", assembly))?;
+    // The marker leads: without it nobody would know whose the others are.
+    entries.sort_by_key(|(name, _)| !resume::is_marker(name));
+    for (name, _) in entries {
         let place = wanted.git_dir.join(&name);
         by_path::rename(&assembly.join(&name), &place).map_err(io_error("create", &place))?;
     }
     by_path::remove_dir(assembly).map_err(io_error("remove", assembly))?;
-    Ok(notices)
+    Ok((notices, claim))
 }
 
 fn configure(wanted: &Wanted<'_>, assembly: &Path) -> Result<(), Error> {
