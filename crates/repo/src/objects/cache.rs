@@ -34,7 +34,7 @@ struct Slot {
     next: usize,
 }
 
-/// Buffers kept for handing out again, at most; and half of the limit in bytes.
+/// Buffers kept for handing out again, at most; and as many bytes as are cached.
 const SPARE: usize = 16;
 
 impl Cache {
@@ -107,12 +107,12 @@ impl Cache {
 
     /// Takes back a buffer that is no longer needed.
     pub(super) fn recycle(&mut self, data: Buffer) {
-        if data.capacity() == 0 || data.capacity() > self.limit / 2 {
+        if data.capacity() == 0 || data.capacity() > self.limit {
             return;
         }
         self.spare_bytes += data.capacity();
         self.spare.push(data);
-        while self.spare.len() > SPARE || self.spare_bytes > self.limit / 2 {
+        while self.spare.len() > SPARE || self.spare_bytes > self.limit {
             self.spare_bytes -= self.spare.remove(0).capacity();
         }
     }

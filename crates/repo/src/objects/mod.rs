@@ -128,6 +128,13 @@ impl Objects {
             .or_else(|| packed(&self.rescan(&packs)))
     }
 
+    /// As [`Objects::locate`], but only of packs known already: no file is looked for.
+    pub fn locate_packed(&self, oid: &ObjectId) -> Option<Location> {
+        let oid = self.replaced(oid).ok()?;
+        let (pack, offset) = self.packs().find(&oid)?;
+        Some(Location::Packed { pack, offset })
+    }
+
     /// Type and size without decoding the whole.
     pub fn header(&self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         self.reader().header(oid)

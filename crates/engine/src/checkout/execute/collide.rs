@@ -180,7 +180,7 @@ impl Redo<'_, '_> {
         let mut worker = Worker::new(self.run, &directories);
         let unit = &layout.units[0];
         let dir = worker.handles.made(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
-        match worker.place(step, &dir, file_name(path)) {
+        match worker.place(step, None, &dir, file_name(path)) {
             Err(Stop::External) => external::place(&mut worker, step, &dir, file_name(path)),
             placed => placed,
         }

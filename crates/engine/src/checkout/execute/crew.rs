@@ -14,6 +14,7 @@ use std::{
 
 use super::{
     Workers,
+    directories::KEPT_OPEN,
     queue::{Queue, Weigh},
 };
 
@@ -26,8 +27,9 @@ pub(super) struct Crew {
 
 /// As many as a network disk of a few milliseconds still rewards.
 const WAITING_LIMIT: usize = 64;
-/// File descriptors that a worker may hold at once: directories, the file it writes, a loose object.
-const DESCRIPTORS_PER_WORKER: usize = 8;
+/// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
+/// object, and one to spare.
+const DESCRIPTORS_PER_WORKER: usize = KEPT_OPEN + 4;
 /// File descriptors that are not the workers'.
 const DESCRIPTORS_ELSEWHERE: usize = 16;
 /// A worker more for so many steps: starting one costs what a few files do.

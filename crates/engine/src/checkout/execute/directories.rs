@@ -66,8 +66,8 @@ pub(super) struct Handles<'r> {
     open: VecDeque<(usize, Rc<sys::Dir>)>,
 }
 
-/// A directory, its parent and a sibling or two: what a walk in index order comes back to.
-const KEPT_OPEN: usize = 4;
+/// A directory, its parent and the neighbours that a batch in pack order comes back to.
+pub(super) const KEPT_OPEN: usize = 8;
 
 impl<'r> Handles<'r> {
     pub(super) fn new(shared: &'r Directories<'r>) -> Self {

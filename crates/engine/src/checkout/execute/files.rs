@@ -12,7 +12,7 @@ use std::{
 use format::index::Entry;
 use repo::{
     convert::{self, Class},
-    objects::{Content, Kind, Reader},
+    objects::{Content, Kind, Location, Reader},
 };
 
 use super::{
@@ -64,8 +64,14 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Creates the step's entry as `name` in `dir`.
-    pub(super) fn place(&mut self, step: usize, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, Stop> {
+    /// Creates the step's entry as `name` in `dir`. `location` is where its object is, if that is known.
+    pub(super) fn place(
+        &mut self,
+        step: usize,
+        location: Option<Location>,
+        dir: &sys::Dir,
+        name: &[u8],
+    ) -> Result<Outcome, Stop> {
         let (write, entry, path) = self.run.write(step);
         if entry.mode.is_gitlink() {
             return submodule(dir, name, write.premise);
@@ -88,14 +94,16 @@ impl<'r> Worker<'r> {
                 self.run.say(self.convert.take_messages());
                 converted?
             }
-            Class::None => match self.reader.read_up_to(&entry.oid, self.run.options.big_file_threshold) {
-                Ok(Content::Whole(Kind::Blob, content)) => content,
-                Ok(Content::Large(Kind::Blob, _)) => return self.stream(entry, dir, name, write.premise),
-                Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
-                    return Err(StepError::NotABlob { oid: entry.oid, kind }.into());
+            Class::None => {
+                match self.reader.read_located(&entry.oid, location, self.run.options.big_file_threshold) {
+                    Ok(Content::Whole(Kind::Blob, content)) => content,
+                    Ok(Content::Large(Kind::Blob, _)) => return self.stream(entry, dir, name, write.premise),
+                    Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
+                        return Err(StepError::NotABlob { oid: entry.oid, kind }.into());
+                    }
+                    Err(error) => return Err(StepError::object(entry.oid)(error).into()),
                 }
-                Err(error) => return Err(StepError::object(entry.oid)(error).into()),
-            },
+            }
         };
         write_new(&mut self.handles, dir, name, (write, entry), content)
     }

@@ -17,6 +17,7 @@ use format::index::Entry;
 
 use super::{Plan, Write};
 
+mod batch;
 mod clear;
 mod collide;
 mod crew;

@@ -12,7 +12,9 @@ use std::{
 };
 
 use super::{
-    Action, Outcome, Run, clear, collide,
+    Action, Outcome, Run,
+    batch::{Batches, Placed},
+    clear, collide,
     directories::{Directories, Unreachable},
     external::Lane,
     files::{Stop, Worker},
@@ -67,25 +69,23 @@ impl Round<'_> {
     fn work(&self, external: &(dyn Fn(usize, usize) + Sync)) {
         let Round { run, directories, .. } = *self;
         let layout = directories.layout;
-        run.crew(layout.steps.len()).run(
-            layout,
-            || Worker::new(run, directories),
-            |worker, unit, done| {
-                let unit = &layout.units[unit];
-                if run.interrupted() {
-                    return;
-                }
-                let dir = worker.handles.made(unit.dir);
-                for &(step, name) in &layout.steps[unit.steps.clone()] {
+        let crew = run.crew(layout.steps.len());
+        let batches = Batches::new(layout, crew.limit);
+        crew.run(
+            &batches,
+            || (Worker::new(run, directories), Vec::new()),
+            |(worker, steps), batch, done| {
+                batches.steps(batch, run, steps);
+                for &Placed { location, dir, step, name } in steps.iter() {
                     if run.interrupted() {
                         return;
                     }
-                    let placed = match &dir {
-                        Ok(dir) => worker.place(step, dir, name),
-                        Err(unreachable) => Err(unreachable.into()),
+                    let placed = match worker.handles.made(dir) {
+                        Ok(dir) => worker.place(step, location, &dir, name),
+                        Err(unreachable) => Err((&unreachable).into()),
                     };
                     match placed {
-                        Err(Stop::External) => external(step, unit.dir),
+                        Err(Stop::External) => external(step, dir),
                         placed => self.settle(step, placed),
                     }
                     done();

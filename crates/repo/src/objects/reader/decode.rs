@@ -79,11 +79,12 @@ impl Reader<'_> {
             return self.cache.buffer(size);
         }
         self.out_key = None;
-        let mut out = std::mem::take(&mut self.out);
-        if size <= RETAINED {
-            out.shed(RETAINED);
+        let out = std::mem::take(&mut self.out);
+        if out.capacity() >= size && (size > RETAINED || out.capacity() <= RETAINED) {
+            return out;
         }
-        out
+        self.cache.recycle(out);
+        self.cache.buffer(size)
     }
 
     /// Puts a copy of the current object into the cache, as it turned out to be a base.
