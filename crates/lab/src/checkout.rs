@@ -256,7 +256,8 @@ impl Lab {
                     let into = tree.display().to_string();
                     let args =
                         ["free", "index", "-i", &index, "checkout-exclusive", "-k", "-r", &git_dir, &into];
-                    self.invocation(&tool, &args, volume.path())
+                    // It refuses the three names of the tree that Windows reserves (aux.c, aux.h), and says so.
+                    Invocation { accepted: &[0, 1], ..self.invocation(&tool, &args, volume.path()) }
                 } else {
                     self.empty_tree(&source, &tree)?;
                     self.invocation(&tool, &["checkout", "-q", "-f", "--detach", "origin/lab"], &tree)
@@ -366,9 +367,10 @@ fn check(results: &Results, file_systems: &[FileSystem]) -> bool {
             if let Some(anonymous) = ours(|s| s.peak_anonymous as f64 / 1024.0) {
                 line(format!("{case} on {fs}: anonymous memory, MB"), anonymous, 150.0);
             }
-            let git_rss = results.median(case, fs, &git, |s| s.peak_rss as f64);
+            // The kernel tells the peak of one process: with one worker, git's does all the work, as ours does.
+            let git_rss = results.median(case, fs, "git-1", |s| s.peak_rss as f64);
             if let (Some(rss), Some(git_rss)) = (ours(|s| s.peak_rss as f64), git_rss) {
-                line(format!("{case} on {fs}: peak RSS / {git}"), rss / git_rss, 1.5);
+                line(format!("{case} on {fs}: peak RSS / git-1"), rss / git_rss, 1.5);
             }
             if let (true, Some(gix)) = (case == "full" && !btrfs, results.median(case, fs, "gix", |s| s.wall))
             {

@@ -36,6 +36,8 @@ pub(crate) struct Invocation {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
     pub(crate) cwd: std::path::PathBuf,
+    /// Exit codes that count as success.
+    pub(crate) accepted: &'static [i32],
 }
 
 impl Invocation {
@@ -44,6 +46,7 @@ impl Invocation {
             program: program.display().to_string(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             cwd: cwd.to_owned(),
+            accepted: &[0],
         }
     }
 
@@ -84,7 +87,7 @@ pub(crate) fn must(program: &Path, args: &[&str], cwd: &Path) -> Result<Vec<u8>,
     Err(Error::Command { command: invocation.line(), detail })
 }
 
-/// Runs and measures; a command that fails is an error.
+/// Runs and measures; an exit code that is not accepted is an error.
 pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     let failed = |detail: String| Error::Command { command: invocation.line(), detail };
     let me = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
@@ -121,7 +124,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
         .last()
         .and_then(|line| serde_json::from_str(line).ok())
         .ok_or_else(|| failed(String::from_utf8_lossy(&output.stderr).into_owned()))?;
-    if usage.code != 0 {
+    if !invocation.accepted.contains(&usage.code) {
         return Err(failed(format!("exit code {}: {}", usage.code, String::from_utf8_lossy(&output.stderr))));
     }
     usage.peak_anonymous = anonymous;
