@@ -112,11 +112,16 @@ impl Repo<'_> {
         let home = self.sandbox.path().join("home");
         let mut command = Command::new(program);
         command.current_dir(&self.path).env_clear();
-        for name in ["PATH", "LD_LIBRARY_PATH", "TMPDIR", "SAPWOOD_TEST_CHECKOUT_WORKERS"] {
+        for name in ["LD_LIBRARY_PATH", "TMPDIR", "SAPWOOD_TEST_CHECKOUT_WORKERS"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
         }
+        // The oracle is the Git that is found first: whoever runs Git or looks for its templates meets it.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let oracle = self.sandbox.git.parent().filter(|dir| dir.is_absolute()).map(Path::to_owned);
+        let dirs = oracle.into_iter().chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(dirs).expect("taken from a PATH"));
         command
             .env("HOME", &home)
             .env("XDG_CONFIG_HOME", home.join(".config"))
