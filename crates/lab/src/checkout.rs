@@ -367,10 +367,9 @@ fn check(results: &Results, file_systems: &[FileSystem]) -> bool {
             if let Some(anonymous) = ours(|s| s.peak_anonymous as f64 / 1024.0) {
                 line(format!("{case} on {fs}: anonymous memory, MB"), anonymous, 150.0);
             }
-            // The kernel tells the peak of one process: with one worker, git's does all the work, as ours does.
-            let git_rss = results.median(case, fs, "git-1", |s| s.peak_rss as f64);
+            let git_rss = results.median(case, fs, &git, |s| s.peak_rss as f64);
             if let (Some(rss), Some(git_rss)) = (ours(|s| s.peak_rss as f64), git_rss) {
-                line(format!("{case} on {fs}: peak RSS / git-1"), rss / git_rss, 1.5);
+                line(format!("{case} on {fs}: peak RSS / {git}"), rss / git_rss, 1.5);
             }
             if let (true, Some(gix)) = (case == "full" && !btrfs, results.median(case, fs, "gix", |s| s.wall))
             {
