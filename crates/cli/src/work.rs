@@ -21,7 +21,6 @@ use crate::{
     global::Invocation,
     progress::Progress,
     settings::Settings,
-    text::quote,
 };
 
 /// A locked index and the worktree it describes.
@@ -225,7 +224,7 @@ impl<'a> Work<'a> {
     fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
         let changes = checkout::local_changes(self.repo, &self.index, tree, &self.unclean)?;
         for LocalChange { kind, path } in changes {
-            let path = quote::path(path.as_ref(), self.settings.quote_path);
+            let path = format::quote(path.as_ref(), self.settings.quote_path);
             console::out(text!([kind.letter()], "\t", path));
         }
         Ok(())

@@ -1,6 +1,5 @@
 //! Texts made of values: the words are Git's, as scripts and people know them.
 
-pub(crate) mod quote;
 pub(crate) mod sideband;
 pub(crate) mod tracking;
 

@@ -11,47 +11,24 @@
 
 use std::fmt;
 
-use bstr::BStr;
-
 use super::Plan;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for removal in &self.removals {
-            writeln!(f, "remove {}", Quoted(removal.path.as_ref()))?;
+            writeln!(f, "remove {}", format::quote(removal.path.as_ref(), true))?;
         }
         for write in &self.writes {
             let entry = &self.index.entries()[write.entry];
-            writeln!(f, "write {:?} {} {}", entry.mode, entry.oid, Quoted(self.index.path(entry)))?;
+            writeln!(
+                f,
+                "write {:?} {} {}",
+                entry.mode,
+                entry.oid,
+                format::quote(self.index.path(entry), true)
+            )?;
         }
         Ok(())
-    }
-}
-
-struct Quoted<'a>(&'a BStr);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-        if self.0.iter().all(plain) {
-            return write!(f, "{}", self.0);
-        }
-        f.write_str("\"")?;
-        for &byte in self.0.iter() {
-            match byte {
-                b'\x07' => f.write_str("\\a")?,
-                b'\x08' => f.write_str("\\b")?,
-                b'\t' => f.write_str("\\t")?,
-                b'\n' => f.write_str("\\n")?,
-                b'\x0b' => f.write_str("\\v")?,
-                b'\x0c' => f.write_str("\\f")?,
-                b'\r' => f.write_str("\\r")?,
-                b'"' | b'\\' => write!(f, "\\{}", byte as char)?,
-                b' '..=b'~' => write!(f, "{}", byte as char)?,
-                _ => write!(f, "\\{byte:03o}")?,
-            }
-        }
-        f.write_str("\"")
     }
 }
 

@@ -111,7 +111,7 @@ fn parse_line(line: &[u8], macros: bool) -> Option<RawLine> {
         return None;
     }
     let end_of_word = |text: &[u8]| text.find_byteset(BLANK).unwrap_or(text.len());
-    let (name, rest) = match unquote(line) {
+    let (name, rest) = match format::unquote(line) {
         Some((name, rest)) => (name, rest),
         None => {
             let end = end_of_word(line);
@@ -162,41 +162,6 @@ fn parse_states(text: &[u8]) -> Option<Vec<(BString, State)>> {
 fn is_attribute_name(name: &[u8]) -> bool {
     let plain = |c: &u8| c.is_ascii_alphanumeric() || b"-._".contains(c);
     !name.is_empty() && name[0] != b'-' && name.iter().all(plain) && !name.starts_with(b"builtin_")
-}
-
-/// A C-style quoted word; `None` if the line does not begin with a well-formed one.
-fn unquote(line: &[u8]) -> Option<(BString, &[u8])> {
-    let mut rest = line.strip_prefix(b"\"")?;
-    let mut word = BString::default();
-    loop {
-        let (&c, after) = rest.split_first()?;
-        rest = after;
-        match c {
-            b'"' => return Some((word, rest)),
-            b'\\' => {
-                let (&escape, after) = rest.split_first()?;
-                rest = after;
-                word.push(match escape {
-                    b'a' => 7,
-                    b'b' => 8,
-                    b'f' => 12,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'v' => 11,
-                    b'\\' | b'"' => escape,
-                    b'0'..=b'3' => {
-                        let [second @ b'0'..=b'7', third @ b'0'..=b'7', ..] = rest else { return None };
-                        let value = (escape - b'0') << 6 | (second - b'0') << 3 | (third - b'0');
-                        rest = &rest[2..];
-                        value
-                    }
-                    _ => return None,
-                });
-            }
-            c => word.push(c),
-        }
-    }
 }
 
 impl Names {
