@@ -55,6 +55,12 @@ pub(crate) fn warning(message: impl AsRef<[u8]>) {
     report("warning", message);
 }
 
+/// What Git says when it first looks for an object: it stops nothing.
+pub(crate) fn complaints(repo: &repo::Repository) {
+    repo.objects().errors().iter().for_each(error);
+    repo.warnings().iter().for_each(warning);
+}
+
 /// Advice, each line led by `hint:`.
 pub(crate) fn hint(message: impl AsRef<[u8]>) {
     for line in message.as_ref().lines() {

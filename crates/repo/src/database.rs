@@ -173,20 +173,32 @@ pub(crate) fn signature_date(line: &[u8]) -> i64 {
     digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// Opens the object database, with replacements unless they are turned off; and whether there are any.
+/// The object database as a repository has it.
+pub(crate) struct Database {
+    pub(crate) objects: Objects,
+    /// Some object is replaced by another.
+    pub(crate) replaces: bool,
+    /// What Git says of replacements that are none.
+    pub(crate) warnings: Vec<BString>,
+}
+
+/// Opens the object database, with replacements unless they are turned off.
 pub(crate) fn open(
     env: &Env,
     layout: &Layout,
     config: &Config,
     refs: &gix::refs::file::Store,
-) -> Result<(Objects, bool), Error> {
+) -> Result<Database, Error> {
     let mut options = Options::default();
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
     }
+    let mut warnings = Vec::new();
     if env.get("GIT_NO_REPLACE_OBJECTS").is_none() && config.boolean("core.useReplaceRefs")?.unwrap_or(true) {
         let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
-        options.replace = refs::replacements(refs, base, layout.hash)?;
+        let found = refs::replacements(refs, base, layout.hash)?;
+        options.replace = found.objects;
+        warnings = found.warnings;
     }
     let replaces = !options.replace.is_empty();
     let objects = Objects::open_with(&layout.objects_dir, layout.hash, options).map_err(|err| {
@@ -196,5 +208,5 @@ pub(crate) fn open(
             sys::reason(&err)
         ))
     })?;
-    Ok((objects, replaces))
+    Ok(Database { objects, replaces, warnings })
 }

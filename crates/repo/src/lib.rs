@@ -66,6 +66,7 @@ pub struct Repository {
     objects: Arc<objects::Objects>,
     /// There are `refs/replace/`.
     replaces: bool,
+    warnings: Vec<BString>,
     odb: Mutex<Option<Arc<gix::odb::Store>>>,
     shallow: OnceLock<HashSet<ObjectId>>,
 }
@@ -118,15 +119,16 @@ impl Repository {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
         let refs = refs::store(&layout);
-        let (objects, replaces) = database::open(&env, &layout, &config, &refs)?;
+        let database = database::open(&env, &layout, &config, &refs)?;
         Ok(Repository {
             options: options.clone(),
             env,
             layout,
             config,
             refs,
-            objects: Arc::new(objects),
-            replaces,
+            objects: Arc::new(database.objects),
+            replaces: database.replaces,
+            warnings: database.warnings,
             odb: Mutex::new(None),
             shallow: OnceLock::new(),
         })
@@ -241,6 +243,11 @@ impl Repository {
     /// The names of remotes that are configured, in order of appearance.
     pub fn remotes(&self) -> Vec<BString> {
         self.config.subsections("remote").into_iter().map(ToOwned::to_owned).collect()
+    }
+
+    /// What Git warns of, after the [`objects::Objects::errors`], when it first looks for an object.
+    pub fn warnings(&self) -> &[BString] {
+        &self.warnings
     }
 
     /// The object database.

@@ -29,24 +29,34 @@ pub(crate) fn store(layout: &crate::open::Layout) -> Store {
     }
 }
 
-/// `refs/replace/`: which object to read in place of which.
-pub(crate) fn replacements(
-    store: &Store,
-    base: &BStr,
-    hash: HashKind,
-) -> Result<HashMap<ObjectId, ObjectId>, Error> {
+/// Which object to read in place of which.
+#[derive(Debug, Default)]
+pub(crate) struct Replacements {
+    pub(crate) objects: HashMap<ObjectId, ObjectId>,
+    /// Git's complaints about refs that name no object.
+    pub(crate) warnings: Vec<BString>,
+}
+
+/// Reads `refs/replace/`, or what stands for it. The last component of a name says what is replaced.
+pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result<Replacements, Error> {
     let failed = |err: &dyn std::fmt::Display| Error::new(format!("unable to read refs below {base}: {err}"));
     let prefix = base.to_str().ok().and_then(|base| base.try_into().ok());
     let prefix: &gix::path::RelativePath = prefix.ok_or_else(|| failed(&"invalid name"))?;
     let platform = store.iter().map_err(|err| failed(&err))?;
-    let mut found = HashMap::new();
+    let mut found = Replacements::default();
     for reference in platform.prefixed(prefix).map_err(|err| failed(&err))? {
         let reference = reference.map_err(|err| failed(&err))?;
-        let replaced = reference.name.as_bstr().strip_prefix(base.as_bytes());
-        let replaced = replaced.and_then(|hex| ObjectId::from_hex(hash, hex));
+        let full = reference.name.as_bstr();
+        let name = full.strip_prefix(base.as_bytes()).unwrap_or(full).as_bstr();
+        let last = name.rsplit_once_str("/").map_or(name.as_bytes(), |(_, last)| last);
+        let Some(replaced) = ObjectId::from_hex(hash, last) else {
+            found.warnings.push(format!("bad replace ref name: {name}").into());
+            continue;
+        };
         let replacement = reference.target.try_id().and_then(|id| ObjectId::from_bytes(hash, id.as_bytes()));
-        if let (Some(replaced), Some(replacement)) = (replaced, replacement) {
-            found.insert(replaced, replacement);
+        let Some(replacement) = replacement else { continue };
+        if found.objects.insert(replaced, replacement).is_some() {
+            return Err(Error::new(format!("duplicate replace ref: {name}")));
         }
     }
     Ok(found)
@@ -123,10 +133,10 @@ impl Repository {
 
     fn read_ref(&self, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
-        let found = self.refs.try_find(full.as_partial_name()).map_err(|err| {
-            tracing::debug!(%err, "reading a ref");
-            Error::new(format!("unable to resolve reference '{name}': reference broken"))
-        })?;
+        let found = self
+            .refs
+            .try_find(full.as_partial_name())
+            .map_err(|_| Error::new(format!("unable to resolve reference '{name}': reference broken")))?;
         // The search may have gone on to `refs/tags/<name>` and so on.
         let Some(reference) = found.filter(|reference| reference.name.as_bstr() == name) else {
             return Ok(None);

@@ -447,6 +447,7 @@ fn fill(
         config: run.config.clone(),
         env: run.env.clone(),
     })?;
+    console::complaints(&repo);
     let settings = Settings::read(run, &repo)?;
     if detached && settings.advises(&repo, "detachedHead")? {
         console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));

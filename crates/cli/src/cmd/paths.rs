@@ -72,6 +72,9 @@ pub(crate) fn run(
     if !unmerged.is_empty() && !request.ignore_unmerged {
         return Err(Failure::Said(1));
     }
+    if source.is_none() {
+        console::complaints(repo);
+    }
     let planned = plan.writes.len();
     let mut code = 0;
     match work.carry_out(plan)? {

@@ -236,6 +236,7 @@ struct Reset<'a> {
 impl Reset<'_> {
     fn go(self, specs: &Pathspecs) -> Result<u8, Failure> {
         let to = self.resolve(specs)?;
+        console::complaints(self.repo);
         match self.request.mode {
             Some(Mode::Mixed) if !specs.is_empty() => {
                 console::warning("--mixed with paths is deprecated; use 'sapwood reset -- <paths>' instead.")

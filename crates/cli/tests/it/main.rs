@@ -9,6 +9,7 @@ mod filters;
 mod interrupt;
 mod killed;
 mod matrix;
+mod objects;
 mod paths;
 mod random;
 mod reset;

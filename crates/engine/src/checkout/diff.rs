@@ -121,11 +121,8 @@ pub(super) fn walk(
         range: 0..index.entries().len(),
         cached: index.cache_tree.as_ref(),
     };
+    // The root is always entered, as by Git: what the tree holds may have been replaced (`refs/replace/`).
     let mut found = Found::default();
-    if let Skip::Same = walker.skip(&root) {
-        found.same.push(root.range);
-        return Ok(found);
-    }
     let visited = walker.run(source, root, threads)?;
     let mut seen = vec![false; index.entries().len()];
     flatten(index, visited, &mut found, &mut seen);

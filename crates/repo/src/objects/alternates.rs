@@ -8,60 +8,84 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use bstr::BString;
+
 /// How deep alternates of alternates are followed.
 const MAX_DEPTH: usize = 5;
 
 /// The object directory itself and all its alternates, and Git's complaints about them.
-pub(super) fn resolve(objects_dir: &Path, environment: &[u8]) -> io::Result<(Vec<PathBuf>, Vec<String>)> {
-    let mut found = Found { dirs: vec![objects_dir.to_owned()], canonical: Vec::new(), warnings: Vec::new() };
+pub(super) fn resolve(objects_dir: &Path, environment: &[u8]) -> io::Result<(Vec<PathBuf>, Vec<BString>)> {
+    let mut found = Found { dirs: vec![objects_dir.to_owned()], canonical: Vec::new(), errors: Vec::new() };
     // A repository without its object directory is for others to complain about.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
-    let mut queue = parse(environment, b':', None);
-    queue.extend(named_by(objects_dir)?);
+    let mut queue = found.real(parse(environment, b':', None));
+    queue.extend(found.named_by(objects_dir)?);
     let mut queue: Vec<(PathBuf, usize)> = queue.into_iter().rev().map(|path| (path, 0)).collect();
-    while let Some((path, depth)) = queue.pop() {
-        let Some(dir) = found.add(&path) else { continue };
-        let next = named_by(&dir)?;
+    while let Some((dir, depth)) = queue.pop() {
+        if !found.add(&dir) {
+            continue;
+        }
+        let next = found.named_by(&dir)?;
         if !next.is_empty() && depth + 1 > MAX_DEPTH {
-            let dir = dir.display();
-            found.warnings.push(format!("{dir}: ignoring alternate object stores, nesting too deep"));
+            found.complain("", &dir, ": ignoring alternate object stores, nesting too deep");
         } else {
             queue.extend(next.into_iter().rev().map(|path| (path, depth + 1)));
         }
     }
-    Ok((found.dirs, found.warnings))
+    Ok((found.dirs, found.errors))
 }
 
 struct Found {
     dirs: Vec<PathBuf>,
     canonical: Vec<PathBuf>,
-    warnings: Vec<String>,
+    errors: Vec<BString>,
 }
 
 impl Found {
-    /// Takes up a directory that exists and is new.
-    fn add(&mut self, path: &Path) -> Option<PathBuf> {
-        let dir = sys::by_path::canonical(path).ok().filter(|dir| {
-            matches!(sys::by_path::stat(dir), Ok(Some(stat)) if stat.file_type == sys::FileType::Directory)
-        });
-        let Some(dir) = dir else {
-            let path = path.display();
-            self.warnings
-                .push(format!("object directory {path} does not exist; check .git/objects/info/alternates"));
-            return None;
-        };
-        if self.canonical.contains(&dir) {
-            return None;
+    /// Takes up a directory if it exists and is new.
+    fn add(&mut self, dir: &Path) -> bool {
+        if !matches!(sys::by_path::stat(dir), Ok(Some(stat)) if stat.file_type == sys::FileType::Directory) {
+            self.complain("object directory ", dir, " does not exist; check .git/objects/info/alternates");
+            return false;
         }
-        self.canonical.push(dir.clone());
-        self.dirs.push(dir.clone());
-        Some(dir)
+        let is_new = !self.canonical.iter().any(|known| known == dir);
+        if is_new {
+            self.canonical.push(dir.to_owned());
+            self.dirs.push(dir.to_owned());
+        }
+        is_new
     }
-}
 
-fn named_by(objects_dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let content = sys::by_path::read(&objects_dir.join("info/alternates"))?;
-    Ok(content.map(|content| parse(&content, b'\n', Some(objects_dir))).unwrap_or_default())
+    fn named_by(&mut self, objects_dir: &Path) -> io::Result<Vec<PathBuf>> {
+        let content = sys::by_path::read(&objects_dir.join("info/alternates"))?.unwrap_or_default();
+        Ok(self.real(parse(&content, b'\n', Some(objects_dir))))
+    }
+
+    /// The paths without links; of what does not exist, only the last component may be missing.
+    fn real(&mut self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        paths.retain_mut(|path| {
+            let real =
+                sys::by_path::canonical(path).or_else(|error| match (path.parent(), path.file_name()) {
+                    (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                        sys::by_path::canonical(parent).map(|parent| parent.join(name))
+                    }
+                    _ => Err(error),
+                });
+            match real {
+                Ok(real) => *path = real,
+                Err(_) => {
+                    self.complain("unable to normalize alternate object path: ", path, "");
+                    return false;
+                }
+            }
+            true
+        });
+        paths
+    }
+
+    fn complain(&mut self, before: &str, path: &Path, after: &str) {
+        self.errors.push([before.as_bytes(), path.as_os_str().as_bytes(), after.as_bytes()].concat().into());
+    }
 }
 
 /// The paths in a list, relative ones completed if a base is given.
@@ -69,55 +93,19 @@ fn parse(mut list: &[u8], separator: u8, base: Option<&Path>) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     while let Some(&first) = list.first() {
         let line_end = list.iter().position(|&byte| byte == separator).unwrap_or(list.len());
-        let (path, end) = match first {
-            b'#' => (Vec::new(), line_end),
+        let (line, after) = list.split_at(line_end);
+        let (path, rest) = match first {
+            b'#' => (BString::default(), after),
             // Broken quoting is taken for a path that starts with a quote.
-            b'"' => unquote(list).unwrap_or_else(|| (list[..line_end].to_vec(), line_end)),
-            _ => (list[..line_end].to_vec(), line_end),
+            _ => format::unquote(list).unwrap_or_else(|| (line.into(), after)),
         };
-        list = &list[(end + 1).min(list.len())..];
+        list = rest.get(1..).unwrap_or_default();
         if !path.is_empty() {
             let path = Path::new(std::ffi::OsStr::from_bytes(&path));
             paths.push(base.map_or_else(|| path.to_owned(), |base| base.join(path)));
         }
     }
     paths
-}
-
-/// A C-style quoted string and the position after its closing quote.
-fn unquote(quoted: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let mut out = Vec::new();
-    let mut at = 1;
-    loop {
-        let byte = *quoted.get(at)?;
-        at += 1;
-        match byte {
-            b'"' => return Some((out, at)),
-            b'\\' => {
-                let escape = *quoted.get(at)?;
-                at += 1;
-                out.push(match escape {
-                    b'a' => 7,
-                    b'b' => 8,
-                    b'f' => 12,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    b'v' => 11,
-                    b'\\' | b'"' => escape,
-                    b'0'..=b'3' => {
-                        let digits = quoted.get(at..at + 2)?;
-                        at += 2;
-                        digits.iter().try_fold(escape - b'0', |value, digit| {
-                            matches!(digit, b'0'..=b'7').then(|| value << 3 | (digit - b'0'))
-                        })?
-                    }
-                    _ => return None,
-                });
-            }
-            byte => out.push(byte),
-        }
-    }
 }
 
 #[cfg(test)]

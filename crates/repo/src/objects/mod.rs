@@ -37,6 +37,9 @@ pub use reader::{Content, Counts, Reader};
 use loose::LooseDir;
 use packs::Packs;
 
+/// How many names are looked up for one: the last of them must be one that is not replaced.
+const MAX_REPLACE_DEPTH: usize = 5;
+
 /// What can be chosen when opening.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -44,7 +47,7 @@ pub struct Options {
     pub alternates: BString,
     /// Bytes of delta bases each reader may keep.
     pub base_cache: usize,
-    /// `refs/replace/`: what to read in place of what. Git lets replacements be replaced, five deep.
+    /// `refs/replace/`: what to read in place of what. A replacement may be replaced, four deep.
     pub replace: HashMap<ObjectId, ObjectId>,
 }
 
@@ -81,7 +84,7 @@ pub struct Objects {
     options: Options,
     loose: Vec<LooseDir>,
     packs: RwLock<Arc<Packs>>,
-    warnings: Vec<String>,
+    errors: Vec<BString>,
 }
 
 impl Objects {
@@ -92,10 +95,10 @@ impl Objects {
 
     /// As [`Objects::open`], with choices.
     pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> std::io::Result<Objects> {
-        let (dirs, warnings) = alternates::resolve(objects_dir, options.alternates.as_ref())?;
+        let (dirs, errors) = alternates::resolve(objects_dir, options.alternates.as_ref())?;
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
-        Ok(Objects { hash, options, loose, packs, warnings })
+        Ok(Objects { hash, options, loose, packs, errors })
     }
 
     /// Which hash names the objects.
@@ -108,9 +111,10 @@ impl Objects {
         self.loose.iter().map(LooseDir::path)
     }
 
-    /// What Git would have told the user while opening (alternates that are gone, say), in its words.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
+    /// What Git says when it first looks for an object, as errors that stop nothing: alternates that are
+    /// gone, say.
+    pub fn errors(&self) -> &[BString] {
+        &self.errors
     }
 
     /// Is it there (any type)? Content is not looked at.
@@ -163,7 +167,7 @@ impl Objects {
     /// The name to read in place of `oid`.
     fn replaced(&self, oid: &ObjectId) -> Result<ObjectId, Error> {
         let mut current = *oid;
-        for _ in 0..=5 {
+        for _ in 0..MAX_REPLACE_DEPTH {
             match self.options.replace.get(&current) {
                 Some(next) => current = *next,
                 None => return Ok(current),

@@ -278,6 +278,9 @@ impl Request {
         } else if !rest.is_empty() {
             source = self.take_source(repo, &mut rest)?;
         }
+        if source.is_some() {
+            console::complaints(repo);
+        }
         // A `--` that ended the options of `checkout` has done its work by now.
         if self.dress == Dress::Checkout && rest.first().is_some_and(|arg| arg == "--") {
             rest.remove(0);
@@ -296,6 +299,9 @@ impl Request {
             return Err(Failure::fatal("you must specify path(s) to restore"));
         }
         self.check_switch(repo, settings, source.as_ref())?;
+        if source.is_none() {
+            console::complaints(repo);
+        }
         branch::run(run, repo, settings, self, source)
     }
 

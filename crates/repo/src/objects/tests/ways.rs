@@ -117,7 +117,7 @@ fn alternates_of_alternates() {
     let expected = all_objects(&at("4"), HashKind::Sha1);
     let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
     assert_eq!(objects.directories().count(), 5);
-    assert_eq!(objects.warnings(), [""; 0]);
+    assert_eq!(objects.errors(), [""; 0]);
     assert_reads(&objects, &expected);
 
     // Relative, quoted, commented, missing, circular.
@@ -128,8 +128,10 @@ fn alternates_of_alternates() {
     std::fs::write(objects_dir(&at("4")).join("info/alternates"), list).unwrap();
     let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
     assert_eq!(objects.directories().count(), 5);
-    assert_eq!(objects.warnings().len(), 1);
-    assert!(objects.warnings()[0].ends_with("gone does not exist; check .git/objects/info/alternates"));
+    let gone = at("gone");
+    let expected_error =
+        format!("object directory {} does not exist; check .git/objects/info/alternates", gone.display());
+    assert_eq!(objects.errors(), [expected_error]);
     assert_reads(&objects, &expected);
 
     // By the environment.
@@ -153,8 +155,8 @@ fn alternates_nested_too_deep_are_told_of() {
     let objects = Objects::open(&dir.path().join("0"), HashKind::Sha1).unwrap();
     // The directory itself, its alternate, and five levels below that one.
     assert_eq!(objects.directories().count(), 7);
-    assert_eq!(objects.warnings().len(), 1);
-    assert!(objects.warnings()[0].ends_with("6: ignoring alternate object stores, nesting too deep"));
+    assert_eq!(objects.errors().len(), 1);
+    assert!(objects.errors()[0].ends_with(b"6: ignoring alternate object stores, nesting too deep"));
 }
 
 #[test]
@@ -199,10 +201,15 @@ fn replacements() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
-    let replace = [(oid(1), oid(2)), (oid(2), expected[0].0), (oid(8), oid(9)), (oid(9), oid(8))].into();
+    let mut replace: HashMap<_, _> =
+        [(oid(1), oid(2)), (oid(2), expected[0].0), (oid(8), oid(9)), (oid(9), oid(8))].into();
+    // Four in a row are followed, five are not.
+    replace.extend([(oid(20), oid(21)), (oid(21), oid(22)), (oid(22), oid(1))]);
     let options = Options { replace, ..Options::default() };
     let objects = Objects::open_with(&objects_dir(dir.path()), HashKind::Sha1, options).unwrap();
     assert!(objects.reader().read(&oid(1)).unwrap().1 == expected[0].2);
+    assert!(objects.reader().read(&oid(21)).unwrap().1 == expected[0].2);
+    assert!(matches!(objects.reader().read(&oid(20)), Err(Error::ReplaceDepth(name)) if name == oid(20)));
     assert!(matches!(objects.reader().read(&oid(8)), Err(Error::ReplaceDepth(name)) if name == oid(8)));
     assert!(matches!(objects.reader().read(&oid(7)), Err(Error::Missing(name)) if name == oid(7)));
 }

@@ -1,0 +1,158 @@
+//! Objects that are somewhere else, or that others stand for: alternates and `refs/replace/`.
+
+use std::path::Path;
+
+use bstr::ByteSlice as _;
+use testkit::{Oracle, Repo, Sandbox};
+
+use crate::SAPWOOD;
+
+/// `main` and `topic` with two files, and three commits on `spare` to replace others with.
+fn history(repo: &Repo<'_>) {
+    let commit = |word: &str| {
+        repo.write("a", format!("{word}\n"));
+        repo.write("dir/b", format!("{word} b\n"));
+        repo.commit(word);
+    };
+    commit("first");
+    repo.git(&["branch", "topic"]);
+    commit("second");
+    repo.git(&["switch", "-q", "-c", "spare"]);
+    for word in ["one", "two", "three"] {
+        commit(word);
+    }
+    repo.git(&["switch", "-q", "main"]);
+}
+
+#[test]
+fn missing_alternates_are_told_of_and_stop_nothing() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.write(
+            ".git/objects/info/alternates",
+            "# gone\n/nowhere/objects\n../../gone\n\"../../g\\157ne\"\n",
+        );
+        repo.write("sub/.keep", "");
+    });
+    for args in [
+        &["switch", "topic"][..],
+        &["switch", "-"],
+        &["checkout", "-b", "new"],
+        &["switch", "-c", "newer"],
+        &["switch", "-d", "topic"],
+        &["checkout", "main", "--", "a"],
+        &["checkout", "--", "a"],
+        &["restore", "--staged", "."],
+        &["reset", "--hard"],
+        &["reset", "--soft", "topic"],
+        &["reset", "-q", "--", "a"],
+        // No object is looked for.
+        &["switch", "nosuch"],
+        &["switch"],
+        &["checkout", "nosuch"],
+        &["checkout", "--", "nosuch"],
+        &["restore", "nosuch"],
+    ] {
+        oracle.same(args);
+    }
+    let said = oracle.same_in("sub", &["checkout", "-f", "main"]).stderr;
+    assert!(
+        said.contains_str("error: unable to normalize alternate object path: /nowhere/objects\n"),
+        "{said}"
+    );
+    let gone = "/repo/gone does not exist; check .git/objects/info/alternates\n";
+    assert_eq!(said.find_iter(gone).count(), 2, "{said}");
+}
+
+#[test]
+fn commits_and_trees_are_replaced() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.git(&["replace", "topic", "spare~2"]);
+        repo.git(&["replace", "main^{tree}", "spare^{tree}"]);
+        repo.git(&["replace", "topic:dir", "spare:dir"]);
+        repo.git(&["update-ref", "refs/other/replaced", "spare"]);
+        // In packed-refs as well as in files of their own.
+        repo.git(&["pack-refs", "--all"]);
+        repo.git(&["replace", "spare~1", "main~1"]);
+        repo.git(&["update-index", "-q", "--refresh"]);
+    });
+    for args in [
+        &["checkout", "-f", "main"][..],
+        &["switch", "topic"],
+        &["-c", "core.useReplaceRefs=false", "switch", "main"],
+        &["--no-replace-objects", "reset", "--hard"],
+        &["reset", "--hard", "main"],
+        &["checkout", "topic", "--", "."],
+        &["checkout", "-f", "spare~1"],
+        &["reset", "--keep", "topic"],
+        &["restore", "--source=main", "--staged", "--worktree", "."],
+    ] {
+        oracle.same(args);
+    }
+    oracle.same(&["checkout", "-f", "-q", "main"]);
+    assert_eq!(oracle.ours().read("a"), "three\n");
+    oracle.same(&["--no-replace-objects", "checkout", "-f", "-q", "main"]);
+    assert_eq!(oracle.ours().read("a"), "second\n");
+}
+
+/// The file gets the replacement's content, the index keeps the name of what is replaced. When Git next
+/// looks at the content itself it takes the file for changed, so `status` depends on the clock and is
+/// not compared.
+#[test]
+fn blobs_are_replaced_in_the_worktree_alone() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.git(&["switch", "-q", "topic"]);
+        repo.git(&["replace", "main:a", "spare:a"]);
+        // A replacement may itself be replaced.
+        repo.git(&["replace", "spare:a", "spare~1:a"]);
+    });
+    for args in [&["switch", "main"][..], &["checkout", "-f", "topic"], &["checkout", "main", "--", "a"]] {
+        let theirs = oracle.git().try_git(args);
+        let ours = oracle.ours().run(Path::new(SAPWOOD), args);
+        assert_eq!(theirs, ours, "{args:?}: git left, ours right");
+        let [theirs, ours] = [oracle.git(), oracle.ours()].map(|repo| oracle.snapshot(&repo));
+        assert_eq!(theirs.worktree, ours.worktree, "{args:?}: git left, ours right");
+        assert_eq!(theirs.index, ours.index, "{args:?}: git left, ours right");
+    }
+    assert_eq!(oracle.ours().read("a"), "two\n");
+    let staged = |rev: &str| oracle.ours().git(&["--no-replace-objects", "rev-parse", rev]).stdout;
+    assert_eq!(staged(":a"), staged("main:a"));
+}
+
+#[test]
+fn the_namespace_of_replacements_can_be_another() {
+    let sandbox = Sandbox::new();
+    let made: Vec<Repo<'_>> = ["git", "ours"].map(|name| sandbox.init(name)).into();
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    for (base, no_replace) in [("refs/mine/", None), ("refs/mine/", Some("1"))] {
+        let run = |repo: &Repo<'_>, program: &str, args: &[&str]| {
+            let mut command = repo.command(Path::new(program));
+            command.env("GIT_REPLACE_REF_BASE", base).args(args);
+            if let Some(value) = no_replace {
+                command.env("GIT_NO_REPLACE_OBJECTS", value);
+            }
+            let output = command.output().expect("can be run");
+            (output.status.code(), output.stderr.to_str_lossy().into_owned())
+        };
+        let said: Vec<_> = made
+            .iter()
+            .zip([git.as_str(), SAPWOOD])
+            .map(|(repo, program)| {
+                if !repo.exists("a") {
+                    history(repo);
+                    let main = repo.git(&["rev-parse", "main"]).stdout.trim().to_str_lossy().into_owned();
+                    repo.git(&["update-ref", &format!("refs/mine/below/{main}"), "spare"]);
+                    repo.git(&["update-ref", "refs/mine/not-a-name", "spare"]);
+                }
+                let answer = run(repo, program, &["checkout", "-f", "main"]);
+                (answer, repo.read("a"))
+            })
+            .collect();
+        assert_eq!(said[0], said[1], "{base} {no_replace:?}: git left, ours right");
+        let replaced = no_replace.is_none();
+        assert_eq!(said[1].1, if replaced { "three\n" } else { "second\n" });
+        assert_eq!(said[1].0.1.contains("warning: bad replace ref name: "), replaced, "{}", said[1].0.1);
+    }
+}
