@@ -2,12 +2,13 @@
 //!
 //! Order: `index.lock`, the index, the plan; steps; the index as it then truly is, committed. A
 //! refusal, an error while planning, or a signal before the first step leaves everything as it was,
-//! and the lock gone. A signal later stops the steps; what was done is recorded, then the process
-//! ends by the signal.
+//! and the lock gone. A signal later, or an error that Git dies of, stops the steps; what was done is
+//! recorded, then the process ends by the signal or with that error.
 
 use bstr::BString;
 use engine::checkout::{
-    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions, Unclean,
+    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions, StepError,
+    Unclean,
 };
 use format::{
     ObjectId,
@@ -42,6 +43,9 @@ pub(crate) struct Work<'a> {
     written: usize,
     /// Paths whose names are the same on this file system.
     collided: Vec<BString>,
+    /// The steps ended before their time: by a signal, or for the reason given.
+    pub(crate) stopped: bool,
+    fatal: Option<String>,
 }
 
 /// What became of it.
@@ -105,6 +109,8 @@ impl<'a> Work<'a> {
             unclean: Vec::new(),
             written: 0,
             collided: Vec::new(),
+            stopped: false,
+            fatal: None,
         })
     }
 
@@ -196,6 +202,8 @@ impl<'a> Work<'a> {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
             tell(path, outcome);
         }
+        self.stopped = report.interrupted;
+        self.fatal = report.fatal().map(ToString::to_string);
         let written =
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
         self.written = report.writes.iter().filter(written).count();
@@ -210,7 +218,7 @@ impl<'a> Work<'a> {
         Ok(done)
     }
 
-    /// Commits the index, or lets it be; then ends by the signal if one came.
+    /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
         if let (Some(lock), Recorded::Yes) = (self.lock.take(), recorded) {
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
@@ -218,7 +226,8 @@ impl<'a> Work<'a> {
             let (options, fsync) = (&self.settings.index_write, &self.settings.fsync);
             store::index::commit(lock, &mut self.index, options, fsync, &is_modified)?;
         }
-        self.run.interrupt.check()
+        self.run.interrupt.check()?;
+        self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
     }
 
     fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
@@ -240,9 +249,11 @@ impl<'a> Work<'a> {
     ) -> Result<Done, Failure> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
-            let options = IndexOptions { tree, pathspecs: None, intent_to_add: false };
-            let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
-            self.index = checkout::plan_index(self.repo, index, &options)?.index;
+            if !self.stopped {
+                let options = IndexOptions { tree, pathspecs: None, intent_to_add: false };
+                let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+                self.index = checkout::plan_index(self.repo, index, &options)?.index;
+            }
             self.finish(Recorded::Yes)?;
         }
         Ok(done)
@@ -281,6 +292,8 @@ pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index
 /// Says what went wrong with one step.
 fn tell(path: &bstr::BStr, outcome: &Outcome) {
     match outcome {
+        // It stopped everything, and is said at the very end.
+        Outcome::Failed(StepError::Convert(_)) => {}
         Outcome::Failed(error) => console::error(error.message(path)),
         Outcome::Left(error) => console::warning(error.message(path)),
         Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),

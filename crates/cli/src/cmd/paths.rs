@@ -82,7 +82,7 @@ pub(crate) fn run(
         Done::Complete => {}
         Done::Incomplete => code = 1,
     }
-    if targets.worktree && request.count_paths {
+    if targets.worktree && request.count_paths && !work.stopped {
         let paths = format!("Updated {planned} path{} from ", if planned == 1 { "" } else { "s" });
         console::note(match source {
             Some(source) => text!(paths, repo.abbreviate(source.tree)?),

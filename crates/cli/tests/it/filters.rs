@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bstr::BString;
+use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
@@ -157,27 +157,89 @@ fn filters_are_told_what_is_cloned() {
     }
 }
 
-/// Git stops at once, with half of the worktree changed and HEAD where it was.
-#[test]
-fn a_required_filter_that_fails_leaves_its_file_out_and_no_other() {
-    let sandbox = Sandbox::new();
-    let repo = sandbox.init("repo");
+/// A required filter that fails ends everything, as with Git; `fail` breaks it.
+fn with_required_filter(repo: &Repo<'_>) {
     repo.write("a", "one\n");
+    repo.write("gone", "one\n");
     repo.commit("first");
     repo.git(&["branch", "old"]);
+    repo.git(&["config", "filter.no.smudge", "test ! -e .git/fail && cat"]);
+    repo.git(&["config", "filter.no.clean", "cat"]);
+    repo.git(&["config", "filter.no.required", "true"]);
     repo.write(".gitattributes", "b filter=no\n");
-    for name in ["a", "b", "c"] {
+    for name in ["a", "b", "c", "dir/d"] {
         repo.write(name, "two\n");
     }
+    repo.remove("gone");
     repo.commit("second");
     repo.git(&["switch", "-q", "old"]);
-    repo.git(&["config", "filter.no.smudge", "false"]);
-    repo.git(&["config", "filter.no.required", "true"]);
-    let run = repo.run(Path::new(SAPWOOD), &["switch", "main"]);
-    let said = run.stderr.to_string();
-    assert_eq!(run.code, 1, "{said}");
-    assert!(said.contains("error: b: smudge filter no failed\n"), "{said}");
-    assert_eq!((repo.read("a"), repo.read("c")), (BString::from("two\n"), BString::from("two\n")));
-    assert_eq!(repo.git(&["status", "--porcelain"]).stdout, " D b\n");
-    assert_eq!(repo.git(&["symbolic-ref", "HEAD"]).stdout, "refs/heads/main\n");
+    repo.write(".git/fail", "");
+}
+
+/// What was done by then is up to the workers (Git's as well). Git forgets it; ours is in the index, so
+/// that the command can be run again.
+#[test]
+fn a_required_filter_that_fails_ends_everything() {
+    for (args, moved) in [
+        (&["switch", "main"][..], true),
+        (&["checkout", "-q", "main"], true),
+        (
+            &["-c", "checkout.workers=4", "-c", "checkout.thresholdForParallelism=0", "switch", "-d", "main"],
+            true,
+        ),
+        (&["reset", "--hard", "main"], true),
+        (&["reset", "--keep", "main"], true),
+        (&["reset", "--merge", "main"], true),
+        (&["checkout", "main", "--", "."], false),
+        (&["restore", "--source=main", "--staged", "--worktree", "."], false),
+        (&["restore", "--source=main", "."], false),
+    ] {
+        let oracle = Oracle::new(SAPWOOD, with_required_filter);
+        let head = |repo: &Repo<'_>| (repo.read(".git/HEAD"), repo.git(&["rev-parse", "HEAD"]).stdout);
+        let before = head(&oracle.ours());
+        let theirs = oracle.git().try_git(args);
+        let ours = oracle.ours().run(Path::new(SAPWOOD), args);
+        assert_eq!(ours.code, 128, "{args:?}: {}", ours.stderr);
+        assert_eq!(theirs, ours, "{args:?}: git left, ours right");
+        assert!(ours.stderr.ends_with(b"\nfatal: b: smudge filter no failed\n"), "{}", ours.stderr);
+        for repo in [oracle.git(), oracle.ours()] {
+            assert_eq!(head(&repo), before, "{args:?}");
+            assert!(!repo.exists(".git/index.lock") && !repo.exists("b"), "{args:?}");
+        }
+        // What the index says is there is there (`restore` without `--staged` removes more).
+        let repo = oracle.ours();
+        assert_eq!(
+            repo.git(&["diff-files", "--name-only", "--diff-filter=D", "--", ".", ":!gone"]).stdout,
+            "",
+            "{args:?}"
+        );
+
+        repo.remove(".git/fail");
+        let again = repo.run(Path::new(SAPWOOD), args);
+        assert_eq!(again.code, 0, "{args:?}: {}", again.stderr);
+        for name in ["a", "b", "c", "dir/d"] {
+            assert_eq!(repo.read(name), "two\n", "{args:?}: {name}");
+        }
+        assert!(!moved || repo.git(&["status", "--porcelain"]).stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_clone_says_that_a_required_filter_failed() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.init("source");
+    with_required_filter(&source);
+    source.git(&["symbolic-ref", "HEAD", "refs/heads/main"]);
+    let root = sandbox.repo("");
+    let args = ["-c", "filter.no.smudge=false", "-c", "filter.no.required=true", "clone", "source", "new"];
+    let theirs = root.try_git(&args);
+    root.remove("new");
+    let ours = root.run(Path::new(SAPWOOD), &args);
+    assert_eq!((ours.code, theirs.code), (128, 128), "{}", ours.stderr);
+    assert_eq!(
+        theirs.stderr.replace("git ", "sapwood "),
+        ours.stderr.replace("git ", "sapwood "),
+        "git left, ours right"
+    );
+    assert_eq!(sandbox.repo("new").read(".git/HEAD"), "ref: refs/heads/main\n");
 }

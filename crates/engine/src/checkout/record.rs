@@ -3,8 +3,8 @@
 //! A written entry gets the stat of the very file that was written. Every other entry that was to be
 //! written keeps, or gets, a stat of zeros, which matches no file: whoever looks next compares the content.
 //!
-//! After an interrupt the index is the one from before with only the steps in it that were done, so that
-//! the same command, run again, finds the rest still to do.
+//! After an interrupt, or an error that stopped the run, the index is the one from before with only the steps in it
+//! that were done, so that the same command, run again, finds the rest still to do.
 
 use bstr::BStr;
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stat};
@@ -42,10 +42,10 @@ pub fn record(plan: Plan, report: &Report) -> Index {
     index
 }
 
-/// What [`record`] is to a run that was interrupted: `before` is the index the plan was made from, as it still is
+/// What [`record`] is to a run that was interrupted (see [`Report::interrupted`]): `before` is the index the plan was made from, as it still is
 /// on disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
-    let done = |outcome: &Outcome| !matches!(outcome, Outcome::Skipped);
+    let done = |outcome: &Outcome| !matches!(outcome, Outcome::Skipped | Outcome::Failed(_));
     let removed: Vec<bool> = report.removals.iter().map(done).collect();
     let written: Vec<bool> = report.writes.iter().map(done).collect();
     let (removals, writes) = (plan.removals.clone(), plan.writes.clone());

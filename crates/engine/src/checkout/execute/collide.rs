@@ -158,7 +158,7 @@ impl Redo<'_, '_> {
                     Outcome::Collided(Some(stat))
                 }
                 Ok(outcome) => outcome,
-                Err(Stop::Failed(error)) => Outcome::Failed(error),
+                Err(Stop::Failed(error)) => self.run.failed(error),
                 Err(Stop::InTheWay) => Outcome::Stale,
                 Err(Stop::Interrupted | Stop::External) => Outcome::Skipped,
             };

@@ -6,7 +6,8 @@
 //!
 //! Promise: nothing outside the worktree is touched and no symbolic link followed; nothing is
 //! overwritten or removed whose premise does not hold at that moment; each step gets exactly one
-//! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt no step is begun.
+//! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt, and after an
+//! error that Git dies of, no step is begun.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -70,6 +71,8 @@ struct Run<'r> {
     plan: &'r Plan,
     options: &'r ExecuteOptions<'r>,
     done: AtomicUsize,
+    /// Something went so wrong that no further step is to be begun.
+    stopped: AtomicBool,
     /// Directories made so far.
     made: Mutex<Vec<FileId>>,
     messages: Mutex<Vec<String>>,
@@ -83,7 +86,15 @@ const PROGRESS_CALLS: usize = 1000;
 
 impl<'r> Run<'r> {
     fn interrupted(&self) -> bool {
-        self.options.interrupt.load(Ordering::Relaxed)
+        self.options.interrupt.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// What becomes of a step that failed; see [`StepError::Convert`].
+    fn failed(&self, error: StepError) -> Outcome {
+        if matches!(error, StepError::Convert(_)) {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        Outcome::Failed(error)
     }
 
     fn crew(&self, steps: usize) -> Crew {
@@ -134,6 +145,7 @@ pub fn execute(
         plan,
         options,
         done: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
     };

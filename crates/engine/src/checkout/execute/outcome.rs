@@ -57,6 +57,7 @@ pub enum StepError {
     /// A filter promised the file and never delivered it.
     #[error("not filtered properly")]
     NotFiltered,
+    /// A required filter failed, or attributes make no sense: Git dies of it, and the run ends here.
     #[error(transparent)]
     Convert(#[from] repo::Error),
 }
@@ -110,7 +111,7 @@ pub struct Report {
     pub removals: Vec<Outcome>,
     /// What filters and conversions had to say, in Git's words; each begins with `error: ` or `warning: `.
     pub messages: Vec<String>,
-    /// The interrupt flag was set before the end.
+    /// The run stopped before the end: the interrupt flag was set, or see [`Report::fatal`].
     pub interrupted: bool,
 }
 
@@ -123,6 +124,14 @@ impl Report {
                 .iter()
                 .chain(&self.removals)
                 .all(|outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Stale | Outcome::Skipped))
+    }
+
+    /// The error that stopped the run, if one did; the first in index order where workers met several.
+    pub fn fatal(&self) -> Option<&repo::Error> {
+        self.writes.iter().find_map(|outcome| match outcome {
+            Outcome::Failed(StepError::Convert(error)) => Some(error),
+            _ => None,
+        })
     }
 
     /// The writes that collided, for the warning that clone prints.

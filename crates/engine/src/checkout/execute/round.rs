@@ -98,7 +98,7 @@ impl Round<'_> {
     pub(super) fn settle(&self, step: usize, placed: Result<Outcome, Stop>) {
         let outcome = match placed {
             Ok(outcome) => outcome,
-            Err(Stop::Failed(error)) => Outcome::Failed(error),
+            Err(Stop::Failed(error)) => self.run.failed(error),
             Err(Stop::InTheWay) => {
                 self.in_the_way.lock().unwrap_or_else(PoisonError::into_inner).push(step);
                 return;

@@ -109,9 +109,13 @@ fn a_filter_that_fails_counts_only_if_it_is_required() {
         ]);
         let report = fixture.execute(&plan);
         let failed = required == "true";
-        assert_eq!(kinds(&report.writes), ["written", if failed { "failed" } else { "written" }, "written"]);
-        assert_eq!(fixture.path("bad.up").exists(), !failed);
-        assert_eq!(fixture.tree()["good.up"], "GOOD\n");
+        // Nothing is begun after it: files are handed to filters in order.
+        let after = if failed { ["written", "failed", "skipped"] } else { ["written"; 3] };
+        assert_eq!(kinds(&report.writes), after);
+        assert_eq!(report.interrupted, failed);
+        let fatal = report.fatal().map(ToString::to_string);
+        assert_eq!(fatal.as_deref(), failed.then_some("bad.up: smudge filter upper failed"));
+        assert_eq!(["bad.up", "good.up"].map(|name| fixture.path(name).exists()), [!failed; 2]);
     }
 }
 
