@@ -12,7 +12,7 @@ use bstr::{BStr, BString, ByteSlice, ByteVec};
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+enum Takes {
     /// Nothing.
     Nothing,
     /// A value, named so in the help.
@@ -25,37 +25,17 @@ pub(crate) enum Takes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt<K: 'static> {
     key: K,
-    short: Option<u8>,
-    long: Option<&'static str>,
-    takes: Takes,
+    spelling: &'static str,
     negatable: bool,
     hidden: bool,
     help: &'static str,
 }
 
 impl<K: Copy> Opt<K> {
-    /// A switch: `-s`, `--long`, `--no-long`. An empty `long` or a zero `short` is absent.
-    pub(crate) const fn flag(key: K, short: u8, long: &'static str, help: &'static str) -> Self {
-        Opt::value(key, short, long, Takes::Nothing, help)
-    }
-
-    /// An option with a value.
-    pub(crate) const fn value(
-        key: K,
-        short: u8,
-        long: &'static str,
-        takes: Takes,
-        help: &'static str,
-    ) -> Self {
-        Opt {
-            key,
-            short: if short == 0 { None } else { Some(short) },
-            long: if long.is_empty() { None } else { Some(long) },
-            takes,
-            negatable: true,
-            hidden: false,
-            help,
-        }
+    /// `spelling` is what the help shows, without the `--no-` form: `-q, --quiet`, `--jobs <n>`,
+    /// `-t, --track[=<how>]`.
+    pub(crate) const fn new(key: K, spelling: &'static str, help: &'static str) -> Self {
+        Opt { key, spelling, negatable: true, hidden: false, help }
     }
 
     /// Without a `--no-` form.
@@ -68,6 +48,31 @@ impl<K: Copy> Opt<K> {
     pub(crate) const fn hidden(mut self) -> Self {
         self.hidden = true;
         self
+    }
+
+    /// The names as they are spelt, and what follows them.
+    fn parts(&self) -> (&'static str, &'static str) {
+        let end = self.spelling.find(['<', '[']).unwrap_or(self.spelling.len());
+        (self.spelling[..end].trim_end(), &self.spelling[end..])
+    }
+
+    fn short(&self) -> Option<u8> {
+        match self.spelling.as_bytes() {
+            [b'-', letter, ..] if *letter != b'-' => Some(*letter),
+            _ => None,
+        }
+    }
+
+    fn long(&self) -> Option<&'static str> {
+        self.parts().0.split_once("--").map(|(_, long)| long)
+    }
+
+    fn takes(&self) -> Takes {
+        match self.parts().1 {
+            "" => Takes::Nothing,
+            name if name.starts_with('<') => Takes::Value(name),
+            form => Takes::Optional(form),
+        }
     }
 }
 
@@ -159,7 +164,7 @@ impl<K: Copy + PartialEq> Table<K> {
     ) -> Result<(), Stop> {
         let mut left = cluster;
         while let Some((&letter, stuck)) = left.split_first() {
-            let Some(option) = self.options.iter().find(|option| option.short == Some(letter)) else {
+            let Some(option) = self.options.iter().find(|option| option.short() == Some(letter)) else {
                 if left.len() == cluster.len() {
                     self.two_dashes_meant(cluster)?;
                 }
@@ -175,7 +180,7 @@ impl<K: Copy + PartialEq> Table<K> {
             };
             let name = || format!("switch `{}'", letter as char);
             left = stuck;
-            let value = match option.takes {
+            let value = match option.takes() {
                 Takes::Nothing => None,
                 Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => {
                     left = &[];
@@ -198,7 +203,7 @@ impl<K: Copy + PartialEq> Table<K> {
             || self
                 .options
                 .iter()
-                .any(|option| option.long.is_some_and(|long| long.as_bytes().starts_with(word)));
+                .any(|option| option.long().is_some_and(|long| long.as_bytes().starts_with(word)));
         if word.len() < 3 || !meant {
             return Ok(());
         }
@@ -212,14 +217,14 @@ impl<K: Copy + PartialEq> Table<K> {
             None => (arg, None),
         };
         let (option, on) = self.find_long(name, arg)?;
-        let spelt = || match option.long {
+        let spelt = || match option.long() {
             Some(long) if on => format!("option `{long}'"),
             Some(long) => format!("option `no-{}'", long.trim_start_matches("no-")),
             None => String::from("option"),
         };
         // `--refresh` for an option called `no-refresh` is its negation.
-        let negates = on == option.long.is_some_and(|long| long.starts_with("no-"));
-        let value = match (option.takes, stuck) {
+        let negates = on == option.long().is_some_and(|long| long.starts_with("no-"));
+        let value = match (option.takes(), stuck) {
             (Takes::Nothing, None) => None,
             (Takes::Nothing, Some(_)) => return Err(takes_no_value(spelt())),
             (Takes::Value(_) | Takes::Optional(_), stuck) if negates => match stuck {
@@ -241,7 +246,7 @@ impl<K: Copy + PartialEq> Table<K> {
         };
         let mut candidates: Vec<(&Opt<K>, bool)> = Vec::new();
         for option in self.options {
-            let Some(long) = option.long else { continue };
+            let Some(long) = option.long() else { continue };
             let (stem, stem_on) = match long.strip_prefix("no-") {
                 Some(stem) => (stem, false),
                 None => (long, true),
@@ -265,7 +270,7 @@ impl<K: Copy + PartialEq> Table<K> {
             [one] => Ok(one),
             [.., first, second] => {
                 let spell = |(option, on): (&Opt<K>, bool)| {
-                    let long = option.long.unwrap_or_default();
+                    let long = option.long().unwrap_or_default();
                     format!("--{}{}", if on { "" } else { "no-" }, long.trim_start_matches("no-"))
                 };
                 let mut message = BString::from("ambiguous option: ");
@@ -294,22 +299,22 @@ impl<K: Copy + PartialEq> Table<K> {
         };
         for option in self.options.iter().filter(|option| !option.hidden) {
             let mut head = String::from("    ");
-            if let Some(short) = option.short {
+            if let Some(short) = option.short() {
                 head += &format!("-{}", short as char);
             }
-            if let Some(long) = option.long {
-                head += if option.short.is_some() { ", " } else { "" };
+            if let Some(long) = option.long() {
+                head += if option.short().is_some() { ", " } else { "" };
                 let negation = option.negatable && !long.starts_with("no-");
                 head += &format!("--{}{long}", if negation { "[no-]" } else { "" });
             }
-            match option.takes {
+            match option.takes() {
                 Takes::Nothing => {}
                 Takes::Value(name) => head += &format!(" {name}"),
                 Takes::Optional(form) => head += form,
             }
             line(head, option.help);
             if let (Some(positive), true) =
-                (option.long.and_then(|long| long.strip_prefix("no-")), option.negatable)
+                (option.long().and_then(|long| long.strip_prefix("no-")), option.negatable)
             {
                 line(format!("    --{positive}"), &format!("opposite of --no-{positive}"));
             }
@@ -350,12 +355,12 @@ mod tests {
     const TABLE: Table<Key> = Table {
         usage: &["sapwood try [<options>]", "sapwood try -- <file>..."],
         options: &[
-            Opt::value(Key::Branch, b'b', "branch", Takes::Value("<branch>"), "a branch"),
-            Opt::flag(Key::Quiet, b'q', "quiet", "say less"),
-            Opt::flag(Key::Progress, 0, "progress", "say more"),
-            Opt::flag(Key::NoRefresh, 0, "no-refresh", "skip it"),
-            Opt::flag(Key::Hard, 0, "hard", "all of it").only(),
-            Opt::value(Key::Track, b't', "track", Takes::Optional("[=(direct|inherit)]"), "follow"),
+            Opt::new(Key::Branch, "-b, --branch <branch>", "a branch"),
+            Opt::new(Key::Quiet, "-q, --quiet", "say less"),
+            Opt::new(Key::Progress, "--progress", "say more"),
+            Opt::new(Key::NoRefresh, "--no-refresh", "skip it"),
+            Opt::new(Key::Hard, "--hard", "all of it").only(),
+            Opt::new(Key::Track, "-t, --track[=(direct|inherit)]", "follow"),
         ],
     };
 

@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::{Head, Repository, convert::Metadata};
 
 use crate::{
-    args::{DashDash, Opt, Table, Takes},
+    args::{DashDash, Opt, Table},
     cmd::paths,
     console::{self, text},
     failure::Failure,
@@ -49,7 +49,7 @@ enum Mode {
 }
 
 impl Mode {
-    const fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Mode::Mixed => "mixed",
             Mode::Soft => "soft",
@@ -57,10 +57,6 @@ impl Mode {
             Mode::Merge => "merge",
             Mode::Keep => "keep",
         }
-    }
-
-    const fn option(self, help: &'static str) -> Opt<Key> {
-        Opt::flag(Key::Mode(self), 0, self.name(), help).only()
     }
 }
 
@@ -72,63 +68,43 @@ const TABLE: Table<Key> = Table {
         "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
     ],
     options: &[
-        Opt::flag(Key::Quiet, b'q', "quiet", "be quiet, only report errors"),
-        Opt::flag(Key::NoRefresh, 0, "no-refresh", "skip refreshing the index after reset"),
-        Mode::Mixed.option("reset HEAD and index"),
-        Mode::Soft.option("reset only HEAD"),
-        Mode::Hard.option("reset HEAD, index and working tree"),
-        Mode::Merge.option("reset HEAD, index and working tree"),
-        Mode::Keep.option("reset HEAD but keep local changes"),
-        Opt::value(
+        Opt::new(Key::Quiet, "-q, --quiet", "be quiet, only report errors"),
+        Opt::new(Key::NoRefresh, "--no-refresh", "skip refreshing the index after reset"),
+        Opt::new(Key::Mode(Mode::Mixed), "--mixed", "reset HEAD and index").only(),
+        Opt::new(Key::Mode(Mode::Soft), "--soft", "reset only HEAD").only(),
+        Opt::new(Key::Mode(Mode::Hard), "--hard", "reset HEAD, index and working tree").only(),
+        Opt::new(Key::Mode(Mode::Merge), "--merge", "reset HEAD, index and working tree").only(),
+        Opt::new(Key::Mode(Mode::Keep), "--keep", "reset HEAD but keep local changes").only(),
+        Opt::new(
             Key::RecurseSubmodules,
-            0,
-            "recurse-submodules",
-            Takes::Optional("[=<reset>]"),
+            "--recurse-submodules[=<reset>]",
             "control recursive updating of submodules",
         ),
-        Opt::flag(Key::Patch, b'p', "patch", "select hunks interactively"),
-        Opt::flag(
+        Opt::new(Key::Patch, "-p, --patch", "select hunks interactively"),
+        Opt::new(
             Key::AutoAdvance,
-            0,
-            "auto-advance",
+            "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
         ),
-        Opt::value(
-            Key::Unified,
-            b'U',
-            "unified",
-            Takes::Value("<n>"),
-            "generate diffs with <n> lines context",
-        )
-        .only(),
-        Opt::value(
+        Opt::new(Key::Unified, "-U, --unified <n>", "generate diffs with <n> lines context").only(),
+        Opt::new(
             Key::InterHunk,
-            0,
-            "inter-hunk-context",
-            Takes::Value("<n>"),
+            "--inter-hunk-context <n>",
             "show context between diff hunks up to the specified number of lines",
         )
         .only(),
-        Opt::flag(
+        Opt::new(
             Key::IntentToAdd,
-            b'N',
-            "intent-to-add",
+            "-N, --intent-to-add",
             "record only the fact that removed paths will be added later",
         ),
-        Opt::value(
-            Key::PathspecFromFile,
-            0,
-            "pathspec-from-file",
-            Takes::Value("<file>"),
-            "read pathspec from file",
-        ),
-        Opt::flag(
+        Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file"),
+        Opt::new(
             Key::PathspecFileNul,
-            0,
-            "pathspec-file-nul",
+            "--pathspec-file-nul",
             "with --pathspec-from-file, pathspec elements are separated with NUL character",
         ),
-        Opt::flag(Key::DryRun, 0, "dry-run", "print what would be done, and do nothing"),
+        Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
     ],
 };
 

@@ -1,7 +1,7 @@
 //! The options of `checkout`, `switch` and `restore`, in the order their help lists them. What they mean
 //! is said by [`super::Request`].
 
-use crate::args::{Opt, Table, Takes};
+use crate::args::{Opt, Table};
 
 /// An option, by what it asks for: the three commands share most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,93 +39,66 @@ pub(super) enum Key {
     DryRun,
 }
 
-const BRANCH: Takes = Takes::Value("<branch>");
-
-const QUIET: Opt<Key> = Opt::flag(Key::Quiet, b'q', "quiet", "suppress progress reporting");
-const RECURSE: Opt<Key> = Opt::value(
+const QUIET: Opt<Key> = Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting");
+const RECURSE: Opt<Key> = Opt::new(
     Key::RecurseSubmodules,
-    0,
-    "recurse-submodules",
-    Takes::Optional("[=<checkout>]"),
+    "--recurse-submodules[=<checkout>]",
     "control recursive updating of submodules",
 );
-const PROGRESS: Opt<Key> = Opt::flag(Key::Progress, 0, "progress", "force progress reporting");
-const MERGE: Opt<Key> = Opt::flag(Key::Merge, b'm', "merge", "perform a 3-way merge with the new branch");
-const CONFLICT: Opt<Key> = Opt::value(
-    Key::Conflict,
-    0,
-    "conflict",
-    Takes::Value("<style>"),
-    "conflict style (merge, diff3, or zdiff3)",
-);
-const DETACH: Opt<Key> = Opt::flag(Key::Detach, b'd', "detach", "detach HEAD at named commit");
-const TRACK: Opt<Key> = Opt::value(
-    Key::Track,
-    b't',
-    "track",
-    Takes::Optional("[=(direct|inherit)]"),
-    "set branch tracking configuration",
-);
+const PROGRESS: Opt<Key> = Opt::new(Key::Progress, "--progress", "force progress reporting");
+const MERGE: Opt<Key> = Opt::new(Key::Merge, "-m, --merge", "perform a 3-way merge with the new branch");
+const CONFLICT: Opt<Key> =
+    Opt::new(Key::Conflict, "--conflict <style>", "conflict style (merge, diff3, or zdiff3)");
+const DETACH: Opt<Key> = Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit");
+const TRACK: Opt<Key> =
+    Opt::new(Key::Track, "-t, --track[=(direct|inherit)]", "set branch tracking configuration");
 const FORCE: Opt<Key> =
-    Opt::flag(Key::Force, b'f', "force", "force checkout (throw away local modifications)");
-const ORPHAN: Opt<Key> =
-    Opt::value(Key::Orphan, 0, "orphan", Takes::Value("<new-branch>"), "new unborn branch");
+    Opt::new(Key::Force, "-f, --force", "force checkout (throw away local modifications)");
+const ORPHAN: Opt<Key> = Opt::new(Key::Orphan, "--orphan <new-branch>", "new unborn branch");
 const OVERWRITE_IGNORE: Opt<Key> =
-    Opt::flag(Key::OverwriteIgnore, 0, "overwrite-ignore", "update ignored files (default)");
-const IGNORE_OTHER: Opt<Key> = Opt::flag(
+    Opt::new(Key::OverwriteIgnore, "--overwrite-ignore", "update ignored files (default)");
+const IGNORE_OTHER: Opt<Key> = Opt::new(
     Key::IgnoreOtherWorktrees,
-    0,
-    "ignore-other-worktrees",
+    "--ignore-other-worktrees",
     "do not check if another worktree is using this branch",
 );
-const OURS: Opt<Key> = Opt::flag(Key::Ours, b'2', "ours", "checkout our version for unmerged files").only();
+const OURS: Opt<Key> = Opt::new(Key::Ours, "-2, --ours", "checkout our version for unmerged files").only();
 const THEIRS: Opt<Key> =
-    Opt::flag(Key::Theirs, b'3', "theirs", "checkout their version for unmerged files").only();
-const PATCH: Opt<Key> = Opt::flag(Key::Patch, b'p', "patch", "select hunks interactively");
+    Opt::new(Key::Theirs, "-3, --theirs", "checkout their version for unmerged files").only();
+const PATCH: Opt<Key> = Opt::new(Key::Patch, "-p, --patch", "select hunks interactively");
 const UNIFIED: Opt<Key> =
-    Opt::value(Key::Unified, b'U', "unified", Takes::Value("<n>"), "generate diffs with <n> lines context")
-        .only();
-const INTER_HUNK: Opt<Key> = Opt::value(
+    Opt::new(Key::Unified, "-U, --unified <n>", "generate diffs with <n> lines context").only();
+const INTER_HUNK: Opt<Key> = Opt::new(
     Key::InterHunk,
-    0,
-    "inter-hunk-context",
-    Takes::Value("<n>"),
+    "--inter-hunk-context <n>",
     "show context between diff hunks up to the specified number of lines",
 )
 .only();
-const IGNORE_SKIP: Opt<Key> = Opt::flag(
+const IGNORE_SKIP: Opt<Key> = Opt::new(
     Key::IgnoreSkipWorktree,
-    0,
-    "ignore-skip-worktree-bits",
+    "--ignore-skip-worktree-bits",
     "do not limit pathspecs to sparse entries only",
 );
-const FROM_FILE: Opt<Key> = Opt::value(
-    Key::PathspecFromFile,
-    0,
-    "pathspec-from-file",
-    Takes::Value("<file>"),
-    "read pathspec from file",
-);
-const FILE_NUL: Opt<Key> = Opt::flag(
+const FROM_FILE: Opt<Key> =
+    Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file");
+const FILE_NUL: Opt<Key> = Opt::new(
     Key::PathspecFileNul,
-    0,
-    "pathspec-file-nul",
+    "--pathspec-file-nul",
     "with --pathspec-from-file, pathspec elements are separated with NUL character",
 );
-const DRY_RUN: Opt<Key> = Opt::flag(Key::DryRun, 0, "dry-run", "print what would be done, and do nothing");
+const DRY_RUN: Opt<Key> = Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing");
 
 pub(super) const CHECKOUT: Table<Key> = Table {
     usage: &["sapwood checkout [<options>] <branch>", "sapwood checkout [<options>] [<branch>] -- <file>..."],
     options: &[
-        Opt::value(Key::NewBranch, b'b', "", BRANCH, "create and checkout a new branch"),
-        Opt::value(Key::ForceBranch, b'B', "", BRANCH, "create/reset and checkout a branch"),
-        Opt::flag(Key::Reflog, b'l', "", "create reflog for new branch"),
-        Opt::flag(Key::Guess, 0, "guess", "second guess 'git checkout <no-such-branch>' (default)"),
-        Opt::flag(Key::Overlay, 0, "overlay", "use overlay mode (default)"),
-        Opt::flag(
+        Opt::new(Key::NewBranch, "-b <branch>", "create and checkout a new branch"),
+        Opt::new(Key::ForceBranch, "-B <branch>", "create/reset and checkout a branch"),
+        Opt::new(Key::Reflog, "-l", "create reflog for new branch"),
+        Opt::new(Key::Guess, "--guess", "second guess 'git checkout <no-such-branch>' (default)"),
+        Opt::new(Key::Overlay, "--overlay", "use overlay mode (default)"),
+        Opt::new(
             Key::AutoAdvance,
-            0,
-            "auto-advance",
+            "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
         ),
         QUIET,
@@ -154,10 +127,10 @@ pub(super) const CHECKOUT: Table<Key> = Table {
 pub(super) const SWITCH: Table<Key> = Table {
     usage: &["sapwood switch [<options>] [<branch>]"],
     options: &[
-        Opt::value(Key::NewBranch, b'c', "create", BRANCH, "create and switch to a new branch"),
-        Opt::value(Key::ForceBranch, b'C', "force-create", BRANCH, "create/reset and switch to a branch"),
-        Opt::flag(Key::Guess, 0, "guess", "second guess 'git switch <no-such-branch>'"),
-        Opt::flag(Key::Discard, 0, "discard-changes", "throw away local modifications"),
+        Opt::new(Key::NewBranch, "-c, --create <branch>", "create and switch to a new branch"),
+        Opt::new(Key::ForceBranch, "-C, --force-create <branch>", "create/reset and switch to a branch"),
+        Opt::new(Key::Guess, "--guess", "second guess 'git switch <no-such-branch>'"),
+        Opt::new(Key::Discard, "--discard-changes", "throw away local modifications"),
         QUIET,
         RECURSE,
         PROGRESS,
@@ -176,17 +149,11 @@ pub(super) const SWITCH: Table<Key> = Table {
 pub(super) const RESTORE: Table<Key> = Table {
     usage: &["sapwood restore [<options>] [--source=<branch>] <file>..."],
     options: &[
-        Opt::value(
-            Key::Source,
-            b's',
-            "source",
-            Takes::Value("<tree-ish>"),
-            "which tree-ish to checkout from",
-        ),
-        Opt::flag(Key::Staged, b'S', "staged", "restore the index"),
-        Opt::flag(Key::Worktree, b'W', "worktree", "restore the working tree (default)"),
-        Opt::flag(Key::IgnoreUnmerged, 0, "ignore-unmerged", "ignore unmerged entries"),
-        Opt::flag(Key::Overlay, 0, "overlay", "use overlay mode"),
+        Opt::new(Key::Source, "-s, --source <tree-ish>", "which tree-ish to checkout from"),
+        Opt::new(Key::Staged, "-S, --staged", "restore the index"),
+        Opt::new(Key::Worktree, "-W, --worktree", "restore the working tree (default)"),
+        Opt::new(Key::IgnoreUnmerged, "--ignore-unmerged", "ignore unmerged entries"),
+        Opt::new(Key::Overlay, "--overlay", "use overlay mode"),
         QUIET,
         RECURSE,
         PROGRESS,
