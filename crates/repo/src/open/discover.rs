@@ -1,0 +1,183 @@
+//! Finding the repository: upwards from the current directory, and what counts as one.
+
+use std::{
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use bstr::ByteSlice;
+use format::HashKind;
+
+use super::Finder;
+use crate::{Error, disk};
+
+/// How discovery ended.
+pub(super) enum Found {
+    /// `.git` (directory or file) in `top`.
+    Worktree { top: PathBuf, git_dir: PathBuf },
+    /// A repository without `.git` around it.
+    Bare { git_dir: PathBuf },
+}
+
+impl Finder<'_> {
+    pub(super) fn discover(&self) -> Result<Found, Error> {
+        let ceiling = self.ceiling();
+        let across = self.env.boolean("GIT_DISCOVERY_ACROSS_FILESYSTEM")?.unwrap_or(false);
+        let device = |dir: &Path| {
+            dir.metadata().map(|stat| stat.dev()).map_err(|err| {
+                Error::new(format!("failed to stat '{}': {}", dir.display(), sys::reason(&err)))
+            })
+        };
+        let first_device = device(&self.cwd)?;
+        let mut dir = self.cwd.as_path();
+        loop {
+            let dot_git = dir.join(".git");
+            if let Some((git_dir, gitfile)) = self.dot_git(&dot_git)? {
+                self.check_owner(dir, gitfile.then_some(&dot_git), Some(dir), &git_dir)?;
+                return Ok(Found::Worktree { top: dir.to_owned(), git_dir });
+            }
+            if self.is_git_directory(dir)? {
+                self.check_bare_allowed(dir)?;
+                self.check_owner(dir, None, None, dir)?;
+                return Ok(Found::Bare { git_dir: dir.to_owned() });
+            }
+            let nothing =
+                || Error::new("not a git repository (or any of the parent directories): .git".to_owned());
+            if ceiling.as_deref().is_some_and(|ceiling| dir.parent() == Some(ceiling)) {
+                return Err(nothing());
+            }
+            dir = dir.parent().ok_or_else(nothing)?;
+            if !across && device(dir)? != first_device {
+                return Err(Error::new(format!(
+                    "not a git repository (or any parent up to mount point {})\n\
+                     Stopping at filesystem boundary (GIT_DISCOVERY_ACROSS_FILESYSTEM not set).",
+                    dir.display()
+                )));
+            }
+        }
+    }
+
+    /// The longest of `GIT_CEILING_DIRECTORIES` that is a proper ancestor of the current directory.
+    /// An empty entry says that those after it hold no symbolic links.
+    fn ceiling(&self) -> Option<PathBuf> {
+        let mut literal = false;
+        let mut found: Option<PathBuf> = None;
+        for entry in self.env.bytes("GIT_CEILING_DIRECTORIES")?.split_str(":") {
+            if entry.is_empty() {
+                literal = true;
+                continue;
+            }
+            let path = Path::new(std::ffi::OsStr::from_bytes(entry));
+            if !path.is_absolute() {
+                continue;
+            }
+            let path = match literal {
+                true => path.to_owned(),
+                false => match path.canonicalize() {
+                    Ok(path) => path,
+                    Err(_) => continue,
+                },
+            };
+            let is_longer =
+                found.as_ref().is_none_or(|found| path.as_os_str().len() > found.as_os_str().len());
+            if self.cwd != path && self.cwd.starts_with(&path) && is_longer {
+                found = Some(path);
+            }
+        }
+        found
+    }
+
+    /// What `.git` is: a repository's directory, or a file that names one (`true`).
+    fn dot_git(&self, dot_git: &Path) -> Result<Option<(PathBuf, bool)>, Error> {
+        match dot_git.metadata() {
+            Err(err) if disk::is_missing(&err) => Ok(None),
+            Err(_) => Err(Error::new(format!("error reading '{}'", dot_git.display()))),
+            Ok(stat) if stat.is_dir() => {
+                Ok(self.is_git_directory(dot_git)?.then(|| (dot_git.to_owned(), false)))
+            }
+            Ok(stat) if !stat.is_file() => {
+                Err(Error::new(format!("not a regular file: '{}'", dot_git.display())))
+            }
+            Ok(stat) => self.read_gitfile(dot_git, stat.size()).map(|git_dir| Some((git_dir, true))),
+        }
+    }
+
+    pub(super) fn read_gitfile(&self, file: &Path, size: u64) -> Result<PathBuf, Error> {
+        let path = file.display();
+        if size > 1 << 20 {
+            return Err(Error::new(format!("too large to be a .git file: '{path}'")));
+        }
+        let bytes = match disk::read_optional(file) {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            Err(err) => {
+                return Err(Error::new(format!("error opening '{path}': {}", sys::reason(&err))));
+            }
+        };
+        let Some(target) = bytes.strip_prefix(b"gitdir: ") else {
+            return Err(Error::new(format!("invalid gitfile format: {path}")));
+        };
+        let target = target.trim_end_with(|c| c == '\n' || c == '\r');
+        if target.is_empty() {
+            return Err(Error::new(format!("no path in gitfile: {path}")));
+        }
+        let target = Path::new(std::ffi::OsStr::from_bytes(target));
+        let git_dir = file.parent().unwrap_or(Path::new("")).join(target);
+        if !self.is_git_directory(&git_dir)? {
+            // Discovery passes no directory on to the message; an explicit GIT_DIR does.
+            return Err(Error::new(format!("not a git repository: {}", git_dir.display())));
+        }
+        git_dir
+            .canonicalize()
+            .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))
+    }
+
+    /// `HEAD` that could be one, `objects/` and `refs/`.
+    pub(super) fn is_git_directory(&self, dir: &Path) -> Result<bool, Error> {
+        if !has_valid_head(&dir.join("HEAD")) {
+            return Ok(false);
+        }
+        let (common, _) = self.common_dir(dir)?;
+        let objects = self.objects_dir(&common);
+        // A file passes too, as it does with Git: reftable repositories have one for refs/heads.
+        Ok(objects.metadata().is_ok() && common.join("refs").metadata().is_ok())
+    }
+
+    pub(super) fn objects_dir(&self, common: &Path) -> PathBuf {
+        match self.env.get("GIT_OBJECT_DIRECTORY") {
+            Some(objects) => self.cwd.join(objects),
+            None => common.join("objects"),
+        }
+    }
+
+    /// The directory shared by all worktrees, and whether it is said to be another one.
+    pub(super) fn common_dir(&self, git_dir: &Path) -> Result<(PathBuf, bool), Error> {
+        if let Some(common) = self.env.get("GIT_COMMON_DIR") {
+            return Ok((self.cwd.join(common), true));
+        }
+        let file = git_dir.join("commondir");
+        let failed = || Error::new(format!("failed to read {}", file.display()));
+        match disk::read_optional(&file) {
+            Ok(None) => Ok((git_dir.to_owned(), false)),
+            Ok(Some(bytes)) if !bytes.is_empty() => {
+                let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
+                let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
+                Ok((common.canonicalize().unwrap_or(common), true))
+            }
+            _ => Err(failed()),
+        }
+    }
+}
+
+/// A symbolic ref into `refs/`, as link or file, or an object name.
+fn has_valid_head(head: &Path) -> bool {
+    let Ok(stat) = head.symlink_metadata() else { return false };
+    if stat.is_symlink() {
+        return head.read_link().is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"refs/"));
+    }
+    let Ok(Some(bytes)) = disk::read_optional(head) else { return false };
+    if let Some(target) = bytes.strip_prefix(b"ref:") {
+        return target.trim_start().starts_with(b"refs/");
+    }
+    let digits = bytes.iter().take_while(|c| c.is_ascii_hexdigit()).count();
+    digits >= HashKind::Sha1.hex_len()
+}

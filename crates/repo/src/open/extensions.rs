@@ -1,0 +1,171 @@
+//! The format of a repository: `core.repositoryFormatVersion` and `extensions.*`.
+
+use std::{io, path::Path};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::HashKind;
+
+use super::Finder;
+use crate::{Error, config, disk};
+
+/// What the repository's own configuration says about its format.
+#[derive(Default)]
+pub(super) struct Format {
+    pub(super) bare: Option<bool>,
+    pub(super) work_tree: Option<BString>,
+    pub(super) hash: Option<HashKind>,
+    pub(super) worktree_config: bool,
+}
+
+impl Finder<'_> {
+    /// Reads `core.repositoryFormatVersion` and `extensions.*`, from the repository's own file alone.
+    pub(super) fn check_format(&self, git_dir: &Path) -> Result<Format, Error> {
+        let (common, has_common) = self.common_dir(git_dir)?;
+        let mut format = Format::default();
+        let Some(version) = format.read(&common.join("config"))? else { return Ok(Format::default()) };
+        version.verify()?;
+        if format.worktree_config {
+            format.read(&git_dir.join("config.worktree"))?;
+        } else if has_common {
+            // What the main worktree says of itself does not concern a linked one.
+            format.bare = None;
+            format.work_tree = None;
+        }
+        Ok(format)
+    }
+}
+
+/// Version and extensions, to be judged together once the file is read.
+#[derive(Default)]
+struct Version {
+    version: i64,
+    unknown: Vec<BString>,
+    only_version_1: Vec<BString>,
+    ref_storage: Option<BString>,
+}
+
+impl Format {
+    /// `None` if the file does not exist or names no version: such a repository is taken as it is.
+    fn read(&mut self, file: &Path) -> Result<Option<Version>, Error> {
+        let bytes = match disk::read_optional(file) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(Error::new(format!(
+                    "unable to access '{}': {}",
+                    file.display(),
+                    sys::reason(&err)
+                )));
+            }
+            Err(err) => {
+                return Err(Error::new(format!(
+                    "unable to read '{}': {}",
+                    file.display(),
+                    sys::reason(&err)
+                )));
+            }
+        };
+        let pairs = config::parse::parse(&bytes).map_err(|config::parse::BadLine(line)| {
+            Error::new(format!("bad config line {line} in file {}", file.display()))
+        })?;
+        let mut version = Version { version: -1, ..Version::default() };
+        for config::parse::Pair { key, value } in pairs {
+            let boolean = || {
+                config::parse_bool(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
+                    config::bad_boolean(
+                        value.as_ref().map_or(BStr::new(""), |value| value.as_bstr()),
+                        key.as_bstr(),
+                    )
+                })
+            };
+            let text = || value.clone().ok_or_else(|| Error::new(format!("missing value for '{key}'")));
+            let invalid = |text: BString| Error::new(format!("invalid value for '{key}': '{text}'"));
+            match key.as_slice() {
+                b"core.bare" => self.bare = Some(boolean()?),
+                b"core.worktree" => self.work_tree = Some(text()?),
+                b"core.repositoryformatversion" => {
+                    let text = text()?;
+                    version.version = config::parse_int(text.as_bstr()).map_err(|kind| {
+                        Error::new(format!(
+                            "bad numeric config value '{text}' for '{key}' in file {}: {kind}",
+                            file.display()
+                        ))
+                    })?;
+                }
+                _ => {
+                    let Some(extension) = key.strip_prefix(b"extensions.") else { continue };
+                    match extension {
+                        b"noop" | b"partialclone" => {}
+                        b"preciousobjects" => {
+                            boolean()?;
+                        }
+                        b"worktreeconfig" => self.worktree_config = boolean()?,
+                        b"noop-v1" => version.only_version_1.push(extension.into()),
+                        b"relativeworktrees" | b"submodulepathconfig" => {
+                            boolean()?;
+                            version.only_version_1.push(extension.into());
+                        }
+                        b"objectformat" => {
+                            let text = text()?;
+                            self.hash = Some(hash_by_name(text.as_bstr()).ok_or_else(|| invalid(text))?);
+                            version.only_version_1.push(extension.into());
+                        }
+                        b"compatobjectformat" => {
+                            let text = text()?;
+                            hash_by_name(text.as_bstr()).ok_or_else(|| invalid(text))?;
+                            version.only_version_1.push(extension.into());
+                        }
+                        b"refstorage" => {
+                            let text = text()?;
+                            let name = text.split_once_str("://").map_or(text.as_slice(), |(name, _)| name);
+                            if !matches!(name, b"files" | b"reftable") {
+                                return Err(invalid(text));
+                            }
+                            version.ref_storage = Some(name.into());
+                            version.only_version_1.push(extension.into());
+                        }
+                        _ => version.unknown.push(extension.into()),
+                    }
+                }
+            }
+        }
+        Ok((version.version >= 0).then_some(version))
+    }
+}
+
+impl Version {
+    fn verify(self) -> Result<(), Error> {
+        let list = |one: &str, many: &str, names: &[BString]| {
+            let mut message = if names.len() == 1 { one } else { many }.to_owned();
+            for name in names {
+                message.push_str(&format!("\n\t{name}"));
+            }
+            Err(Error::new(message))
+        };
+        if self.version > 1 {
+            return Err(Error::new(format!("Expected git repo version <= 1, found {}", self.version)));
+        }
+        if self.version == 1 && !self.unknown.is_empty() {
+            return list(
+                "unknown repository extension found:",
+                "unknown repository extensions found:",
+                &self.unknown,
+            );
+        }
+        if self.version == 0 && !self.only_version_1.is_empty() {
+            return list(
+                "repo version is 0, but v1-only extension found:",
+                "repo version is 0, but v1-only extensions found:",
+                &self.only_version_1,
+            );
+        }
+        if let Some(storage) = self.ref_storage.filter(|storage| storage != "files") {
+            return Err(Error::new(format!("ref storage format '{storage}' is not supported")));
+        }
+        Ok(())
+    }
+}
+
+fn hash_by_name(name: &BStr) -> Option<HashKind> {
+    [HashKind::Sha1, HashKind::Sha256].into_iter().find(|kind| name == kind.name())
+}

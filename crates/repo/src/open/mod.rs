@@ -1,0 +1,164 @@
+//! Finding a repository and deciding whether it may be used.
+//!
+//! Order: `GIT_DIR` or discovery upwards from the current directory; ownership; format and extensions;
+//! the worktree; the configuration. Every refusal is Git's, word for word; nothing is written.
+//! Source: git(1) "ENVIRONMENT VARIABLES", gitrepository-layout(5), git-config(1) `safe.*`.
+
+mod discover;
+mod extensions;
+mod safety;
+
+use std::{
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use bstr::BString;
+use format::HashKind;
+
+use crate::{
+    Env, Error, OpenOptions,
+    config::{self, Config, Sources},
+};
+use discover::Found;
+use extensions::Format;
+
+/// Where everything is.
+pub(crate) struct Layout {
+    pub(crate) git_dir: PathBuf,
+    pub(crate) common_dir: PathBuf,
+    pub(crate) objects_dir: PathBuf,
+    pub(crate) work_tree: Option<PathBuf>,
+    pub(crate) prefix: BString,
+    pub(crate) hash: HashKind,
+    pub(crate) bare: bool,
+}
+
+struct Finder<'a> {
+    options: &'a OpenOptions,
+    env: &'a Env,
+    /// Without symbolic links.
+    cwd: PathBuf,
+}
+
+/// Finds the repository and reads its configuration.
+pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config), Error> {
+    let cwd = options.cwd.canonicalize().map_err(|err| {
+        Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
+    })?;
+    let finder = Finder { options, env, cwd };
+    let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
+    let (layout, format) = match explicit {
+        Some(git_dir) => finder.explicit(&git_dir, None, true)?,
+        None => match finder.discover()? {
+            Found::Worktree { top, git_dir } => finder.discovered(top, git_dir)?,
+            Found::Bare { git_dir } => finder.bare(git_dir)?,
+        },
+    };
+    let config = config::load(
+        env,
+        Sources {
+            git_dir: Some(&layout.git_dir),
+            local: Some(&layout.common_dir.join("config")),
+            worktree: format.worktree_config.then(|| layout.git_dir.join("config.worktree")).as_deref(),
+            command: &options.config,
+        },
+    )?;
+    Ok((layout, config))
+}
+
+/// Whether a repository named outright may be trusted.
+pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<(), Error> {
+    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    finder.check_owner(git_dir, None, None, git_dir)
+}
+
+impl Finder<'_> {
+    fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
+        let format = self.check_format(&git_dir)?;
+        if self.work_tree_override().is_some() || format.work_tree.is_some() {
+            return self.explicit(&git_dir, Some(format), true);
+        }
+        if format.bare == Some(true) {
+            return self.layout(git_dir, None, format);
+        }
+        self.layout(git_dir, Some(top), format)
+    }
+
+    fn bare(&self, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
+        let format = self.check_format(&git_dir)?;
+        if self.work_tree_override().is_some() || format.work_tree.is_some() {
+            return self.explicit(&git_dir, Some(format), false);
+        }
+        self.layout(git_dir, None, format)
+    }
+
+    /// The directory is given. `implicit`: without any word about a worktree, the current directory is it.
+    fn explicit(
+        &self,
+        git_dir: &Path,
+        format: Option<Format>,
+        implicit: bool,
+    ) -> Result<(Layout, Format), Error> {
+        let given = git_dir;
+        let mut git_dir = self.cwd.join(given);
+        if let Ok(stat) = git_dir.metadata()
+            && stat.is_file()
+        {
+            git_dir = self.read_gitfile(&git_dir, stat.size())?;
+        }
+        if !self.is_git_directory(&git_dir)? {
+            return Err(Error::new(format!("not a git repository: '{}'", given.display())));
+        }
+        let format = match format {
+            Some(format) => format,
+            None => self.check_format(&git_dir)?,
+        };
+        let implicit = implicit && self.env.boolean("GIT_IMPLICIT_WORK_TREE")?.unwrap_or(true);
+        let work_tree =
+            if let Some(work_tree) = self.work_tree_override() {
+                Some(self.cwd.join(work_tree))
+            } else if format.bare == Some(true) {
+                None
+            } else if let Some(work_tree) = &format.work_tree {
+                let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
+                Some(path.canonicalize().map_err(|err| {
+                    Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
+                })?)
+            } else {
+                implicit.then(|| self.cwd.clone())
+            };
+        self.layout(git_dir, work_tree, format)
+    }
+
+    fn work_tree_override(&self) -> Option<PathBuf> {
+        self.options.work_tree.clone().or_else(|| self.env.get("GIT_WORK_TREE").map(PathBuf::from))
+    }
+
+    fn layout(
+        &self,
+        git_dir: PathBuf,
+        work_tree: Option<PathBuf>,
+        format: Format,
+    ) -> Result<(Layout, Format), Error> {
+        let (common_dir, _) = self.common_dir(&git_dir)?;
+        let work_tree = work_tree.map(|path| path.canonicalize().unwrap_or(path));
+        let mut prefix = BString::default();
+        if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
+            && !inside.as_os_str().is_empty()
+        {
+            prefix = inside.as_os_str().as_bytes().into();
+            prefix.push(b'/');
+        }
+        let layout = Layout {
+            git_dir,
+            objects_dir: self.objects_dir(&common_dir),
+            common_dir,
+            prefix,
+            hash: format.hash.unwrap_or(HashKind::Sha1),
+            bare: work_tree.is_none() && format.bare != Some(false),
+            work_tree,
+        };
+        Ok((layout, format))
+    }
+}
