@@ -46,6 +46,8 @@ pub(crate) struct Work<'a> {
     /// The steps ended before their time: by a signal, or for the reason given.
     pub(crate) stopped: bool,
     fatal: Option<String>,
+    /// Something that is not ours was found where an entry belongs, and stays.
+    in_the_way: bool,
 }
 
 /// What became of it.
@@ -111,6 +113,7 @@ impl<'a> Work<'a> {
             collided: Vec::new(),
             stopped: false,
             fatal: None,
+            in_the_way: false,
         })
     }
 
@@ -160,9 +163,11 @@ impl<'a> Work<'a> {
         Ok(done)
     }
 
-    /// Plans, carries out and records for a clone.
-    pub(crate) fn fill(mut self, options: &PlanOptions) -> Result<Filled, Failure> {
+    /// Plans, carries out and records for a clone. `goes_on` is set if it can be gone on with: when
+    /// something was in the way, or stopped the steps.
+    pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
         let done = self.plan_and_carry_out(options, 128)?;
+        *goes_on = self.in_the_way || self.stopped;
         self.finish(Recorded::Yes)?;
         Ok(Filled { done, written: self.written, collided: self.collided })
     }
@@ -209,6 +214,7 @@ impl<'a> Work<'a> {
         self.written = report.writes.iter().filter(written).count();
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
+        self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
         self.index = if report.interrupted {
             checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)

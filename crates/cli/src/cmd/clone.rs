@@ -296,8 +296,9 @@ impl Request {
         let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;
-        let outcome = check_out(run, &cloned, self.verbosity);
-        if !matches!(outcome, Err(Failure::Signal(_))) {
+        let mut goes_on = false;
+        let outcome = check_out(run, &cloned, self.verbosity, &mut goes_on);
+        if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
             cloned.finish().map_err(|error| report::failure(run, error))?;
         }
         outcome
@@ -331,8 +332,9 @@ fn default_template(run: &Invocation) -> Option<PathBuf> {
         .find(|templates| templates.is_dir())
 }
 
-/// Fills the worktree. Whatever goes wrong from here on, the clone stays.
-fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32) -> Result<u8, Failure> {
+/// Fills the worktree. Whatever goes wrong from here on, the clone stays. `goes_on` is set if the
+/// same command can finish it: what was in the way may be taken away, a filter mended.
+fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32, goes_on: &mut bool) -> Result<u8, Failure> {
     let (oid, detached) = match cloned.worktree {
         Worktree::None => return Ok(0),
         Worktree::Nonexistent => {
@@ -342,7 +344,7 @@ fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32) -> Result<u8, Fa
         Worktree::Branch(oid) => (oid, false),
         Worktree::Detached(oid) => (oid, true),
     };
-    fill(run, cloned, oid, detached, verbosity)
+    fill(run, cloned, (oid, detached), verbosity, goes_on)
         .inspect_err(|failure| {
             failure.say();
             console::warning(
@@ -360,9 +362,9 @@ fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32) -> Result<u8, Fa
 fn fill(
     run: &Invocation,
     cloned: &Cloned,
-    oid: ObjectId,
-    detached: bool,
+    (oid, detached): (ObjectId, bool),
     verbosity: i32,
+    goes_on: &mut bool,
 ) -> Result<u8, Failure> {
     let repo = Repository::open(&repo::OpenOptions {
         cwd: run.cwd.clone(),
@@ -390,7 +392,7 @@ fn fill(
         original_cwd: None,
         operation: "checkout",
     };
-    let Filled { done, written, collided } = work.fill(&options)?;
+    let Filled { done, written, collided } = work.fill(&options, goes_on)?;
     let took = started.elapsed().as_secs_f64();
     if !collided.is_empty() {
         console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));

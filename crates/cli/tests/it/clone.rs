@@ -376,7 +376,7 @@ fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
     copy.write(".git/sapwood-clone", &marker);
     copy.remove(".git/index");
     copy.write(".git/index.lock", "");
-    copy.write("a", "half");
+    copy.write("a", "ch");
     copy.remove("dir");
     copy.write("notes", "the user's");
     let run = root.run(Path::new(SAPWOOD), &clone);

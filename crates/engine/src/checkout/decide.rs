@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     Mode, ObjectId,
-    index::{Edit, Flags, Index, NewEntry, Stage, Stat},
+    index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat},
 };
 use sys::FileType;
 
@@ -85,6 +85,9 @@ pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Acti
         Side::Missing | Side::Conflict => None,
     };
     let target = row.sides.last().copied().and_then(entry);
+    if force == Force::Remnants && row.slot != Slot::Nothing {
+        return Action::Keep;
+    }
     match kind {
         Kind::OneWay => {
             OneWay { target: target.is_some(), same: held.is_some() && held == target }.decide().1
@@ -135,6 +138,9 @@ pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Acti
 /// What has to be asked of the worktree before `row` can be decided; the same conditions as in
 /// [`Decider::uptodate`] and [`Decider::absent`].
 pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &Index) -> Option<Want> {
+    if policy.force == Force::Remnants {
+        return None;
+    }
     let forced = policy.force != Force::No;
     let overwrites = policy.force == Force::OverwriteUntracked;
     let asks = match (action, row.slot) {
@@ -175,6 +181,12 @@ fn is_held(row: &Row, source: Source, index: &Index, at: usize) -> bool {
 /// What the file system monitor said last counts for nothing: it is not asked what happened since.
 pub(super) fn is_trusted(flags: Flags) -> bool {
     flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE)
+}
+
+/// Entries whose files were never seen as they should be, and belong in the worktree.
+pub(super) fn is_unfinished(entry: &Entry) -> bool {
+    let elsewhere = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID | Flags::INTENT_TO_ADD;
+    entry.stage == Stage::Normal && entry.stat == Stat::default() && !entry.flags.intersects(elsewhere)
 }
 
 /// A look at the worktree.
@@ -253,6 +265,11 @@ impl<'a> Decider<'a> {
 
     /// The entry stays; a forced one-way merge restores its file if it was changed or is gone.
     fn keep(&mut self, row: &Row, fact: &Fact) {
+        if let (Force::Remnants, Slot::Merged(at)) = (self.policy.force, row.slot)
+            && is_unfinished(&self.index.entries()[at])
+        {
+            self.decided.writes.push((row.path.clone(), Premise::Remnant));
+        }
         if fact.seen != Seen::Unknown && !fact.clean && self.policy.kind == Kind::OneWay {
             self.decided.writes.push((row.path.clone(), Premise::Anything));
         }
@@ -403,6 +420,9 @@ impl<'a> Decider<'a> {
     ) -> Result<Look, PlanError> {
         if !self.policy.update {
             return Ok(Look::Fine(Premise::Absent));
+        }
+        if self.policy.force == Force::Remnants {
+            return Ok(Look::Fine(Premise::Remnant));
         }
         if self.policy.force == Force::OverwriteUntracked {
             if self.policy.cwd == Some(path) {

@@ -197,6 +197,36 @@ fn the_monitors_last_word_is_not_trusted() {
     assert_eq!(question(&row, Action::Keep, &forced, &index), Some(Want::Stat));
 }
 
+#[test]
+fn a_clone_gone_on_with_writes_what_the_index_lacks_or_never_saw() {
+    let names = [("changed", 1), ("finished", 1), ("none", 1), ("staged", 1), ("unfinished", 1)];
+    let mut index = index_of(&names.map(|(path, content)| (path, content, Flags::empty())));
+    for at in [0, 1, 3] {
+        index.entries_mut()[at].stat.size = 7;
+    }
+    index.entries_mut()[2].flags = Flags::INTENT_TO_ADD;
+    let row = |path: &str, slot, target| Row { path: path.into(), slot, sides: vec![side(target)] };
+    let rows = [
+        row("changed", Slot::Merged(0), 2),
+        row("finished", Slot::Merged(1), 1),
+        row("missing", Slot::Nothing, 1),
+        row("none", Slot::Merged(2), 1),
+        row("staged", Slot::Merged(3), 0),
+        row("unfinished", Slot::Merged(4), 1),
+    ];
+    let policy = Policy { force: Force::Remnants, ..policy(Kind::OneWay) };
+    for row in &rows {
+        let action = action(row, policy.kind, policy.force, &index);
+        assert_eq!(question(row, action, &policy, &index), None, "{}", row.path);
+    }
+    let facts = [Fact { seen: Seen::Unknown, clean: false }; 6];
+    let decided = run(&index, policy, &rows, &facts, &mut quiet());
+    assert!(decided.removals.is_empty());
+    assert_eq!(decided.edits.iter().map(|edit| edit.path.to_string()).collect::<Vec<_>>(), ["missing"]);
+    let expected = ["missing", "unfinished"].map(|path| (path.into(), Premise::Remnant));
+    assert_eq!(decided.writes, expected);
+}
+
 /// A state for each row of the three-way table that keeps stages, and the stages kept.
 #[test]
 fn three_way_stages() {

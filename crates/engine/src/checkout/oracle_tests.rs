@@ -202,7 +202,7 @@ fn apply(before: &Picture, plan: &Plan, objects: &Objects) -> Picture {
         match removal.premise {
             Premise::Absent => assert!(found.is_none(), "{} was to be absent", removal.path),
             Premise::Unchanged(_) => assert!(found.is_some(), "{} was to be there", removal.path),
-            Premise::Anything | Premise::Directory => {}
+            Premise::Anything | Premise::Directory | Premise::Remnant => {}
         }
     }
     let mut reader = objects.reader();
@@ -215,7 +215,7 @@ fn apply(before: &Picture, plan: &Plan, objects: &Objects) -> Picture {
         match write.premise {
             Premise::Absent => assert!(!after.keys().any(obstacles), "{path} was to be absent"),
             Premise::Unchanged(_) => assert!(after.contains_key(path), "{path} was to be there"),
-            Premise::Anything | Premise::Directory => {}
+            Premise::Anything | Premise::Directory | Premise::Remnant => {}
         }
         after.retain(|other, _| !obstacles(other));
         let kind = if entry.mode.is_symlink() { 2 } else { u32::from(entry.mode.is_executable()) };

@@ -46,6 +46,10 @@ pub enum Force {
     ProtectUntracked,
     /// `reset --hard`, `checkout -f`: local changes and untracked files in the way go.
     OverwriteUntracked,
+    /// A clone that was killed and is gone on with: what the index holds stays as it is, what it lacks
+    /// (or never saw on disk) is written, and of what is in the way only goes what the clone itself may
+    /// have left there ([`Premise::Remnant`]).
+    Remnants,
 }
 
 /// Options of planning.
@@ -121,6 +125,9 @@ pub enum Premise {
     /// Whatever is there may go (forced, ignored, or examined when planning): files, links, directories
     /// with all they hold; also a file or link where a leading directory has to be.
     Anything,
+    /// Nothing, or what a killed run left of this very entry: the file begun or finished, the link. Compared
+    /// with what is to be written; anything else stays. Only writes.
+    Remnant,
     /// A directory that is to become a submodule or already is one.
     Directory,
 }
@@ -316,8 +323,9 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     if !decided.refusals.is_empty() {
         return Err(PlanError::Refused(decided.refusals));
     }
+    let premise = if options.force == Force::Remnants { Premise::Remnant } else { Premise::Anything };
     for at in same {
-        decided.writes.push((index.path_at(at).to_owned(), Premise::Anything));
+        decided.writes.push((index.path_at(at).to_owned(), premise));
     }
     for edit in &decided.edits {
         for entry in &edit.entries {
@@ -328,7 +336,8 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     Ok(decided)
 }
 
-/// The fact for each row, and the skipped entries a forced merge has to write again.
+/// The fact for each row, and the skipped entries a forced merge has to write again. What comes with
+/// [`Premise::Remnant`] needs no facts: it is looked at when it is written.
 fn gather(
     looker: &Looker<'_>,
     index: &Index,
@@ -343,6 +352,13 @@ fn gather(
         .flat_map(Clone::clone)
         .filter(|&at| !decide::is_trusted(index.entries()[at].flags))
         .collect();
+    if policy.force == Force::Remnants {
+        let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entries()[at]));
+        return Ok((
+            vec![Fact { seen: Seen::Unknown, clean: false }; found.rows.len()],
+            unfinished.collect(),
+        ));
+    }
     let mut asked = Vec::new();
     let mut questions = Vec::new();
     for (at, row) in found.rows.iter().enumerate() {

@@ -194,7 +194,7 @@ pub struct Cloned {
     /// What is to be done about the worktree.
     pub worktree: Worktree,
     /// How: files that are in the way of a new clone are somebody's, those of one that was killed
-    /// its own.
+    /// may be its own.
     pub force: Force,
     /// Until it is dropped nobody else goes on with this clone.
     _claim: resume::Claim,
@@ -202,6 +202,7 @@ pub struct Cloned {
 
 impl Cloned {
     /// To be called when the worktree is done, too: from here on this is a repository like any other.
+    /// Until then the same clone, run again, goes on with it.
     pub fn finish(&self) -> Result<(), Error> {
         let failed = |source| Error::Io { what: "finish", path: self.git_dir.clone(), source };
         resume::unmark(&self.git_dir).map_err(failed)
@@ -363,9 +364,7 @@ impl Prepared {
             repo::Head::Detached { oid } => Worktree::Detached(oid),
             repo::Head::Unborn { .. } => Worktree::Nonexistent,
         };
-        let indexed = matches!(by_path::stat(&repo.index_path()), Ok(Some(_)));
-        let force = if indexed { Force::No } else { Force::OverwriteUntracked };
-        Ok(self.cloned(worktree, force, claim))
+        Ok(self.cloned(worktree, Force::Remnants, claim))
     }
 
     fn make_skeleton(&self, junk: &mut Junk, events: &dyn Fn(Event<'_>)) -> Result<resume::Claim, Error> {

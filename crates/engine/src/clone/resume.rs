@@ -6,8 +6,11 @@
 //! What is found with it decides:
 //!
 //! - refs are not there yet: nobody can have worked in it; the Git directory goes, and all begins anew;
-//! - refs are there: only the worktree is left to be filled. Without an index that has never been
-//!   finished, so files in the way are the clone's own; with one, local changes are safe from it.
+//! - refs are there: only the worktree is left to be filled. A file in the way goes only if it is what the
+//!   clone may have left, by its content (`Premise::Remnant`); what the index holds as finished or staged
+//!   stays as it is.
+//!
+//! If something else is in the way the marker stays: moved away, the same command finishes.
 
 use std::{
     ffi::OsStr,

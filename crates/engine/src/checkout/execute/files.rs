@@ -81,31 +81,26 @@ impl<'r> Worker<'r> {
             make_way(dir, name, write.premise)?;
             return symlink(dir, name, target);
         }
+        let class = self.class(entry, path)?;
+        if class == Class::External {
+            return Err(Stop::External);
+        }
+        let Worker { run, handles, reader, convert, converted } = self;
+        let content = content(run, (reader, convert, converted), (entry, path), class, location);
+        run.say(convert.take_messages());
+        match content? {
+            Some(content) => write_new(handles, dir, name, (write, entry), content),
+            None => self.stream(entry, dir, name, write.premise),
+        }
+    }
+
+    /// What the content of a regular file goes through.
+    pub(super) fn class(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
         // A link that the file system cannot hold becomes a file with its target, unconverted.
-        let class = match entry.mode.is_symlink() {
-            true => Class::None,
-            false => self.convert.class(path.into(), entry.mode)?,
-        };
-        let content = match class {
-            Class::External => return Err(Stop::External),
-            Class::InProcess => {
-                let blob = blob(&mut self.reader, entry)?;
-                let converted = self.convert.to_worktree(path.into(), entry.oid, blob, &mut self.converted);
-                self.run.say(self.convert.take_messages());
-                converted?
-            }
-            Class::None => {
-                match self.reader.read_located(&entry.oid, location, self.run.options.big_file_threshold) {
-                    Ok(Content::Whole(Kind::Blob, content)) => content,
-                    Ok(Content::Large(Kind::Blob, _)) => return self.stream(entry, dir, name, write.premise),
-                    Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
-                        return Err(StepError::NotABlob { oid: entry.oid, kind }.into());
-                    }
-                    Err(error) => return Err(StepError::object(entry.oid)(error).into()),
-                }
-            }
-        };
-        write_new(&mut self.handles, dir, name, (write, entry), content)
+        match entry.mode.is_symlink() {
+            true => Ok(Class::None),
+            false => Ok(self.convert.class(path.into(), entry.mode)?),
+        }
     }
 
     /// Writes a blob that is too big for memory.
@@ -140,6 +135,30 @@ impl<'r> Worker<'r> {
     }
 }
 
+/// What a regular file is to hold; `None` if that is too big for memory. An external filter is waited for.
+pub(super) fn content<'a>(
+    run: &Run<'_>,
+    (reader, convert, converted): (&'a mut Reader<'_>, &mut convert::Worker, &'a mut Vec<u8>),
+    (entry, path): (&Entry, &[u8]),
+    class: Class,
+    location: Option<Location>,
+) -> Result<Option<&'a [u8]>, Stop> {
+    let oid = entry.oid;
+    match class {
+        Class::None => match reader.read_located(&oid, location, run.options.big_file_threshold) {
+            Ok(Content::Whole(Kind::Blob, content)) => Ok(Some(content)),
+            Ok(Content::Large(Kind::Blob, _)) => Ok(None),
+            Ok(Content::Whole(kind, _) | Content::Large(kind, _)) => {
+                Err(StepError::NotABlob { oid, kind }.into())
+            }
+            Err(error) => Err(StepError::object(oid)(error).into()),
+        },
+        Class::InProcess | Class::External => {
+            Ok(Some(convert.to_worktree(path.into(), oid, blob(reader, entry)?, converted)?))
+        }
+    }
+}
+
 /// The entry's blob, in the reader's buffer.
 pub(super) fn blob<'a>(reader: &'a mut Reader<'_>, entry: &Entry) -> Result<&'a [u8], StepError> {
     let oid = entry.oid;
@@ -166,8 +185,8 @@ pub(super) fn write_new(
 /// Removes what the plan has found there, if that is still what is there.
 fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
-        // What may go whatever it is has gone before the round.
-        Premise::Absent | Premise::Anything => return Ok(()),
+        // What may go whatever it is, and what a killed run left, has gone before the round.
+        Premise::Absent | Premise::Anything | Premise::Remnant => return Ok(()),
         Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
             Some(found) if found == expected => (Action::UnlinkOld, dir.remove_file(name)),
             Some(_) => return Err(Stop::InTheWay),
@@ -210,10 +229,13 @@ fn fill(
 }
 
 fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {
-    // A target ends at the first NUL, here as for the system.
-    let target = target.split(|&byte| byte == 0).next().unwrap_or_default();
-    dir.symlink(target, name).map_err(|error| taken(error, Action::CreateSymlink))?;
+    dir.symlink(link_target(target), name).map_err(|error| taken(error, Action::CreateSymlink))?;
     written(dir, name)
+}
+
+/// A target ends at the first NUL, here as for the system.
+pub(super) fn link_target(blob: &[u8]) -> &[u8] {
+    blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn submodule(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<Outcome, Stop> {

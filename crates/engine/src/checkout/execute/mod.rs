@@ -1,6 +1,6 @@
 //! Acting: the only code that touches the worktree.
 //!
-//! Order: removals; what may go in the way of writes ([`clear`]); regular files and submodule directories, with
+//! Order: removals; what may go in the way of writes ([`clear`]); what a killed run left ([`remnant`]); regular files and submodule directories, with
 //! files of external filters in a lane beside them; symbolic links; what was in each other's way ([`collide`]).
 //! Within a phase all steps are independent and done in parallel; a directory is made when its first file comes.
 //!
@@ -28,6 +28,7 @@ mod files;
 mod layout;
 mod outcome;
 mod queue;
+mod remnant;
 mod remove;
 mod round;
 mod subtree;

@@ -8,7 +8,7 @@ use format::ObjectId;
 /// What became of one step.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The entry is on disk; its stat was taken from what was just written.
+    /// The entry is on disk, with this stat: of what was just written, or of what a killed run had.
     Written(sys::Stat),
     /// The path is gone.
     Removed,

@@ -19,12 +19,14 @@ use super::{
     external::Lane,
     files::{Stop, Worker},
     layout::Layout,
+    remnant,
 };
 
 /// Does the plan's writes.
 pub(super) fn write(run: &Run<'_>) -> Vec<Outcome> {
     let outcomes: Vec<OnceLock<Outcome>> = run.plan.writes.iter().map(|_| OnceLock::new()).collect();
     clear::clear(run, &outcomes);
+    remnant::adopt(run, &outcomes);
     let (links, files): (Vec<usize>, Vec<usize>) = (0..run.plan.writes.len())
         .filter(|&step| outcomes[step].get().is_none())
         .partition(|&step| run.is_link(step));
