@@ -433,3 +433,25 @@ fn a_clone_gone_on_with_keeps_what_the_index_holds() {
     assert_eq!(half.status(), " M a\nA  new\nM  staged\n");
     assert_eq!(copy.read("b"), "content of b\n");
 }
+
+#[test]
+fn a_clone_stopped_by_a_filter_is_finished_when_the_filter_works() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.init("source");
+    source.write(".gitattributes", "*.up filter=up\n");
+    source.write("a", "plain\n");
+    source.write("b.up", "lower\n");
+    source.commit("one");
+    let url = source.path.display().to_string();
+    let root = sandbox.repo("");
+    let settings = ["-c", "filter.up.smudge=false", "-c", "filter.up.required=true"];
+    let clone: Vec<&str> = [&["clone", "-q"][..], &settings, &[&url, "copy"]].concat();
+    let run = root.run(Path::new(SAPWOOD), &clone);
+    assert_eq!(run.code, 128, "{}", run.stderr);
+    let half = Half { copy: sandbox.repo("copy"), root, clone };
+    assert!(half.copy.exists(".git/sapwood-clone"));
+    half.copy.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
+    half.copy.git(&["config", "filter.up.clean", "tr A-Z a-z"]);
+    half.finished("mended", "");
+    assert_eq!(half.copy.read("b.up"), "LOWER\n");
+}
