@@ -4,11 +4,14 @@
 //!   identity), in which Git and the program under test are run.
 //! - [`Oracle`]: the same repository made twice; one command is run in one copy by Git, in the other
 //!   by the program under test, and everything one can see afterwards must be the same.
+//! - [`FILTER_PROTOCOL`]: what scripts of long-running filters begin with.
 
 #![allow(clippy::disallowed_methods)]
 
+mod filter;
 mod oracle;
 mod sandbox;
 
+pub use filter::FILTER_PROTOCOL;
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};

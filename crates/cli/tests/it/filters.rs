@@ -3,25 +3,13 @@
 use std::path::Path;
 
 use bstr::ByteSlice as _;
-use testkit::{Oracle, Repo, Sandbox};
+use testkit::{FILTER_PROTOCOL, Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
 /// A filter process that changes nothing and writes what it is told about each file to `.git/told`.
 /// Files with "slow" in their names are delayed.
 const PROCESS: &str = r#"
-use strict; use warnings;
-$| = 1; binmode STDIN; binmode STDOUT;
-sub read_packet {
-    read(STDIN, my $head, 4) == 4 or exit 0;
-    my $len = hex($head); return undef if $len == 0;
-    read(STDIN, my $data, $len - 4); return $data;
-}
-sub packet { printf STDOUT "%04x%s", length($_[0]) + 4, $_[0]; }
-sub flush { print STDOUT "0000"; }
-sub lines { my @all; while (defined(my $line = read_packet())) { chomp $line; push @all, $line; } return @all; }
-lines(); packet("git-filter-server\n"); packet("version=2\n"); flush();
-lines(); packet("capability=clean\n"); packet("capability=smudge\n"); packet("capability=delay\n"); flush();
 my %late;
 while (1) {
     my @header = lines();
@@ -31,7 +19,7 @@ while (1) {
         flush(); packet("status=success\n"); flush();
         next;
     }
-    my $data = ""; while (defined(my $part = read_packet())) { $data .= $part; }
+    my $data = content();
     my $path = $told{pathname};
     if ($told{command} eq "smudge") {
         open(my $log, ">>", ".git/told") or die; print $log join(" ", @header), "\n"; close $log;
@@ -47,7 +35,7 @@ while (1) {
 
 /// Branches that differ in every file, and tags of each kind.
 fn history(repo: &Repo<'_>) {
-    repo.write(".git/filter.pl", PROCESS);
+    repo.write(".git/filter.pl", [FILTER_PROTOCOL, PROCESS].concat());
     repo.git(&["config", "filter.log.process", "perl .git/filter.pl"]);
     repo.write(".gitattributes", "*.up filter=log\n");
     let all = |word: &str| {

@@ -4,37 +4,30 @@ use format::{
     index::{Flags, Index, NewEntry, Stage, Stat},
 };
 use repo::convert::{Class, Converter, Metadata, Smudged};
-use testkit::{Repo, Sandbox};
+use testkit::{FILTER_PROTOCOL, Repo, Sandbox};
 
 use crate::{open, said};
 
 /// Upper case out, lower case in; logs what it is asked. Paths with `late` in them are delayed, with
 /// `fail` refused, with `abort` end it.
 const FILTER: &str = r#"
-use strict; binmode STDIN; binmode STDOUT; $| = 1;
 my (%kept, $rounds);
 open(my $log, '>>', $ARGV[0]); $log->autoflush(1);
-sub get { my $n; read(STDIN, $n, 4) == 4 or exit 0; $n = hex $n; return undef if $n == 0; my $d; read(STDIN, $d, $n - 4); $d }
-sub lines { my @l; while (defined(my $l = get())) { $l =~ s/\n$//; push @l, $l } @l }
-sub put { printf "%04x%s", length($_[0]) + 4, $_[0] }
-sub flush { print "0000" }
-lines(); put("git-filter-server\n"); put("version=2\n"); flush();
-lines(); put("capability=$_\n") for qw(clean smudge delay); flush();
 while (1) {
     my %h = map { split /=/, $_, 2 } lines();
     print $log join(" ", map { "$_=$h{$_}" } sort keys %h), "\n";
     if ($h{command} eq 'list_available_blobs') {
-        if (!$rounds++) { put("pathname=$_\n") for sort keys %kept }
-        flush(); put("status=success\n"); flush(); next;
+        if (!$rounds++) { packet("pathname=$_\n") for sort keys %kept }
+        flush(); packet("status=success\n"); flush(); next;
     }
-    my $data = join '', map { $_ } do { my @d; while (defined(my $d = get())) { push @d, $d } @d };
-    if ($h{pathname} =~ /fail/) { put("status=error\n"); flush(); next }
-    if ($h{pathname} =~ /abort/) { put("status=abort\n"); flush(); next }
-    if ($h{'can-delay'} && $h{pathname} =~ /late/) { $kept{$h{pathname}} = $data; put("status=delayed\n"); flush(); next }
+    my $data = content();
+    if ($h{pathname} =~ /fail/) { packet("status=error\n"); flush(); next }
+    if ($h{pathname} =~ /abort/) { packet("status=abort\n"); flush(); next }
+    if ($h{'can-delay'} && $h{pathname} =~ /late/) { $kept{$h{pathname}} = $data; packet("status=delayed\n"); flush(); next }
     $data = delete $kept{$h{pathname}} if exists $kept{$h{pathname}};
     $data = $h{command} eq 'smudge' ? uc $data : lc $data;
-    put("status=success\n"); flush();
-    put($1) while $data =~ /\G(.{1,60000})/gs;
+    packet("status=success\n"); flush();
+    packet($1) while $data =~ /\G(.{1,60000})/gs;
     flush(); flush();
 }
 "#;
@@ -60,7 +53,7 @@ fn setup<'s>(sandbox: &'s Sandbox, attributes: &str, files: &[&str]) -> (Repo<'s
         };
         index.push(path.into(), entry);
     }
-    at.write("../filter.pl", FILTER);
+    at.write("../filter.pl", [FILTER_PROTOCOL, FILTER].concat());
     (at, index)
 }
 

@@ -1,27 +1,16 @@
 //! Conversions, and external filters in their lane.
 
 use engine::checkout::{Outcome, Premise};
+use testkit::FILTER_PROTOCOL;
 
 use super::fixture::{Fixture, Item, kinds, tree};
 
 /// A filter process that upper-cases. What has "slow" in its name is delayed and delivered when asked for a
 /// second time; "never" is promised and never delivered; "bad" is refused.
 const PROCESS: &str = r#"
-use strict; use warnings;
-$| = 1; binmode STDIN; binmode STDOUT;
-sub read_packet {
-    read(STDIN, my $head, 4) == 4 or exit 0;
-    my $len = hex($head); return undef if $len == 0;
-    read(STDIN, my $data, $len - 4); return $data;
-}
-sub packet { printf STDOUT "%04x%s", length($_[0]) + 4, $_[0]; }
-sub flush { print STDOUT "0000"; }
-sub lines { my %h; while (defined(my $l = read_packet())) { chomp $l; $h{$1} = $2 if $l =~ /^([^=]+)=(.*)$/s; } return %h; }
-lines(); packet("git-filter-server\n"); packet("version=2\n"); flush();
-lines(); packet("capability=clean\n"); packet("capability=smudge\n"); packet("capability=delay\n"); flush();
 my (%late, @ready, $asked);
 while (1) {
-    my %h = lines();
+    my %h = map { split /=/, $_, 2 } lines();
     if ($h{command} eq "list_available_blobs") {
         my @now = $asked++ ? sort keys %late : ();
         @now = () if $asked > 2;
@@ -31,7 +20,7 @@ while (1) {
         flush(); packet("status=success\n"); flush();
         next;
     }
-    my $data = ""; while (defined(my $p = read_packet())) { $data .= $p; }
+    my $data = content();
     my $path = $h{pathname};
     if (exists $late{$path}) { $data = delete $late{$path}; }
     elsif ($path =~ /never/ && $h{"can-delay"}) { packet("status=delayed\n"); flush(); next; }
@@ -45,7 +34,7 @@ while (1) {
 fn with_process(workers: usize) -> Fixture {
     let fixture = Fixture::new(workers);
     let script = fixture.worktree.with_file_name("filter.pl");
-    std::fs::write(&script, PROCESS).expect("a script");
+    std::fs::write(&script, [FILTER_PROTOCOL, PROCESS].concat()).expect("a script");
     fixture.config("filter.upper.process", &format!("perl {}", script.display()));
     fixture
 }
