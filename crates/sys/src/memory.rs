@@ -25,14 +25,20 @@ impl Memory {
 pub fn bound_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes no pointers; no other thread is running yet, by this function's contract, and
-    // if one were it would at worst allocate by the old bound.
+    // if one were it would at worst allocate by the old bounds.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_FROM);
+        libc::mallopt(libc::M_TOP_PAD, GROWN_BY);
     }
 }
 
 /// The allocator's own initial bound, bytes.
 const MAPPED_FROM: libc::c_int = 128 << 10;
+/// So much free memory at its end lets a heap shrink, and by so much it grows: with the allocator's own
+/// 128 KiB, pages go back and forth between it and the kernel, which clears them each time.
+const TRIMMED_FROM: libc::c_int = 4 << 20;
+const GROWN_BY: libc::c_int = 1 << 20;
 
 /// Gives memory that was freed back to the system, as far as the allocator knows how. It keeps what one phase
 /// has freed, and the next phase's threads do not find it in their own arenas. A few milliseconds.

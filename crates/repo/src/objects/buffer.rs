@@ -1,8 +1,9 @@
 //! Memory that is used again and again without being cleared in between.
 
-use sys::Memory;
+use std::sync::Arc;
 
 use super::Fault;
+use super::pool::{Lease, Pool};
 
 /// Bytes with a length of their own. The memory behind stays initialised, so that taking it again
 /// for another object costs nothing.
@@ -15,18 +16,17 @@ pub(super) struct Buffer {
 #[derive(Debug)]
 enum Storage {
     Heap(Vec<u8>),
-    /// From the kernel and straight back to it: a few objects of many megabytes would otherwise
-    /// leave an allocator holding several times their size.
-    Mapped(Memory),
+    /// Not the allocator's: a few objects of many megabytes would leave it holding several times their size.
+    Mapped(Lease),
 }
 
-/// From this many bytes on, memory is mapped; below, capacities are powers of two, so that one buffer
+/// From this many bytes on, memory comes from the pool; below, capacities are powers of two, so that one buffer
 /// suits many objects.
 const MAPPED: usize = 1 << 20;
 
 impl Buffer {
     /// Makes the buffer `len` bytes long, whatever they are, and returns them.
-    pub(super) fn sized(&mut self, len: usize) -> Result<&mut [u8], Fault> {
+    pub(super) fn sized(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
         if len > self.capacity() {
             // What is there is of no use, and growing it in place would copy it.
             *self = Buffer::default();
@@ -36,7 +36,7 @@ impl Buffer {
                 // Eighths of a power of two: fine enough to waste little, coarse enough to be used again.
                 let step = (len / 8 + 1).next_power_of_two();
                 let capacity = len.checked_next_multiple_of(step).ok_or(Fault::Memory(len as u64))?;
-                Storage::Mapped(Memory::zeroed(capacity).map_err(|_| Fault::Memory(len as u64))?)
+                Storage::Mapped(pool.lease(capacity).map_err(|_| Fault::Memory(len as u64))?)
             };
         }
         self.len = len;
@@ -60,6 +60,11 @@ impl Buffer {
     /// Memory held, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.memory().len()
+    }
+
+    /// Whether the memory goes back to the pool by itself.
+    pub(super) fn is_pooled(&self) -> bool {
+        matches!(self.storage, Storage::Mapped(_))
     }
 
     fn memory(&self) -> &[u8] {

@@ -1,4 +1,5 @@
-//! One thread's cache of delta bases: the least recently used leaves first; bounded by bytes.
+//! One thread's cache of delta bases: the least recently used leaves first; bounded by bytes, except that one
+//! large base may stay alone.
 //!
 //! Buffers of what was dropped are handed out again, so that a run over many objects settles
 //! without asking the allocator for anything.
@@ -64,14 +65,14 @@ impl Cache {
         (self.slots[slot].kind, self.slots[slot].data.bytes())
     }
 
-    /// Keeps an entry as the newest, dropping the oldest ones to make room. One that is too large
-    /// for the whole cache is not kept.
+    /// Keeps an entry as the newest, dropping the oldest ones to make room. One that is too large for the cache
+    /// stays until the next one comes, as its deltas tend to follow each other; beyond twice the limit it is not kept.
     pub(super) fn insert(&mut self, key: Key, kind: Kind, data: Buffer) {
-        if data.capacity() > self.limit || self.map.contains_key(&key) {
+        if data.capacity() / 2 > self.limit || self.map.contains_key(&key) {
             return self.recycle(data);
         }
         self.bytes += data.capacity();
-        while self.bytes > self.limit {
+        while self.bytes > self.limit && !self.map.is_empty() {
             self.drop_oldest();
         }
         let entry = Slot { key, kind, data, prev: 0, next: 0 };
@@ -107,7 +108,7 @@ impl Cache {
 
     /// Takes back a buffer that is no longer needed.
     pub(super) fn recycle(&mut self, data: Buffer) {
-        if data.capacity() == 0 || data.capacity() > self.limit {
+        if data.capacity() == 0 || data.capacity() > self.limit || data.is_pooled() {
             return;
         }
         self.spare_bytes += data.capacity();
@@ -163,12 +164,14 @@ impl Hasher for KeyHasher {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use proptest::prelude::*;
 
     fn filled(len: usize, byte: u8) -> Buffer {
         let mut buffer = Buffer::default();
-        buffer.sized(len).expect("a small buffer").fill(byte);
+        buffer.sized(len, &Arc::default()).expect("a small buffer").fill(byte);
         buffer
     }
 
@@ -211,11 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_kept_and_nothing_is_dropped_for_it() {
+    fn what_is_too_large_stays_alone_or_not_at_all() {
         let mut cache = Cache::new(4096);
         cache.insert((0, 1), Kind::Blob, filled(1000, 1));
-        cache.insert((0, 2), Kind::Blob, filled(5000, 2));
-        assert!(cache.find((0, 1)).is_some());
+        cache.insert((0, 2), Kind::Blob, filled(9000, 2));
+        assert!(cache.find((0, 1)).is_some(), "nothing is dropped for what is not kept");
         assert!(cache.find((0, 2)).is_none());
+        cache.insert((0, 3), Kind::Blob, filled(8000, 3));
+        assert!(cache.find((0, 1)).is_none());
+        assert!(cache.find((0, 3)).is_some());
+        cache.insert((0, 4), Kind::Blob, filled(1000, 4));
+        assert!(cache.find((0, 3)).is_none());
+        assert!(cache.find((0, 4)).is_some());
     }
 }

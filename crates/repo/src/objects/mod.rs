@@ -21,6 +21,7 @@ mod inflate;
 mod loose;
 mod pack;
 mod packs;
+mod pool;
 mod reader;
 
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ pub use reader::{Content, Counts, Reader};
 
 use loose::LooseDir;
 use packs::Packs;
+use pool::Pool;
 
 /// How many names are looked up for one: the last of them must be one that is not replaced.
 const MAX_REPLACE_DEPTH: usize = 5;
@@ -84,6 +86,8 @@ pub struct Objects {
     options: Options,
     loose: Vec<LooseDir>,
     packs: RwLock<Arc<Packs>>,
+    /// For what its readers decode.
+    pool: Arc<Pool>,
     errors: Vec<BString>,
 }
 
@@ -98,7 +102,7 @@ impl Objects {
         let (dirs, errors) = alternates::resolve(objects_dir, options.alternates.as_ref())?;
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
-        Ok(Objects { hash, options, loose, packs, errors })
+        Ok(Objects { hash, options, loose, packs, pool: Arc::default(), errors })
     }
 
     /// Which hash names the objects.

@@ -14,7 +14,6 @@ use format::{Kind, ObjectId};
 use super::{Held, Link, RETAINED, Reader};
 use crate::objects::Fault;
 use crate::objects::buffer::Buffer;
-use crate::objects::cache::Key;
 use crate::objects::inflate::plausible;
 use crate::objects::pack::Pack;
 
@@ -87,13 +86,17 @@ impl Reader<'_> {
         self.cache.buffer(size)
     }
 
-    /// Puts a copy of the current object into the cache, as it turned out to be a base.
-    fn cache_out(&mut self, key: Key, kind: Kind) -> Result<(), Fault> {
-        let mut copy = self.cache.buffer(self.out.bytes().len());
-        copy.sized(self.out.bytes().len())?.copy_from_slice(self.out.bytes());
-        self.cache.insert(key, kind, copy);
+    /// The current object, which turned out to be a base. Its buffer comes along unless it is far too large to be
+    /// cached for this object.
+    fn take_out(&mut self) -> Result<Buffer, Fault> {
         self.out_key = None;
-        Ok(())
+        let len = self.out.bytes().len();
+        if self.out.capacity() / 2 <= len {
+            return Ok(std::mem::take(&mut self.out));
+        }
+        let mut copy = self.cache.buffer(len);
+        copy.sized(len, &self.objects.pool)?.copy_from_slice(self.out.bytes());
+        Ok(copy)
     }
 
     /// Makes a decoded object the current one.
@@ -112,10 +115,9 @@ impl Reader<'_> {
         let (mut mark, mut next_mark) = (offset, 2);
         loop {
             let key = (pack.id, at);
-            if let Some((_, kind)) = self.out_key.filter(|(out_key, _)| *out_key == key)
-                && let Err(fault) = self.cache_out(key, kind)
-            {
-                return (at, Err(fault));
+            if let Some((_, kind)) = self.out_key.filter(|(out_key, _)| *out_key == key) {
+                self.counts.hits += 1;
+                return (at, self.take_out().map(|out| Base::Owned(kind, out)));
             }
             if let Some(slot) = self.cache.find(key) {
                 self.counts.hits += 1;
@@ -148,7 +150,7 @@ impl Reader<'_> {
                 let mut out = self.target(size);
                 self.counts.inflated += 1;
                 self.counts.inflated_bytes += entry.size;
-                let len = self.inflater.whole(&data[payload..], out.sized(size)?)?;
+                let len = self.inflater.whole(&data[payload..], out.sized(size, &self.objects.pool)?)?;
                 pack.count_read(len);
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
@@ -174,7 +176,7 @@ impl Reader<'_> {
         if size <= RETAINED {
             self.delta.shed(RETAINED);
         }
-        let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size)?)?;
+        let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size, &self.objects.pool)?)?;
         pack.count_read(len);
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];
@@ -194,7 +196,7 @@ impl Reader<'_> {
             return Err(Fault::Delta(pack::BadDelta));
         }
         let instructions = &self.delta.bytes()[header.len..];
-        pack::apply_delta(bytes, instructions, out.sized(result_size)?).map_err(Fault::Delta)?;
+        pack::apply_delta(bytes, instructions, out.sized(result_size, &self.objects.pool)?).map_err(Fault::Delta)?;
         Ok(Base::Owned(kind, out))
     }
 
@@ -210,7 +212,7 @@ impl Reader<'_> {
         other.rescues = self.rescues + 1;
         let (kind, bytes) = other.read(&oid).ok()?;
         let mut copy = Buffer::default();
-        copy.sized(bytes.len()).ok()?.copy_from_slice(bytes);
+        copy.sized(bytes.len(), &self.objects.pool).ok()?.copy_from_slice(bytes);
         Some(Base::Rescued(kind, copy))
     }
 

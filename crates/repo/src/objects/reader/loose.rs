@@ -20,22 +20,23 @@ impl Reader<'_> {
     pub(super) fn decode_loose(&mut self, file: &File) -> Result<(Kind, Held), Fault> {
         read_file(file, None, &mut self.file).map_err(Fault::Io)?;
         self.out_key = None;
+        let pool = &self.objects.pool;
         // Its size is only known once it is inflated: most objects fit into what is at hand.
         self.out.shed(RETAINED);
         let room = self.out.capacity().max(LOOSE_ROOM);
-        let inflated = self.inflater.at_most(&self.file, self.out.sized(room)?)?;
+        let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
         let size = plausible(header.size, self.file.len())?;
         let len = header.len + size;
         let consumed = match inflated.end {
             Some(consumed) if inflated.len == len => consumed,
             Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),
-            None => self.inflater.whole(&self.file, self.out.sized(len)?)?,
+            None => self.inflater.whole(&self.file, self.out.sized(len, pool)?)?,
         };
         if consumed != self.file.len() {
             return Err(Fault::Garbage);
         }
-        self.out.sized(len)?;
+        self.out.sized(len, pool)?;
         Ok((header.kind, Held::Out(header.len)))
     }
 
