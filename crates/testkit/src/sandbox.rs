@@ -135,6 +135,8 @@ impl Repo<'_> {
             .env("GIT_COMMITTER_DATE", "1112911993 -0700")
             .env("LC_ALL", "C")
             .env("TZ", "UTC")
+            // `git reset --hard` shows progress without a terminal, once it takes long enough.
+            .env("GIT_PROGRESS_DELAY", "3600")
             .env("TERM", "dumb");
         command
     }

@@ -33,34 +33,35 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let layout = Layout::new(steps.map(|step| (step, run.write(step).2)));
     let directories = Directories::new(run.worktree, &layout, &run.made);
     run.crew(layout.steps.len()).run(
-        &layout,
+        layout.weights(),
         || Handles::new(&directories),
-        |handles, unit, done| {
-            let unit = &layout.units[unit];
-            if run.interrupted() {
-                return;
-            }
-            let dir = match handles.existing(unit.dir) {
-                Err(Unreachable::Blocked) => Err(unblock(run.worktree, layout.dirs[unit.dir].path).err()),
-                Err(Unreachable::Missing) => Err(None),
-                Err(Unreachable::Failed(error)) => Err(Some(error)),
-                Ok(dir) => Ok(dir),
-            };
-            for &(step, name) in &layout.steps[unit.steps.clone()] {
+        |handles, units, done| {
+            for unit in &layout.units[units] {
                 if run.interrupted() {
                     return;
                 }
-                let cleared = match &dir {
-                    Ok(dir) => clear_one(dir, name, run.write(step).1.mode.is_gitlink()),
-                    Err(None) => Ok(()),
-                    Err(Some(error)) => Err(again(error)),
+                let dir = match handles.existing(unit.dir) {
+                    Err(Unreachable::Blocked) => Err(unblock(run.worktree, layout.dirs[unit.dir].path).err()),
+                    Err(Unreachable::Missing) => Err(None),
+                    Err(Unreachable::Failed(error)) => Err(Some(error)),
+                    Ok(dir) => Ok(dir),
                 };
-                if let Err(error) = cleared {
-                    let set = outcomes[step].set(Outcome::Failed(Action::UnlinkOld.failed()(error)));
-                    debug_assert!(set.is_ok(), "nothing was settled before");
-                    run.finished();
+                for &(step, name) in &layout.steps[unit.steps.clone()] {
+                    if run.interrupted() {
+                        return;
+                    }
+                    let cleared = match &dir {
+                        Ok(dir) => clear_one(dir, name, run.write(step).1.mode.is_gitlink()),
+                        Err(None) => Ok(()),
+                        Err(Some(error)) => Err(again(error)),
+                    };
+                    if let Err(error) = cleared {
+                        let set = outcomes[step].set(Outcome::Failed(Action::UnlinkOld.failed()(error)));
+                        debug_assert!(set.is_ok(), "nothing was settled before");
+                        run.finished();
+                    }
+                    done();
                 }
-                done();
             }
         },
     );

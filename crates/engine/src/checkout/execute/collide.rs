@@ -11,7 +11,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    io,
+    io, iter,
     sync::{OnceLock, PoisonError},
 };
 
@@ -21,7 +21,6 @@ use super::{
     external,
     files::{Stop, Worker},
     layout::{Layout, file_name},
-    queue::Weigh,
     round::settled,
     subtree,
 };
@@ -44,15 +43,15 @@ pub(super) fn resolve<'r>(
     let owned = Owned::of(run, &outcomes);
     let verdicts: Vec<OnceLock<io::Result<bool>>> = in_the_way.iter().map(|_| OnceLock::new()).collect();
     run.crew(in_the_way.len()).run(
-        &in_the_way,
+        iter::repeat_n(1, in_the_way.len()),
         || (),
-        |(), item, done| {
-            if !run.interrupted() {
-                let set =
-                    verdicts[item].set(owned.is_in_the_way(run.worktree, run.write(in_the_way[item]).2));
+        |(), items, done| {
+            for item in items.take_while(|_| !run.interrupted()) {
+                let path = run.write(in_the_way[item]).2;
+                let set = verdicts[item].set(owned.is_in_the_way(run.worktree, path));
                 debug_assert!(set.is_ok(), "each is looked at once");
+                done();
             }
-            done();
         },
     );
     let mut outcomes = settled(outcomes);
@@ -70,15 +69,6 @@ pub(super) fn resolve<'r>(
     }
     Redo { run, owned, outcomes: &mut outcomes, waiting }.work();
     outcomes
-}
-
-impl Weigh for &[usize] {
-    fn len(&self) -> usize {
-        <[usize]>::len(self)
-    }
-    fn weight(&self, _: usize) -> usize {
-        1
-    }
 }
 
 /// The first component from the root that is no directory, or whatever the whole path leads to.

@@ -6,17 +6,14 @@
 //! files until it is [`WAITING_LIMIT`].
 
 use std::{
+    ops::Range,
     path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     thread::{self, Scope},
     time::{Duration, Instant},
 };
 
-use super::{
-    Workers,
-    directories::KEPT_OPEN,
-    queue::{Queue, Weigh},
-};
+use super::{Workers, batch::Grain, directories::KEPT_OPEN, queue::Queue};
 
 /// How many workers to begin with, and how many at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +56,18 @@ impl Crew {
         }
     }
 
-    /// Works through all units: `start` makes a worker's own state, on its thread; `work` does a unit and
-    /// calls the function it is given after each step.
+    /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
+    /// on its thread; `act` does some units and calls the function it is given after each step.
     pub(super) fn run<S>(
         self,
-        work: &dyn Weigh,
+        weights: impl ExactSizeIterator<Item = usize>,
         start: impl Fn() -> S + Sync,
-        act: impl Fn(&mut S, usize, &mut dyn FnMut()) + Sync,
+        act: impl Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync,
     ) {
-        if work.len() == 0 {
+        if weights.len() == 0 {
             return;
         }
-        let queue = Queue::new(work, self.first, self.limit);
+        let queue = Queue::new(weights, self.first, self.limit);
         let shift = Shift { queue, crew: self, hired: AtomicUsize::new(1), start, act };
         thread::scope(|scope| {
             for _ in 1..self.first {
@@ -89,7 +86,7 @@ struct Shift<F, G> {
     act: G,
 }
 
-impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, usize, &mut dyn FnMut()) + Sync> Shift<F, G> {
+impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<F, G> {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let number = self.hired.fetch_add(1, Ordering::Relaxed);
         if number < self.crew.limit {
@@ -101,8 +98,9 @@ impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, usize, &mut dyn FnMut()) + Sync> Shif
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let mut state = (self.start)();
         let mut watch = (self.crew.first < self.crew.limit).then(Watch::start);
-        while let Some(unit) = self.queue.next(number) {
-            (self.act)(&mut state, unit, &mut || {
+        let mut grain = Grain::new();
+        while let Some(units) = self.queue.next(number, grain.most()) {
+            (self.act)(&mut state, units, &mut || {
                 if let Some(watch) = &mut watch
                     && watch.waits()
                     && self.hired.load(Ordering::Relaxed) < self.crew.limit
@@ -168,11 +166,13 @@ mod tests {
         let workers = AtomicUsize::new(0);
         let crew = Crew { first: 1, limit: 8 };
         crew.run(
-            &[0; 2000].as_slice(),
+            std::iter::repeat_n(1, 2000),
             || workers.fetch_add(1, Ordering::Relaxed),
-            |_, _, done| {
-                step();
-                done();
+            |_, units, done| {
+                for _ in units {
+                    step();
+                    done();
+                }
             },
         );
         workers.into_inner()

@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use super::queue::Weigh;
-
 /// Steps in one directory that go to one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
@@ -97,15 +95,10 @@ impl<'a> Layout<'a> {
         }
         Layout { dirs, steps, units }
     }
-}
 
-impl Weigh for Layout<'_> {
-    fn len(&self) -> usize {
-        self.units.len()
-    }
-
-    fn weight(&self, unit: usize) -> usize {
-        self.units[unit].steps.len()
+    /// How many steps each unit has.
+    pub(super) fn weights(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.units.iter().map(|unit| unit.steps.len())
     }
 }
 

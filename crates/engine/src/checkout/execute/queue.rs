@@ -1,48 +1,46 @@
 //! Work stealing over contiguous ranges.
 //!
 //! The units are divided into one range for each of the first workers, by weight. A worker takes units
-//! from the front of its own range; with none left it takes over the rear half of the longest range of
-//! the others. Neighbours in the index, and so in the pack and on the disk, mostly stay with one worker.
+//! from the front of its own range, several at once; with none left it takes over the rear half of the longest
+//! range of the others. Neighbours in the index, and so in the pack and on the disk, mostly stay with one worker.
 
 use std::{
     ops::Range,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What is divided.
-pub(super) trait Weigh: Sync {
-    /// How many units.
-    fn len(&self) -> usize;
-    /// How much work one of them is.
-    fn weight(&self, unit: usize) -> usize;
-}
-
 /// The ranges, one for each worker there may ever be.
 pub(super) struct Queue {
+    /// The weight of all units before each one, and of all.
+    before: Vec<usize>,
     ranges: Vec<Mutex<Range<usize>>>,
 }
 
+/// What is taken at once is at most this part of what a worker has: the rest can be stolen.
+const SHARE: usize = 4;
+
 impl Queue {
     /// Divides among the first `workers`; up to `limit` may take part.
-    pub(super) fn new(work: &dyn Weigh, workers: usize, limit: usize) -> Queue {
-        let total: usize = (0..work.len()).map(|unit| work.weight(unit)).sum();
-        let mut ranges = Vec::with_capacity(limit);
-        let (mut unit, mut weight) = (0, 0);
-        for worker in 1..=limit {
-            let start = unit;
-            while unit < work.len() && (worker >= workers || weight * workers < total * worker) {
-                weight += work.weight(unit);
-                unit += 1;
-            }
-            ranges.push(Mutex::new(start..unit));
-        }
-        Queue { ranges }
+    pub(super) fn new(weights: impl Iterator<Item = usize>, workers: usize, limit: usize) -> Queue {
+        let mut before = vec![0];
+        let mut total = 0;
+        before.extend(weights.map(|weight| {
+            total += weight;
+            total
+        }));
+        let bound = |worker: usize| match worker < workers {
+            true => before.partition_point(|&weight| weight * workers < total * worker),
+            false => before.len() - 1,
+        };
+        let ranges = (0..limit).map(|worker| Mutex::new(bound(worker)..bound(worker + 1))).collect();
+        Queue { before, ranges }
     }
 
-    /// The next unit for a worker; `None` when there is nothing left to start.
-    pub(super) fn next(&self, worker: usize) -> Option<usize> {
-        if let Some(unit) = self.range(worker).next() {
-            return Some(unit);
+    /// The next units for a worker, of a weight of at most `most` if they are more than one; `None` when there is
+    /// nothing left to start.
+    pub(super) fn next(&self, worker: usize, most: usize) -> Option<Range<usize>> {
+        if let Some(units) = self.bite(&mut self.range(worker), most) {
+            return Some(units);
         }
         loop {
             let longest = (0..self.ranges.len()).max_by_key(|&other| self.range(other).len())?;
@@ -60,10 +58,26 @@ impl Queue {
             let mut own = self.range(worker);
             *own = stolen;
             // Somebody may have stolen from `own` already if the lock had been let go of; it was not.
-            if let Some(unit) = own.next() {
-                return Some(unit);
+            if let Some(units) = self.bite(&mut own, most) {
+                return Some(units);
             }
         }
+    }
+
+    /// Takes units from the front of a range.
+    fn bite(&self, range: &mut Range<usize>, most: usize) -> Option<Range<usize>> {
+        let start = range.start;
+        if start == range.end {
+            return None;
+        }
+        let weight = |end: usize| self.before[end] - self.before[start];
+        let most = most.min(weight(range.end) / SHARE);
+        let mut end = start + 1;
+        while end < range.end && weight(end + 1) <= most {
+            end += 1;
+        }
+        range.start = end;
+        Some(start..end)
     }
 
     fn range(&self, worker: usize) -> MutexGuard<'_, Range<usize>> {
@@ -74,46 +88,49 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        iter,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use super::*;
 
-    struct Weights(Vec<usize>);
-
-    impl Weigh for Weights {
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-        fn weight(&self, unit: usize) -> usize {
-            self.0[unit]
-        }
+    #[test]
+    fn divided_by_weight_and_stolen_from_the_rear() {
+        let queue = Queue::new([10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1].into_iter(), 2, 3);
+        assert_eq!(queue.next(1, 1), Some(1..2));
+        assert_eq!(queue.next(2, 1), Some(6..7));
+        assert_eq!(queue.next(0, 1), Some(0..1));
+        assert_eq!(queue.next(0, 1), Some(9..10));
     }
 
     #[test]
-    fn divided_by_weight_and_stolen_from_the_rear() {
-        let queue = Queue::new(&Weights(vec![10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]), 2, 3);
-        assert_eq!(queue.next(1), Some(1));
-        assert_eq!(queue.next(2), Some(6));
-        assert_eq!(queue.next(0), Some(0));
-        assert_eq!(queue.next(0), Some(9));
+    fn several_at_once_but_never_most_of_what_is_left() {
+        let queue = Queue::new(iter::repeat_n(5, 100), 1, 2);
+        assert_eq!(queue.next(0, 22), Some(0..4));
+        assert_eq!(queue.next(0, 3), Some(4..5));
+        assert_eq!(queue.next(0, 1000), Some(5..28));
+        assert_eq!(queue.next(1, 1000), Some(64..73));
     }
 
     #[test]
     fn every_unit_is_taken_once() {
         for (units, workers, limit) in [(0, 1, 1), (1, 2, 4), (1000, 1, 8), (1000, 4, 4), (7, 8, 8)] {
-            let taken: Vec<AtomicUsize> = (0..units).map(|_| AtomicUsize::new(0)).collect();
-            let queue = Queue::new(&Weights(vec![1; units]), workers, limit);
-            std::thread::scope(|scope| {
-                for worker in 0..limit {
-                    let (queue, taken) = (&queue, &taken);
-                    scope.spawn(move || {
-                        while let Some(unit) = queue.next(worker) {
-                            taken[unit].fetch_add(1, Ordering::Relaxed);
-                        }
-                    });
-                }
-            });
-            assert!(taken.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+            for most in [1, 20] {
+                let taken: Vec<AtomicUsize> = (0..units).map(|_| AtomicUsize::new(0)).collect();
+                let queue = Queue::new(iter::repeat_n(1, units), workers, limit);
+                std::thread::scope(|scope| {
+                    for worker in 0..limit {
+                        let (queue, taken) = (&queue, &taken);
+                        scope.spawn(move || {
+                            for unit in iter::from_fn(|| queue.next(worker, most)).flatten() {
+                                taken[unit].fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                });
+                assert!(taken.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+            }
         }
     }
 }

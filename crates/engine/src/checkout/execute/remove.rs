@@ -26,32 +26,35 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
     let emptying = Emptying::new(&layout, run.repo.prefix());
     run.crew(removals.len()).run(
-        &layout,
+        layout.weights(),
         || Handles::new(&directories),
-        |handles, unit, done| {
-            let unit = &layout.units[unit];
-            if run.interrupted() {
-                return;
-            }
-            let dir = handles.existing(unit.dir);
-            for &(step, name) in &layout.steps[unit.steps.clone()] {
+        |handles, units, done| {
+            for unit in &layout.units[units] {
                 if run.interrupted() {
                     return;
                 }
-                let outcome = match &dir {
-                    Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
-                    Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
-                    Err(Unreachable::Failed(error)) => Outcome::Left(Action::Unlink.failed()(again(error))),
-                };
-                if dir.is_ok() {
-                    emptying.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
+                let dir = handles.existing(unit.dir);
+                for &(step, name) in &layout.steps[unit.steps.clone()] {
+                    if run.interrupted() {
+                        return;
+                    }
+                    let outcome = match &dir {
+                        Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
+                        Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
+                        Err(Unreachable::Failed(error)) => {
+                            Outcome::Left(Action::Unlink.failed()(again(error)))
+                        }
+                    };
+                    if dir.is_ok() {
+                        emptying.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
+                    }
+                    let set = outcomes[step].set(outcome);
+                    debug_assert!(set.is_ok(), "each removal is done once");
+                    run.finished();
+                    done();
                 }
-                let set = outcomes[step].set(outcome);
-                debug_assert!(set.is_ok(), "each removal is done once");
-                run.finished();
-                done();
+                emptying.leave(unit.dir, handles);
             }
-            emptying.leave(unit.dir, handles);
         },
     );
     settled(outcomes)

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Action, Outcome, Run,
-    batch::{Batches, Placed},
+    batch::{self, Placed},
     clear, collide,
     directories::{Directories, Unreachable},
     external::Lane,
@@ -71,13 +71,11 @@ impl Round<'_> {
     fn work(&self, external: &(dyn Fn(usize, usize) + Sync)) {
         let Round { run, directories, .. } = *self;
         let layout = directories.layout;
-        let crew = run.crew(layout.steps.len());
-        let batches = Batches::new(layout, crew.limit);
-        crew.run(
-            &batches,
+        run.crew(layout.steps.len()).run(
+            layout.weights(),
             || (Worker::new(run, directories), Vec::new()),
-            |(worker, steps), batch, done| {
-                batches.steps(batch, run, steps);
+            |(worker, steps), units, done| {
+                batch::order(layout, units, run, steps);
                 for &Placed { location, dir, step, name } in steps.iter() {
                     if run.interrupted() {
                         return;

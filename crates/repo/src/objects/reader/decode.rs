@@ -196,7 +196,8 @@ impl Reader<'_> {
             return Err(Fault::Delta(pack::BadDelta));
         }
         let instructions = &self.delta.bytes()[header.len..];
-        pack::apply_delta(bytes, instructions, out.sized(result_size, &self.objects.pool)?).map_err(Fault::Delta)?;
+        pack::apply_delta(bytes, instructions, out.sized(result_size, &self.objects.pool)?)
+            .map_err(Fault::Delta)?;
         Ok(Base::Owned(kind, out))
     }
 
