@@ -1,7 +1,7 @@
 //! Completing the cache-tree, as Git does at the end of a checkout: a directory whose node is not valid
 //! gets one if the tree its entries would make exists.
 
-use std::ops::Range;
+use std::{io::Write as _, ops::Range};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -89,7 +89,7 @@ impl Builder<'_> {
 }
 
 fn push_entry(tree: &mut Vec<u8>, mode: u32, name: &BStr, oid: &ObjectId) {
-    tree.extend_from_slice(format!("{mode:o} ").as_bytes());
+    write!(tree, "{mode:o} ").expect("a vector takes all");
     tree.extend_from_slice(name);
     tree.push(0);
     tree.extend_from_slice(oid.as_bytes());

@@ -529,13 +529,17 @@ impl<'a> Decider<'a> {
         let merged = |at: usize| index.entries()[at].stage == Stage::Normal;
         let mut replaced = HashSet::new();
         let mut lost = HashSet::new();
-        let mut last_dir = BString::default();
+        let mut last_dir = BStr::new("");
+        let mut at = 0;
         // Only merged entries are looked at: stages of different names may conflict in an index.
         let is_merged = |edit: &&Edit| edit.entries.first().is_some_and(|entry| entry.stage == Stage::Normal);
         for edit in decided.edits.iter().filter(is_merged) {
             let path = edit.path.as_bstr();
-            let is_new = index.range_of(path).is_empty();
-            if is_new && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
+            at = index.seek(at, path);
+            // What is below a path has it as a prefix, and so has all that comes between.
+            let next = index.entries().get(at).map(|entry| index.path(entry));
+            let maybe_above = next.is_some_and(|next| next != path && next.starts_with(path));
+            if maybe_above && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
                 lost.insert(edit.path.clone());
             }
             let dir = path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr());
@@ -544,11 +548,14 @@ impl<'a> Decider<'a> {
             }
             for end in dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len())) {
                 let above = dir[..end].as_bstr();
+                if last_dir == above || is_below(last_dir, above) {
+                    continue;
+                }
                 if index.range_of(above).any(merged) && !edited(above) {
                     replaced.insert(above.to_owned());
                 }
             }
-            last_dir = dir.to_owned();
+            last_dir = dir;
         }
         if replaced.is_empty() && lost.is_empty() {
             return;

@@ -36,7 +36,7 @@ impl Index {
         let mut from = 0;
         for edit in &edits {
             let path = edit.path.as_bstr();
-            let start = from + self.gallop(from, path);
+            let start = self.seek(from, path);
             let same = self.entries[start..].iter().take_while(|entry| self.path(entry) == path).count();
             ranges.push(start..start + same);
             from = start + same;
@@ -127,8 +127,9 @@ impl Index {
         self.entries = entries;
     }
 
-    /// How far beyond `from` the first entry is whose path is not before `path`; near ones cheaply.
-    fn gallop(&self, from: usize, path: &BStr) -> usize {
+    /// The first position from `from` on whose path is not before `path`: cheaper than a search of the
+    /// whole the nearer it is.
+    pub fn seek(&self, from: usize, path: &BStr) -> usize {
         let tail = &self.entries[from..];
         let mut low = 0;
         let mut step = 1;
@@ -137,7 +138,7 @@ impl Index {
             step *= 2;
         }
         let high = (low + step).min(tail.len());
-        low + tail[low..high].partition_point(|entry| self.path(entry) < path)
+        from + low + tail[low..high].partition_point(|entry| self.path(entry) < path)
     }
 
     fn store_path(&mut self, path: &BStr) -> PathSpan {

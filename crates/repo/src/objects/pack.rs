@@ -1,6 +1,7 @@
 //! One pack and its index, mapped when first needed.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,8 +13,14 @@ use sys::Map;
 
 use super::{Fault, PackError};
 
-/// So much is read of a pack before its pages are let go.
-const RESIDENT: usize = 64 << 20;
+/// So much of a pack is brought into this process before all of it is let go.
+const RESIDENT: usize = 24 << 20;
+/// What the kernel maps around a page that is touched, bytes.
+const FAULT_AROUND: usize = 64 << 10;
+
+/// The part of a pack that was read last, by one reader: its number, in units of [`FAULT_AROUND`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Window(usize);
 
 /// A pack known from the listing of its directory.
 #[derive(Debug)]
@@ -25,8 +32,8 @@ pub(super) struct Pack {
     hash: HashKind,
     idx: OnceLock<Result<Idx<Map>, PackError>>,
     data: OnceLock<Result<Map, PackError>>,
-    // Bytes of entries read since the map's pages were last let go.
-    read: AtomicUsize,
+    // Bytes brought in since the map's pages were last let go.
+    resident: AtomicUsize,
     // Entries found damaged, by offset: never to be looked at again.
     any_bad: AtomicBool,
     bad: Mutex<HashSet<u64>>,
@@ -40,7 +47,7 @@ impl Pack {
             hash,
             idx: OnceLock::new(),
             data: OnceLock::new(),
-            read: AtomicUsize::new(0),
+            resident: AtomicUsize::new(0),
             any_bad: AtomicBool::new(false),
             bad: Mutex::default(),
         }
@@ -120,12 +127,19 @@ impl Pack {
         pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)
     }
 
-    /// Counts what was read of the map. Now and then its pages are let go, so that a walk through a large pack
-    /// does not end with all of it in this process; the page cache has them still.
-    pub(super) fn count_read(&self, len: usize) {
-        let read = self.read.fetch_add(len, Ordering::Relaxed) + len;
-        if read >= RESIDENT
-            && self.read.compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    /// Counts what reading `bytes` has brought in. Now and then all is let go, so that a walk through a large pack
+    /// does not end with it in this process; the page cache has it still. `last` is where this reader was.
+    pub(super) fn count_read(&self, bytes: Range<usize>, last: &mut Window) {
+        let (first, end) = (bytes.start / FAULT_AROUND, bytes.end / FAULT_AROUND);
+        let windows = end - first + usize::from(*last != Window(first));
+        *last = Window(end);
+        if windows == 0 {
+            return;
+        }
+        let brought = windows * FAULT_AROUND;
+        let resident = self.resident.fetch_add(brought, Ordering::Relaxed) + brought;
+        if resident >= RESIDENT
+            && self.resident.compare_exchange(resident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             && let Some(Ok(map)) = self.data.get()
         {
             // A hint: if it is not taken the pages merely stay.

@@ -151,7 +151,7 @@ impl Reader<'_> {
                 self.counts.inflated += 1;
                 self.counts.inflated_bytes += entry.size;
                 let len = self.inflater.whole(&data[payload..], out.sized(size, &self.objects.pool)?)?;
-                pack.count_read(len);
+                pack.count_read(at as usize..payload + len, &mut self.window);
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
             stored => base_of(pack, data, at, payload, stored)?,
@@ -177,7 +177,7 @@ impl Reader<'_> {
             self.delta.shed(RETAINED);
         }
         let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size, &self.objects.pool)?)?;
-        pack.count_read(len);
+        pack.count_read(link.payload..link.payload + len, &mut self.window);
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];
         if header.result_size > LARGE_DELTA_RESULT

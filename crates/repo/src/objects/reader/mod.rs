@@ -16,7 +16,7 @@ use format::{Kind, ObjectId};
 use super::buffer::Buffer;
 use super::cache::{Cache, Key};
 use super::inflate::Inflater;
-use super::pack::Pack;
+use super::pack::{Pack, Window};
 use super::packs::Packs;
 use super::{Error, Fault, Location, Objects};
 
@@ -33,6 +33,8 @@ pub struct Reader<'a> {
     inflater: Inflater,
     cache: Cache,
     chain: Vec<Link>,
+    /// Where in a pack it read last.
+    window: Window,
     delta: Buffer,
     out: Buffer,
     /// What `out` holds, if it may serve as a base.
@@ -92,6 +94,7 @@ impl<'a> Reader<'a> {
             inflater: Inflater::new(),
             cache: Cache::new(objects.options.base_cache),
             chain: Vec::new(),
+            window: Window::default(),
             delta: Buffer::default(),
             out: Buffer::default(),
             out_key: None,
