@@ -60,18 +60,19 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
         Found::Nothing => {}
     };
     run.crew(layout.steps.len()).run(
-        &layout,
+        layout.weights(),
         || Worker::new(run, &directories),
-        |worker, unit, done| {
-            let unit = &layout.units[unit];
-            // A directory that is missing or blocked holds nothing of ours.
-            let Ok(dir) = worker.handles.existing(unit.dir) else { return };
-            for &(step, name) in &layout.steps[unit.steps.clone()] {
-                if run.interrupted() {
-                    return;
+        |worker, units, done| {
+            for unit in &layout.units[units] {
+                // A directory that is missing or blocked holds nothing of ours.
+                let Ok(dir) = worker.handles.existing(unit.dir) else { continue };
+                for &(step, name) in &layout.steps[unit.steps.clone()] {
+                    if run.interrupted() {
+                        return;
+                    }
+                    note(step, unit.dir, worker.look(step, &dir, name, false).unwrap_or(Found::Nothing));
+                    done();
                 }
-                note(step, unit.dir, worker.look(step, &dir, name, false).unwrap_or(Found::Nothing));
-                done();
             }
         },
     );
