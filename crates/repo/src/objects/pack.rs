@@ -14,7 +14,7 @@ use sys::Map;
 use super::{Fault, PackError};
 
 /// So much of a pack is brought into this process before all of it is let go.
-const RESIDENT: usize = 24 << 20;
+const RESIDENT: usize = 16 << 20;
 /// What the kernel maps around a page that is touched, bytes.
 const FAULT_AROUND: usize = 64 << 10;
 
