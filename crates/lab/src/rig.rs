@@ -92,8 +92,10 @@ impl Drop for Volume {
 /// first touch up to five times dearer, which would be charged to whichever tool runs first.
 pub(crate) fn pretouch() -> Result<(), Error> {
     let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-    must(&me, &["touch", "4096"], Path::new("/"))?;
-    must(Path::new("sync"), &[], Path::new("/")).map(|_| ())
+    must(Path::new("sync"), &[], Path::new("/"))?;
+    // Last, as what is free goes back to the host within seconds; as much as a run's files, the image below them and
+    // its processes take.
+    must(&me, &["touch", "8192"], Path::new("/")).map(|_| ())
 }
 
 /// `lab touch N`

@@ -9,7 +9,10 @@
 use std::{
     collections::{BTreeSet, HashMap},
     io,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use sys::FileType;
@@ -32,6 +35,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
         .filter(|step| matches!(writes[*step].premise, Premise::Anything) || twins.contains(step));
     let layout = Layout::new(steps.map(|step| (step, run.write(step).2)));
     let directories = Directories::new(run.worktree, &layout, &run.made);
+    let missing = Missing(layout.dirs.iter().map(|_| AtomicBool::new(false)).collect());
     run.crew(layout.steps.len()).run(
         layout.weights(),
         || Handles::new(&directories),
@@ -40,9 +44,16 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                 if run.interrupted() {
                     return;
                 }
+                if missing.includes(&layout, unit.dir) {
+                    unit.steps.clone().for_each(|_| done());
+                    continue;
+                }
                 let dir = match handles.existing(unit.dir) {
                     Err(Unreachable::Blocked) => Err(unblock(run.worktree, layout.dirs[unit.dir].path).err()),
-                    Err(Unreachable::Missing) => Err(None),
+                    Err(Unreachable::Missing) => {
+                        missing.0[unit.dir].store(true, Ordering::Relaxed);
+                        Err(None)
+                    }
                     Err(Unreachable::Failed(error)) => Err(Some(error)),
                     Ok(dir) => Ok(dir),
                 };
@@ -65,6 +76,20 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
             }
         },
     );
+}
+
+/// Directories found not to be there, by their place in the layout. Nothing is created meanwhile, and should somebody
+/// else do so, the step finds it in its way.
+struct Missing(Vec<AtomicBool>);
+
+impl Missing {
+    /// Whether `dir` or one above it is known to be missing.
+    fn includes(&self, layout: &Layout<'_>, mut dir: usize) -> bool {
+        while dir != 0 && !self.0[dir].load(Ordering::Relaxed) {
+            dir = layout.dirs[dir].parent;
+        }
+        dir != 0
+    }
 }
 
 /// Steps that replace one and the same file: on this file system their names are the same, or they are
