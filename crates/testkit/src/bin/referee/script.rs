@@ -1,0 +1,230 @@
+//! Runs one script in a directory of its own, bounded in time.
+//!
+//! A script is the leader of a process group. When it ends, is too late, or the referee is interrupted, the
+//! whole group is killed, while the leader is still there to hold its number: nothing else can be hit.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::{
+    Error,
+    invocations::{self, Invocation},
+    tap::Tap,
+};
+
+/// How often a running script is looked at.
+const LOOK: Duration = Duration::from_millis(15);
+
+/// Which Git a script meets.
+#[derive(Debug, Clone)]
+pub(crate) struct Side {
+    /// For the names of logs.
+    pub(crate) name: String,
+    /// The directory whose `git` is tested, without spaces: Git's scripts do not quote it.
+    pub(crate) bin: PathBuf,
+    /// Put before `PATH`: where the shim finds the real Git.
+    pub(crate) behind: PathBuf,
+    /// The number of checkout workers forced upon the shim.
+    pub(crate) workers: Option<u32>,
+}
+
+/// How scripts are run.
+pub(crate) struct Bounds<'a> {
+    /// A script that takes longer is killed.
+    pub(crate) timeout: Duration,
+    /// Where each script gets a directory of its own.
+    pub(crate) scratch: &'a Path,
+    /// Where everything a script said and did is kept, if anywhere.
+    pub(crate) logs: Option<&'a Path>,
+    /// Set when it is time to stop.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// How one run of a script went.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    pub(crate) tap: Tap,
+    pub(crate) took: Duration,
+    pub(crate) timed_out: bool,
+    /// What the shim wrote down; empty for the real Git.
+    pub(crate) invocations: Vec<Invocation>,
+}
+
+/// Runs `file`, a script in Git's `t/`, in `dir`, which is made for it and removed afterwards.
+pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> Result<Played, Error> {
+    fs::create_dir_all(dir).map_err(|source| Error::io("create", dir, source))?;
+    let said = dir.join("stdout");
+    let log = dir.join("invocations");
+    let began = Instant::now();
+    let mut child = command(file, side, dir, bounds, &said, &log)?
+        .spawn()
+        .map_err(|source| Error::io("run", file, source))?;
+    let in_time = wait(&mut child, began + bounds.timeout, bounds.stop)
+        .map_err(|source| Error::io("wait for", file, source))?;
+    let took = began.elapsed();
+    if bounds.stop.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    // Cut short in the middle of a character, perhaps.
+    let text = fs::read(&said).map_err(|source| Error::io("read", &said, source))?;
+    let tap = Tap::parse(&String::from_utf8_lossy(&text));
+    let invocations = invocations::read(&log)?;
+    if let Some(logs) = bounds.logs {
+        keep(dir, &logs.join(&side.name), file)?;
+    }
+    // What a script forbids to remove goes with the scratch directory, or stays: it is no result.
+    let _ = fs::remove_dir_all(dir);
+    Ok(Played { tap, took, timed_out: !in_time, invocations })
+}
+
+fn command(
+    file: &Path,
+    side: &Side,
+    dir: &Path,
+    bounds: &Bounds<'_>,
+    said: &Path,
+    log: &Path,
+) -> Result<Command, Error> {
+    let create = |path: &Path| File::create(path).map_err(|source| Error::io("create", path, source));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(side.behind.clone()).chain(std::env::split_paths(&path)))
+        .map_err(|_| Error::Colon { path: side.behind.clone() })?;
+    let mut command = Command::new("/bin/sh");
+    command.arg(file).arg(format!("--root={}", dir.display()));
+    if bounds.logs.is_some() {
+        command.args(["--verbose-log", "-x"]);
+    }
+    command
+        .current_dir(file.parent().expect("a script in a directory"))
+        .stdin(Stdio::null())
+        .stdout(create(said)?)
+        .stderr(create(&dir.join("stderr"))?)
+        .process_group(0)
+        .env_clear();
+    for name in ["USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+        .env("PATH", path)
+        .env("HOME", dir)
+        .env("TMPDIR", dir)
+        .env("TERM", "dumb")
+        .env("HARNESS_ACTIVE", "1")
+        // That Git's scripts chain their commands is for Git's own developers to check.
+        .env("GIT_TEST_EXT_CHAIN_LINT", "0")
+        .env("GIT_TEST_INSTALLED", &side.bin)
+        .env("TEST_OUTPUT_DIRECTORY", dir)
+        .env("SAPWOOD_SHIM_LOG", log);
+    if let Some(workers) = side.workers {
+        command.env("SAPWOOD_TEST_CHECKOUT_WORKERS", workers.to_string());
+    }
+    Ok(command)
+}
+
+/// Whether the child ended in time. In any case it and all of its group are gone afterwards.
+fn wait(child: &mut Child, until: Instant, stop: &AtomicBool) -> io::Result<bool> {
+    let pid = Pid::from_child(child);
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let mut in_time = true;
+    while waitid(WaitId::Pid(pid), look)?.is_none() {
+        in_time = Instant::now() < until;
+        if !in_time || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(LOOK);
+    }
+    // The leader is not reaped yet, so the number is still its group's. Git does not mind being killed.
+    let _ = kill_process_group(pid, Signal::KILL);
+    child.wait()?;
+    Ok(in_time)
+}
+
+/// Keeps what was said, and what the script's shell traced.
+fn keep(dir: &Path, to: &Path, script: &Path) -> Result<(), Error> {
+    fs::create_dir_all(to).map_err(|source| Error::io("create", to, source))?;
+    let name = script.file_stem().expect("a script has a name").to_string_lossy();
+    let traced = fs::read_dir(dir.join("test-results")).into_iter().flatten().flatten();
+    let traced =
+        traced.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|is| is == "out"));
+    let kept = [("stdout", "tap"), ("stderr", "err"), ("invocations", "json")];
+    let kept = kept.map(|(file, suffix)| (dir.join(file), suffix)).into_iter();
+    for (from, suffix) in kept.chain(traced.map(|path| (path, "out"))) {
+        let to = to.join(format!("{name}.{suffix}"));
+        match fs::copy(&from, &to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("copy", &from, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tap::Outcome;
+
+    fn play(text: &str, timeout: Duration, stop: &AtomicBool) -> (Result<Played, Error>, tempfile::TempDir) {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let file = place.path().join("t0000-x.sh");
+        fs::write(&file, text).expect("an empty directory");
+        let side =
+            Side { name: "real".into(), bin: "/nowhere".into(), behind: "/behind".into(), workers: Some(8) };
+        let bounds = Bounds { timeout, scratch: place.path(), logs: None, stop };
+        let played = run(&file, &side, &place.path().join("t0000-x"), &bounds);
+        (played, place)
+    }
+
+    #[test]
+    fn a_script_meets_its_side_and_nothing_else_of_ours() {
+        let text = "echo \"ok 1 - $GIT_TEST_INSTALLED $SAPWOOD_TEST_CHECKOUT_WORKERS ${PATH%%:*} $CARGO_PKG_NAME.\"\n\
+                    echo '{\"command\":\"checkout\",\"outcome\":\"native\"}' >>\"$SAPWOOD_SHIM_LOG\"\necho 1..1\n";
+        let (played, place) = play(text, Duration::from_secs(20), &AtomicBool::new(false));
+        let played = played.expect("it ran");
+        assert_eq!(played.tap.case(1).map(|case| case.title.as_str()), Some("/nowhere 8 /behind ."));
+        assert!(played.tap.is_whole() && !played.timed_out);
+        assert_eq!(played.invocations.len(), 1);
+        assert!(!place.path().join("t0000-x").exists(), "its directory is removed");
+    }
+
+    #[test]
+    fn a_late_script_is_killed_with_all_it_started() {
+        let text = "echo ok 1 - begun\n(sleep 2; touch \"$HOME/../late\") &\nsleep 600\necho ok 2 - ended\n";
+        let (played, place) = play(text, Duration::from_millis(300), &AtomicBool::new(false));
+        let played = played.expect("it ran");
+        assert!(played.timed_out);
+        assert!(played.took < Duration::from_secs(2), "{:?}", played.took);
+        assert_eq!(played.tap.count(Outcome::Passed), 1);
+        assert!(!played.tap.is_whole());
+        thread::sleep(Duration::from_millis(2500));
+        assert!(!place.path().join("late").exists());
+    }
+
+    #[test]
+    fn what_a_script_left_running_is_killed_when_it_ends() {
+        let text = "(sleep 1; touch \"$HOME/../late\") &\necho ok 1 - all\necho 1..1\n";
+        let (played, place) = play(text, Duration::from_secs(20), &AtomicBool::new(false));
+        assert!(!played.expect("it ran").timed_out);
+        thread::sleep(Duration::from_millis(1500));
+        assert!(!place.path().join("late").exists());
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_script() {
+        let (played, _place) = play("sleep 600\n", Duration::from_secs(600), &AtomicBool::new(true));
+        assert!(matches!(played, Err(Error::Interrupted)));
+    }
+}
