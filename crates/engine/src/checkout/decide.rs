@@ -213,22 +213,22 @@ impl<'a> Decider<'a> {
     }
 
     /// Decides all rows, each with its fact.
-    pub(super) fn run(mut self, rows: &[Row], facts: &[Fact]) -> Result<Decided, PlanError> {
+    pub(super) fn run(mut self, rows: Vec<Row>, facts: Vec<Fact>) -> Result<Decided, PlanError> {
         let from_trees = rows.iter().position(is_left_over).unwrap_or(rows.len());
-        let mut refused: Option<&BStr> = None;
-        for (at, (row, fact)) in rows.iter().zip(facts).enumerate() {
+        let mut refused: Option<BString> = None;
+        for (at, (row, fact)) in rows.into_iter().zip(facts).enumerate() {
             // What only the index has is not looked at once the trees gave a refusal, nor after its first.
             let stop = !self.policy.report_all || at >= from_trees;
             if stop && !self.decided.refusals.is_empty() {
                 break;
             }
             // Git does not enter a directory whose own name it refused.
-            if refused.is_some_and(|above| is_below(row.path.as_bstr(), above)) {
+            if refused.as_ref().is_some_and(|above| is_below(row.path.as_bstr(), above.as_bstr())) {
                 continue;
             }
-            let before = self.decided.refusals.len();
-            self.decide(row, fact)?;
-            refused = (self.decided.refusals.len() > before).then(|| row.path.as_bstr()).or(refused);
+            if let Some(path) = self.decide(row, &fact)? {
+                refused = Some(path);
+            }
         }
         if self.decided.refusals.is_empty() {
             self.resolve_conflicting_names();
@@ -236,14 +236,15 @@ impl<'a> Decider<'a> {
         Ok(self.decided)
     }
 
-    fn decide(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
-        let mut row = std::borrow::Cow::Borrowed(row);
+    /// Decides a row; returns its path if it was refused.
+    fn decide(&mut self, mut row: Row, fact: &Fact) -> Result<Option<BString>, PlanError> {
         if matches!(row.slot, Slot::Merged(at) if self.gone.contains(&at)) {
             if is_left_over(&row) {
-                return Ok(());
+                return Ok(None);
             }
-            row.to_mut().slot = Slot::Nothing;
+            row.slot = Slot::Nothing;
         }
+        let before = self.decided.refusals.len();
         match action(&row, self.policy.kind, self.policy.force, self.index) {
             Action::Keep => self.keep(&row, fact),
             Action::Refuse => self.refuse(RefusalKind::WouldOverwrite, row.path.as_bstr()),
@@ -251,12 +252,15 @@ impl<'a> Decider<'a> {
                 let Side::Entry(mode, oid) = taken(&row, source) else {
                     unreachable!("cases take only what is there")
                 };
-                self.take(&row, fact, mode, oid)?;
+                if let Some((premise, flags)) = self.may_take(&row, fact, mode, oid)? {
+                    self.take(row.path, mode, oid, flags, premise);
+                    return Ok(None);
+                }
             }
             Action::Remove => self.remove(&row, fact)?,
             Action::Unmerged => self.unmerged(&row, fact)?,
         }
-        Ok(())
+        Ok((self.decided.refusals.len() > before).then_some(row.path))
     }
 
     fn refuse(&mut self, kind: RefusalKind, path: &BStr) {
@@ -275,8 +279,15 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Git's `merged_entry`.
-    fn take(&mut self, row: &Row, fact: &Fact, mode: Mode, oid: ObjectId) -> Result<(), PlanError> {
+    /// Git's `merged_entry`: what must be true of the path when the entry is written, and the entry's flags. `None` if
+    /// nothing changes, or it was refused.
+    fn may_take(
+        &mut self,
+        row: &Row,
+        fact: &Fact,
+        mode: Mode,
+        oid: ObjectId,
+    ) -> Result<Option<(Premise, Flags)>, PlanError> {
         let path = row.path.as_bstr();
         let mut flags = Flags::empty();
         let look = match row.slot {
@@ -292,7 +303,7 @@ impl<'a> Decider<'a> {
             Slot::Merged(at) => {
                 let entry = &self.index.entries()[at];
                 if (entry.mode, entry.oid) == (mode, oid) {
-                    return Ok(());
+                    return Ok(None);
                 }
                 flags = entry.flags & Flags::SKIP_WORKTREE;
                 self.uptodate(path, entry.flags, entry.mode, fact)
@@ -302,18 +313,23 @@ impl<'a> Decider<'a> {
                 self.absent(path, mode, fact, kind, Strict::No)?
             }
         };
-        let Look::Fine(premise) = look else { return Ok(()) };
+        let Look::Fine(premise) = look else { return Ok(None) };
+        let premise = match fact.seen {
+            Seen::There(stat) if mode.is_gitlink() && stat.file_type == FileType::Directory => {
+                Premise::Directory
+            }
+            _ => premise,
+        };
+        Ok(Some((premise, flags)))
+    }
+
+    fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, flags: Flags, premise: Premise) {
         let entry = NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal };
-        self.decided.edits.push(Edit { path: row.path.clone(), entries: vec![entry] });
         let kept_out = self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE);
         if self.policy.update && !kept_out {
-            let premise = match (mode.is_gitlink(), premise, fact.seen) {
-                (true, _, Seen::There(stat)) if stat.file_type == FileType::Directory => Premise::Directory,
-                _ => premise,
-            };
-            self.decided.writes.push((row.path.clone(), premise));
+            self.decided.writes.push((path.clone(), premise));
         }
-        Ok(())
+        self.decided.edits.push(Edit { path, entries: vec![entry] });
     }
 
     /// Git's `deleted_entry`.
@@ -396,7 +412,7 @@ impl<'a> Decider<'a> {
             Seen::Absent => Look::Fine(Premise::Absent),
             // Git does not care what became of a submodule: it goes, with all that is in it.
             Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Anything),
-            Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(stat)),
+            Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(Box::new(stat))),
             // For Git, whose lstat follows it, the file is missing; the link is what may go.
             Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink && self.ask.leads_nowhere(path) => {
                 Look::Fine(Premise::Anything)
@@ -466,7 +482,7 @@ impl<'a> Decider<'a> {
     /// An ignored file where a directory has to be made.
     fn remove_blocker(&mut self, path: &BStr, stat: &sys::Stat) {
         if self.removed.insert(path.to_owned(), false).is_none() {
-            let premise = Premise::Unchanged(*stat);
+            let premise = Premise::Unchanged(Box::new(*stat));
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink: false });
         }
     }

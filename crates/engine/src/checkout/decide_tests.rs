@@ -70,7 +70,7 @@ fn policy(kind: Kind) -> Policy<'static> {
 const TWO_WAY: Kind = Kind::TwoWay { initial: false };
 
 fn run(index: &Index, policy: Policy<'_>, rows: &[Row], facts: &[Fact], ask: &mut Quiet) -> Decided {
-    Decider::new(index, policy, ask).run(rows, facts).expect("nothing is asked of a disk")
+    Decider::new(index, policy, ask).run(rows.to_vec(), facts.to_vec()).expect("nothing is asked of a disk")
 }
 
 fn quiet() -> Quiet {
@@ -130,10 +130,10 @@ fn premises() {
     let premise = |seen, clean, force| {
         let policy = Policy { force, ..policy(TWO_WAY) };
         let decided = run(&index, policy, &rows, &[Fact { seen, clean }], &mut quiet());
-        decided.writes.first().map(|(_, premise)| *premise)
+        decided.writes.first().map(|(_, premise)| premise.clone())
     };
     let there = stat(FileType::File);
-    assert_eq!(premise(Seen::There(there), true, Force::No), Some(Premise::Unchanged(there)));
+    assert_eq!(premise(Seen::There(there), true, Force::No), Some(Premise::Unchanged(Box::new(there))));
     assert_eq!(premise(Seen::Absent, false, Force::No), Some(Premise::Absent));
     assert_eq!(premise(Seen::There(there), false, Force::No), None);
     assert_eq!(premise(Seen::Unknown, false, Force::OverwriteUntracked), Some(Premise::Anything));

@@ -116,12 +116,13 @@ impl PlanOptions {
 }
 
 /// What must still be true of a path when `execute` comes to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Premise {
     /// Nothing is there.
     Absent,
-    /// The file or link seen when planning; compared once more before it is unlinked.
-    Unchanged(sys::Stat),
+    /// The file or link seen when planning; compared once more before it is unlinked. Apart, as most writes of a large
+    /// checkout have none.
+    Unchanged(Box<sys::Stat>),
     /// Whatever is there may go (forced, ignored, or examined when planning): files, links, directories
     /// with all they hold; also a file or link where a leading directory has to be.
     Anything,
@@ -133,7 +134,7 @@ pub enum Premise {
 }
 
 /// An entry to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Write {
     /// Position in `Plan::index.entries()`.
     pub entry: usize,
@@ -319,13 +320,13 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         folded: None,
     };
     let (facts, same) = gather(&looker, index, &found, &policy)?;
-    let mut decided = Decider::new(index, policy, &mut looker).run(&found.rows, &facts)?;
+    let mut decided = Decider::new(index, policy, &mut looker).run(found.rows, facts)?;
     if !decided.refusals.is_empty() {
         return Err(PlanError::Refused(decided.refusals));
     }
     let premise = if options.force == Force::Remnants { Premise::Remnant } else { Premise::Anything };
     for at in same {
-        decided.writes.push((index.path_at(at).to_owned(), premise));
+        decided.writes.push((index.path_at(at).to_owned(), premise.clone()));
     }
     for edit in &decided.edits {
         for entry in &edit.entries {

@@ -77,14 +77,17 @@ fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
     (name, at)
 }
 
-/// Reads a file to its end, or its first `limit` bytes, into memory that is used again.
-pub(super) fn read(file: &File, limit: Option<u64>, into: &mut Vec<u8>) -> io::Result<()> {
+/// Reads a file of `size` bytes into memory that is used again.
+pub(super) fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
     if into.capacity() > super::reader::RETAINED {
         *into = Vec::new();
     }
-    match limit {
-        Some(limit) => file.take(limit).read_to_end(into).map(drop),
-        None => sys::read_to_end(file, sys::stat_of(file)?.size, into),
-    }
+    sys::read_to_end(file, size, into)
+}
+
+/// Reads a file's first bytes, up to `limit`.
+pub(super) fn read_prefix(file: &File, limit: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    into.clear();
+    file.take(limit).read_to_end(into).map(drop)
 }

@@ -112,7 +112,7 @@ fn unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize> {
     steps.retain(|&step| {
         let (write, _, path) = run.write(step);
         let found = run.worktree.stat(path).ok().flatten();
-        found.is_some_and(|found| write.premise == Premise::Unchanged(found))
+        found.is_some_and(|found| matches!(&write.premise, Premise::Unchanged(seen) if **seen == found))
     });
     steps
 }

@@ -74,11 +74,11 @@ impl<'r> Worker<'r> {
     ) -> Result<Outcome, Stop> {
         let (write, entry, path) = self.run.write(step);
         if entry.mode.is_gitlink() {
-            return submodule(dir, name, write.premise);
+            return submodule(dir, name, &write.premise);
         }
         if entry.mode.is_symlink() && self.run.options.symlinks {
             let target = blob(&mut self.reader, entry)?;
-            make_way(dir, name, write.premise)?;
+            make_way(dir, name, &write.premise)?;
             return symlink(dir, name, target);
         }
         let class = self.class(entry, path)?;
@@ -90,7 +90,7 @@ impl<'r> Worker<'r> {
         run.say(convert.take_messages());
         match content? {
             Some(content) => write_new(handles, dir, name, (write, entry), content),
-            None => self.stream(entry, dir, name, write.premise),
+            None => self.stream(entry, dir, name, &write.premise),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'r> Worker<'r> {
         entry: &Entry,
         dir: &sys::Dir,
         name: &[u8],
-        premise: Premise,
+        premise: &Premise,
     ) -> Result<Outcome, Stop> {
         make_way(dir, name, premise)?;
         let file = create(&mut self.handles, dir, name, entry)?;
@@ -177,18 +177,18 @@ pub(super) fn write_new(
     (write, entry): (&Write, &Entry),
     content: &[u8],
 ) -> Result<Outcome, Stop> {
-    make_way(dir, name, write.premise)?;
+    make_way(dir, name, &write.premise)?;
     let file = create(handles, dir, name, entry)?;
     fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
 /// Removes what the plan has found there, if that is still what is there.
-fn make_way(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<(), Stop> {
+fn make_way(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
         // What may go whatever it is, and what a killed run left, has gone before the round.
         Premise::Absent | Premise::Anything | Premise::Remnant => return Ok(()),
         Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
-            Some(found) if found == expected => (Action::UnlinkOld, dir.remove_file(name)),
+            Some(found) if found == **expected => (Action::UnlinkOld, dir.remove_file(name)),
             Some(_) => return Err(Stop::InTheWay),
             None => return Ok(()),
         },
@@ -238,8 +238,8 @@ pub(super) fn link_target(blob: &[u8]) -> &[u8] {
     blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-fn submodule(dir: &sys::Dir, name: &[u8], premise: Premise) -> Result<Outcome, Stop> {
-    if premise != Premise::Directory {
+fn submodule(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
+    if *premise != Premise::Directory {
         make_way(dir, name, premise)?;
     }
     match dir.create_dir(name) {

@@ -64,10 +64,10 @@ fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome,
     let (action, removed) = if removal.gitlink {
         (Action::RemoveDirectory, dir.remove_dir(name))
     } else {
-        if let Premise::Unchanged(expected) = removal.premise {
+        if let Premise::Unchanged(expected) = &removal.premise {
             match dir.stat(name).map_err(Action::Examine.failed())? {
                 None => return Ok(Outcome::Kept),
-                Some(found) if found != expected => return Ok(Outcome::Stale),
+                Some(found) if found != **expected => return Ok(Outcome::Stale),
                 Some(_) => {}
             }
         }

@@ -74,7 +74,7 @@ impl Fixture {
     /// The premise of what is there now.
     pub(crate) fn unchanged(&self, path: &str) -> Premise {
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
-        Premise::Unchanged(root.stat(path.as_bytes()).expect("can be asked").expect("is there"))
+        Premise::Unchanged(Box::new(root.stat(path.as_bytes()).expect("can be asked").expect("is there")))
     }
 
     /// A plan that writes these, sorted.
@@ -113,7 +113,10 @@ impl Fixture {
                 NewEntry { stat: Stat::default(), oid, mode, flags: Flags::empty(), stage: Stage::Normal };
             index.push(path.as_bytes().as_bstr(), entry);
         }
-        let writes = entries.iter().enumerate().map(|(entry, &(_, _, premise))| Write { entry, premise });
+        let writes = entries
+            .iter()
+            .enumerate()
+            .map(|(entry, (_, _, premise))| Write { entry, premise: premise.clone() });
         Plan { writes: writes.collect(), removals: Vec::new(), warnings: Vec::new(), index }
     }
 
@@ -125,9 +128,9 @@ impl Fixture {
         plan.removals = paths
             .into_iter()
             .map(|(path, premise)| Removal {
-                path: path.into(),
-                premise,
+                path: (*path).into(),
                 gitlink: premise == Premise::Directory,
+                premise: premise.clone(),
             })
             .collect();
         plan

@@ -100,7 +100,7 @@ fn premises_decide_what_may_be_replaced() {
             new("any-dir", Premise::Anything),
             new("changed", changed),
             new("dir", Premise::Absent),
-            new("gone", same),
+            new("gone", same.clone()),
             new("same", same),
         ]);
         let report = fixture.execute(&plan);

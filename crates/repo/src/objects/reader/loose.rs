@@ -1,13 +1,14 @@
 //! Loose objects, whole or their header.
 
 use std::fs::File;
+use std::io;
 
 use format::{Kind, loose};
 
 use super::{Held, RETAINED, Reader};
 use crate::objects::Fault;
 use crate::objects::inflate::plausible;
-use crate::objects::loose::read as read_file;
+use crate::objects::loose::{read_prefix, read_whole};
 
 /// Memory in which a loose object is tried first, in bytes.
 const LOOSE_ROOM: usize = 64 << 10;
@@ -16,9 +17,22 @@ const LOOSE_ROOM: usize = 64 << 10;
 const LOOSE_PREFIX: u64 = 4096;
 
 impl Reader<'_> {
-    /// Decodes a loose object.
-    pub(super) fn decode_loose(&mut self, file: &File) -> Result<(Kind, Held), Fault> {
-        read_file(file, None, &mut self.file).map_err(Fault::Io)?;
+    /// Decodes a loose object unless it is larger than `limit` bytes: then its type and size.
+    pub(super) fn decode_loose(
+        &mut self,
+        file: &File,
+        limit: u64,
+    ) -> Result<Result<(Kind, Held), (Kind, u64)>, Fault> {
+        // What is not compressed at all is no larger than its file.
+        let stored = sys::stat_of(file).map_err(Fault::Io)?.size;
+        if stored > limit {
+            let (kind, size) = self.loose_header(file)?;
+            if size > limit {
+                return Ok(Err((kind, size)));
+            }
+            io::Seek::rewind(&mut &*file).map_err(Fault::Io)?;
+        }
+        read_whole(file, stored, &mut self.file).map_err(Fault::Io)?;
         self.out_key = None;
         let pool = &self.objects.pool;
         // Its size is only known once it is inflated: most objects fit into what is at hand.
@@ -27,6 +41,9 @@ impl Reader<'_> {
         let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
         let size = plausible(header.size, self.file.len())?;
+        if header.size > limit {
+            return Ok(Err((header.kind, header.size)));
+        }
         let len = header.len + size;
         let consumed = match inflated.end {
             Some(consumed) if inflated.len == len => consumed,
@@ -37,7 +54,7 @@ impl Reader<'_> {
             return Err(Fault::Garbage);
         }
         self.out.sized(len, pool)?;
-        Ok((header.kind, Held::Out(header.len)))
+        Ok(Ok((header.kind, Held::Out(header.len))))
     }
 
     pub(super) fn parse_loose_header(&mut self) -> Result<loose::Header, Fault> {
@@ -47,7 +64,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn loose_header(&mut self, file: &File) -> Result<(Kind, u64), Fault> {
-        read_file(file, Some(LOOSE_PREFIX), &mut self.file).map_err(Fault::Io)?;
+        read_prefix(file, LOOSE_PREFIX, &mut self.file).map_err(Fault::Io)?;
         let header = self.parse_loose_header()?;
         Ok((header.kind, header.size))
     }

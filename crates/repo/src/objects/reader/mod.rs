@@ -23,6 +23,9 @@ use super::{Error, Fault, Location, Objects};
 /// Memory that a reader keeps for its next object, in bytes; more is given back.
 pub(super) const RETAINED: usize = 16 << 20;
 
+/// A loose object larger than this is rather streamed, in bytes.
+const LOOSE_WHOLE: u64 = 1 << 20;
+
 /// One thread's reader.
 #[derive(Debug)]
 pub struct Reader<'a> {
@@ -115,7 +118,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes an object unless it is larger than `limit` bytes and can be streamed: what is stored as
-    /// a delta cannot, and Git does not make deltas of what is over `core.bigFileThreshold`.
+    /// a delta cannot, and Git does not make deltas of what is over `core.bigFileThreshold`. A loose object of
+    /// more than 1 MiB is left to be streamed whatever the limit: nothing is gained by holding it whole.
     pub fn read_up_to(&mut self, oid: &ObjectId, limit: u64) -> Result<Content<'_>, Error> {
         self.read_located(oid, None, limit)
     }
@@ -135,10 +139,7 @@ impl<'a> Reader<'a> {
                 Some((kind, size)) => Ok(Err((kind, size))),
                 None => reader.decode(pack, offset).map(Ok),
             },
-            |reader, file| match reader.large_loose(file, limit)? {
-                Some((kind, size)) => Ok(Err((kind, size))),
-                None => reader.decode_loose(file).map(Ok),
-            },
+            |reader, file| reader.decode_loose(file, limit.min(LOOSE_WHOLE)),
         )?;
         Ok(match read {
             Ok((kind, held)) => Content::Whole(kind, self.held(held)),
@@ -171,7 +172,11 @@ impl<'a> Reader<'a> {
 
     /// As [`Reader::fetch`], of a name that replacements were applied to.
     fn fetch_real(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
-        self.each_copy(oid, None, Reader::decode, Reader::decode_loose)
+        let whole = |reader: &mut Self, file: &File| match reader.decode_loose(file, u64::MAX)? {
+            Ok(held) => Ok(held),
+            Err((_, size)) => Err(Fault::Memory(size)),
+        };
+        self.each_copy(oid, None, Reader::decode, whole)
     }
 
     /// Tries one copy of an object after the other until one can be read.

@@ -7,7 +7,7 @@ use format::pack::Stored;
 use format::{Kind, ObjectId, loose};
 
 use super::Reader;
-use crate::objects::inflate::{Stop, max_inflated};
+use crate::objects::inflate::Stop;
 use crate::objects::pack::Pack;
 use crate::objects::{Error, Fault};
 
@@ -58,18 +58,6 @@ impl Reader<'_> {
             Stored::Whole(kind) if entry.size > limit => Some((kind, entry.size)),
             _ => None,
         })
-    }
-
-    /// Type and size of a loose object that is over the limit. Leaves the file at its beginning.
-    pub(super) fn large_loose(&mut self, mut file: &File, limit: u64) -> Result<Option<(Kind, u64)>, Fault> {
-        // Small files, compressed, are small objects: no need to look twice at each.
-        let len = sys::stat_of(file).map_err(Fault::Io)?.size;
-        if max_inflated(len) <= limit {
-            return Ok(None);
-        }
-        let (kind, size) = self.loose_header(file)?;
-        io::Seek::rewind(&mut file).map_err(Fault::Io)?;
-        Ok((size > limit).then_some((kind, size)))
     }
 
     /// `None` if the entry is no whole object, or makes no sense.
