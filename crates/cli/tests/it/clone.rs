@@ -390,10 +390,15 @@ fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
     let text = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
     assert_eq!(refused.stderr, text);
 
-    // Killed before there were refs.
+    // Killed before there were refs; with a branch that somebody made since, it is theirs.
     root.remove("copy");
     copy.write(".git/sapwood-clone", &marker);
-    copy.write(".git/HEAD", "ref: refs/heads/.invalid\n");
+    copy.write(".git/HEAD", "ref: refs/heads/unfinished-clone\n");
+    copy.write(".git/refs/heads/topic/mine", "0123456789012345678901234567890123456789\n");
+    let refused = root.run(Path::new(SAPWOOD), &clone);
+    assert_eq!((refused.code, refused.stderr.to_string()), (128, text.to_owned()));
+    assert!(copy.exists(".git/refs/heads/topic/mine"));
+    copy.remove(".git/refs/heads/topic/mine");
     let run = root.run(Path::new(SAPWOOD), &clone);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "");

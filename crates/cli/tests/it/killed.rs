@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bstr::ByteSlice as _;
 use testkit::{Repo, Sandbox};
 
 use crate::{SAPWOOD, full, random::Random, shared_data};
@@ -40,7 +41,10 @@ fn usable(repo: &Repo<'_>, context: &str) {
 
 fn usable_objects(repo: &Repo<'_>, context: &str) {
     let fsck = repo.try_git(&["fsck", "--no-dangling", "--connectivity-only"]);
-    assert_eq!((fsck.code, fsck.stderr.to_string()), (0, String::new()), "{context}: fsck");
+    // Of a clone that has no refs yet it says that HEAD's branch is unborn.
+    let faults: Vec<&str> =
+        fsck.stderr.to_str().expect("text").lines().filter(|line| !line.starts_with("notice: ")).collect();
+    assert_eq!((fsck.code, faults), (0, Vec::new()), "{context}: fsck");
 }
 
 fn make_dir(repo: &Repo<'_>, name: &str) {
@@ -157,7 +161,7 @@ fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
     let marker = format!("{}\n{url}\n", std::process::id());
     let scrap = format!(".clone-{}", std::process::id());
     let marked = format!("{scrap}/sapwood-clone");
-    let invalid = "ref: refs/heads/.invalid\n";
+    let invalid = "ref: refs/heads/unfinished-clone\n";
     type Moment<'a> = (&'a str, &'a dyn Fn());
     let published: &dyn Fn() = &|| {
         root.git(&["clone", "-q", "--no-checkout", url, "copy"]);

@@ -5,7 +5,7 @@
 //! clone of. It is the first thing made and the last removed, and is locked as long as somebody works.
 //! What is found with it decides:
 //!
-//! - refs are not there yet: nobody can have worked in it; the Git directory goes, and all begins anew;
+//! - refs are not there yet, and nobody made a branch: the Git directory goes, and all begins anew;
 //! - refs are there: only the worktree is left to be filled. A file in the way goes only if it is what the
 //!   clone may have left, by its content (`Premise::Remnant`); what the index holds as finished or staged
 //!   stays as it is.
@@ -24,6 +24,10 @@ use sys::{FileType, by_path};
 
 const MARKER: &str = "sapwood-clone";
 const SCRAPS: &[u8] = b".clone-";
+
+/// Where HEAD points until it is published: a branch that is nobody's. Git's own placeholder, `refs/heads/.invalid`, is an
+/// error to `git fsck`.
+pub(super) const UNPUBLISHED: &str = "refs/heads/unfinished-clone";
 
 /// What an earlier run left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +120,8 @@ pub(super) fn look(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option<Le
             claim(git_dir)?;
             Ok(match is_published(git_dir, bare) {
                 true => Some(Left::Published),
+                // The branches in it are somebody's work.
+                false if has_branch(&git_dir.join("refs/heads"))? => None,
                 false => (bare || others == 0).then_some(Left::Unpublished(scraps)),
             })
         }
@@ -235,9 +241,28 @@ fn is_published(git_dir: &Path, bare: bool) -> bool {
         Some(target) => {
             let target = target.trim_ascii_end();
             let there = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
-            target != b"refs/heads/.invalid" && (bare || there(git_dir.join(target.to_path_lossy())))
+            target != UNPUBLISHED.as_bytes() && (bare || there(git_dir.join(target.to_path_lossy())))
         }
     }
+}
+
+/// Whether a branch is in a file of its own. A clone writes none before it is published; what it locks, and the directories
+/// for that, may be left.
+fn has_branch(heads: &Path) -> Result<bool, Error> {
+    let entries = match by_path::list(heads) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        listed => listed.map_err(io_error("opendir", heads))?,
+    };
+    for (name, file_type) in entries {
+        let is_branch = match file_type {
+            FileType::Directory => has_branch(&heads.join(name))?,
+            _ => !name.as_encoded_bytes().ends_with(b".lock"),
+        };
+        if is_branch {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -267,7 +292,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
         let git_dir = place.join(".git");
-        repository(&git_dir, "ref: refs/heads/.invalid\n", "/source");
+        repository(&git_dir, &format!("ref: {UNPUBLISHED}\n"), "/source");
         assert_eq!(found(place), Some(Left::Unpublished(Vec::new())));
         fs::write(place.join("file"), "the user's").expect("written");
         assert_eq!(found(place), None, "a stranger's file");
@@ -354,7 +379,7 @@ mod tests {
         let place = root.path();
         let bare = || look(place, place, "/source".into()).expect("nothing runs");
         let scrap = place.join(".clone-1");
-        repository(&scrap, "ref: refs/heads/.invalid\n", "/source");
+        repository(&scrap, &format!("ref: {UNPUBLISHED}\n"), "/source");
         assert_eq!(bare(), Some(Left::Scraps(vec![scrap.clone()])));
         fs::rename(scrap.join(MARKER), place.join(MARKER)).expect("moved");
         assert_eq!(bare(), Some(Left::Unpublished(Vec::new())));

@@ -101,8 +101,7 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<(Vec<Notice
             _ => {}
         }
     }
-    // Valid, and nobody's branch: until HEAD is set there is nothing to commit to.
-    write(&assembly.join("HEAD"), b"ref: refs/heads/.invalid\n")?;
+    write(&assembly.join("HEAD"), format!("ref: {}\n", super::resume::UNPUBLISHED).as_bytes())?;
     configure(wanted, assembly)?;
     if wanted.existed == Existed::No {
         by_path::rename(assembly, wanted.git_dir).map_err(io_error("create", wanted.git_dir))?;
