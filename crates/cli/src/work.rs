@@ -5,6 +5,8 @@
 //! and the lock gone. A signal later, or an error that Git dies of, stops the steps; what was done is
 //! recorded, then the process ends by the signal or with that error.
 
+use std::path::Path;
+
 use bstr::BString;
 use engine::checkout::{
     self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions, StepError,
@@ -90,6 +92,26 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+        Work::start_at(root, run, repo, settings, dry_run)
+    }
+
+    /// For a plan that changes the index alone: there need not be a worktree.
+    pub(crate) fn start_index_only(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        dry_run: bool,
+    ) -> Result<Self, Failure> {
+        Work::start_at(repo.work_tree().unwrap_or(repo.git_dir()), run, repo, settings, dry_run)
+    }
+
+    fn start_at(
+        root: &Path,
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        dry_run: bool,
+    ) -> Result<Self, Failure> {
         let worktree = sys::Dir::open(root)
             .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
         let path = repo.index_path();

@@ -22,6 +22,8 @@ pub(crate) struct Commit {
     pub(crate) parents: Vec<ObjectId>,
     /// Committer date, seconds since the epoch.
     pub(crate) date: i64,
+    /// The `encoding` header: how the message is encoded, if not in UTF-8.
+    pub(crate) encoding: Option<BString>,
     /// Everything after the headers.
     pub(crate) message: BString,
 }
@@ -55,6 +57,7 @@ impl Repository {
         let mut tree = None;
         let mut parents = Vec::new();
         let mut date = 0;
+        let mut encoding = None;
         let mut rest = data;
         while !rest.is_empty() && rest[0] != b'\n' {
             let end = rest.find_byte(b'\n').ok_or_else(bad)?;
@@ -66,11 +69,13 @@ impl Repository {
                 parents.push(self.parse_hex(hex).ok_or_else(bad)?);
             } else if let Some(who) = line.strip_prefix(b"committer ") {
                 date = signature_date(who);
+            } else if let Some(name) = line.strip_prefix(b"encoding ") {
+                encoding = Some(name.into());
             }
         }
         let message = rest.strip_prefix(b"\n").unwrap_or(rest).into();
         let parents = self.effective_parents(id, parents);
-        Ok(Commit { tree: tree.ok_or_else(bad)?, parents, date, message })
+        Ok(Commit { tree: tree.ok_or_else(bad)?, parents, date, encoding, message })
     }
 
     /// Parents as history shows them: none at the boundary of a shallow clone.

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BinaryHeap, HashMap},
+    collections::{BinaryHeap, HashMap, HashSet},
 };
 
 use bstr::BString;
@@ -37,6 +37,34 @@ impl Repository {
         walk.run()?;
         let count = |side| walk.seen.values().filter(|commit| commit.marks & BOTH == side).count();
         Ok((count(LEFT), count(RIGHT)))
+    }
+
+    /// The common ancestors of two commits that no other common ancestor descends from: `git merge-base --all`,
+    /// in no certain order.
+    pub fn merge_bases(&self, left: ObjectId, right: ObjectId) -> Result<Vec<ObjectId>, Error> {
+        if left == right {
+            return Ok(vec![left]);
+        }
+        let mut walk = Walk::new(self, |marks| marks & BOTH != BOTH);
+        walk.paint(left, LEFT)?;
+        walk.paint(right, RIGHT)?;
+        walk.run()?;
+        let common = || walk.seen.iter().filter(|(_, commit)| commit.marks & BOTH == BOTH);
+        let below: HashSet<_> = common().flat_map(|(_, commit)| &commit.parents).collect();
+        let mut bases: Vec<_> = common().map(|(id, _)| *id).filter(|id| !below.contains(id)).collect();
+        // One may still descend from another by commits the walk had no reason to look at.
+        let mut at = 0;
+        while bases.len() > 1 && at < bases.len() {
+            let mut redundant = false;
+            for other in bases.iter().filter(|other| **other != bases[at]) {
+                redundant = redundant || self.ahead_behind(bases[at], *other)?.0 == 0;
+            }
+            match redundant {
+                true => drop(bases.swap_remove(at)),
+                false => at += 1,
+            }
+        }
+        Ok(bases)
     }
 
     /// The commits reachable from `old` but from no ref, nor from `new`.

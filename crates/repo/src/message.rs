@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Error, Repository};
+use crate::{Error, Repository, convert::encoding};
 
 /// Git never abbreviates further.
 const MINIMUM_ABBREV: usize = 4;
@@ -50,9 +50,18 @@ impl Repository {
         Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))
     }
 
-    /// First line(s) of the message as Git's `%s`: up to the first blank line, joined by blanks.
+    /// First line(s) of the message as Git's `%s`: up to the first blank line, joined by blanks; in the encoding
+    /// that is shown (`i18n.logOutputEncoding`), if it can be expressed in it.
     pub fn subject(&self, commit: ObjectId) -> Result<BString, Error> {
-        let message = self.read_commit(&commit)?.message;
+        let commit = self.read_commit(&commit)?;
+        let shown = self.config_str("i18n.logOutputEncoding");
+        let shown = shown.or_else(|| self.config_str("i18n.commitEncoding"));
+        let utf8 = || BString::from("UTF-8");
+        let message = encoding::recode(
+            commit.encoding.unwrap_or_else(utf8).as_bstr(),
+            shown.unwrap_or_else(utf8).as_bstr(),
+            commit.message,
+        );
         let lines = message.lines().map(|line| line.trim_end()).skip_while(|line| line.is_empty());
         let lines: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
         Ok(bstr::join(" ", lines).into())

@@ -47,6 +47,62 @@ impl Repository {
         self.resolve_with(spec, None)
     }
 
+    /// A revision, or `A...B` for the one merge base of two commits; `HEAD` where a side is empty. `checkout` and
+    /// `restore` take that.
+    pub fn rev_parse_or_base(&self, spec: &BStr) -> Result<ObjectId, Error> {
+        let Some((left, right)) = spec.split_once_str("...") else { return self.rev_parse(spec) };
+        let side = |side: &[u8]| {
+            let side = if side.is_empty() { BStr::new("HEAD") } else { side.as_bstr() };
+            let id = self.simple(side, Hint::Committish)?;
+            id.map(|id| self.peel_to_commit(id)).transpose().map(Option::flatten)
+        };
+        if let (Some(left), Some(right)) = (side(left)?, side(right)?)
+            && let [base] = self.merge_bases(left, right)?[..]
+        {
+            return Ok(base);
+        }
+        Err(Error::new(format!("bad revision '{spec}'")))
+    }
+
+    /// The names within `spec` that Git would warn of, because each may stand for several refs, or for a ref and
+    /// an object (`core.warnAmbiguousRefs`).
+    pub fn ambiguous_names(&self, spec: &BStr) -> Result<Vec<BString>, Error> {
+        if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
+            return Ok(Vec::new());
+        }
+        let sides =
+            spec.split_once_str("...").map_or(vec![spec.as_bytes()], |(left, right)| vec![left, right]);
+        let sides = sides.into_iter().filter(|side| !side.is_empty());
+        sides.filter_map(|side| self.ambiguous_name(side.as_bstr()).transpose()).collect()
+    }
+
+    fn ambiguous_name(&self, spec: &BStr) -> Result<Option<BString>, Error> {
+        let mut name = if spec == "-" { "@{-1}".into() } else { spec };
+        if let Some(colon) = colon_outside_braces(name) {
+            name = name[..colon].as_bstr();
+        }
+        loop {
+            name = match (numeric_suffix(name), brace_suffix(name)) {
+                (Some((at, _)), _) => name[..at].as_bstr(),
+                (None, Some((base, _))) => base,
+                (None, None) => break,
+            };
+        }
+        let (name, _) = split_reflog(name);
+        let full = self.interpret_branch_name(name)?;
+        let mut found = 0;
+        for (before, after) in RULES {
+            let candidate = BString::from([before.as_bytes(), &full, after.as_bytes()].concat());
+            found += usize::from(self.find_ref(candidate.as_bstr())?.is_some());
+        }
+        let also_an_object = || Ok::<_, Error>(matches!(self.abbreviated(name, Hint::Any), Ok(Some(_))));
+        let ambiguous = match self.parse_hex(name).is_some() {
+            true => found > 0,
+            false => found > 1 || (found == 1 && also_an_object()?),
+        };
+        Ok(ambiguous.then(|| name.to_owned()))
+    }
+
     /// The same, with the index for `:path` and `:<stage>:path`.
     pub fn resolve_with(&self, spec: &BStr, index: Option<&Index>) -> Result<Option<ObjectId>, Error> {
         let spec = if spec == "-" { "@{-1}".into() } else { spec };

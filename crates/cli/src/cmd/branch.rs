@@ -15,10 +15,11 @@ use engine::{
 };
 use format::ObjectId;
 use repo::{Repository, convert::Metadata};
+use store::refs::LogPolicy;
 
 use crate::{
     cmd::{
-        checkout::{Dress, NewBranch, NewBranchKind, Request, Source},
+        checkout::{Dress, NewBranch, NewBranchKind, Request, Source, warn_ambiguous},
         paths, upstream,
     },
     console::{self, text},
@@ -70,7 +71,9 @@ struct Old {
 impl Old {
     fn read(repo: &Repository) -> Result<Old, Failure> {
         let head = repo.head()?;
-        Ok(Old { branch: head.branch().map(BStr::to_owned), commit: head.oid() })
+        // HEAD may name what is no commit, or is not there: that is as good as unborn.
+        let commit = head.oid().and_then(|oid| repo.peel_to_commit(oid).ok().flatten());
+        Ok(Old { branch: head.branch().map(BStr::to_owned), commit })
     }
 
     /// As reflogs name it.
@@ -242,25 +245,36 @@ impl Switch<'_> {
 
     fn describe(&self, lead: &str, commit: ObjectId) -> Result<(), Failure> {
         let short = self.repo.abbreviate(commit)?;
-        console::note(text!(lead, short, " ", self.repo.subject(commit)?));
+        let wants_dots = self.run.variable("GIT_PRINT_SHA1_ELLIPSIS");
+        let dots =
+            if wants_dots.is_some_and(|value| value.eq_ignore_ascii_case(b"yes")) { "..." } else { "" };
+        console::note(text!(lead, short, dots, " ", self.repo.subject(commit)?));
         Ok(())
     }
 
     /// Makes the branch, moves HEAD, and says so.
     fn update_refs(&self, mut new: New) -> Result<New, Failure> {
         let (request, repo) = (&self.request, self.repo);
-        let refs = self.settings.refs(repo)?;
+        let mut refs = self.settings.refs(repo)?;
         let mut existed = false;
         if let Some(branch) = &request.new_branch {
             let short = names::local_branch(repo, branch.name.as_bstr())?;
             let full = text!(names::BRANCHES, short);
             existed = repo.find_ref(full.as_bstr())?.is_some();
-            if branch.kind != NewBranchKind::Orphan {
+            if branch.kind == NewBranchKind::Orphan {
+                if request.reflog && refs.log == LogPolicy::Never {
+                    store::refs::begin_log(&refs, full.as_bstr()).map_err(switch::Error::from)?;
+                }
+            } else {
+                if request.reflog {
+                    refs.log = LogPolicy::Standard;
+                }
                 let commit = new.commit.expect("only an orphan starts from nothing");
                 let track = match request.track {
                     Some(track) => track,
                     None => Track::configured(repo)?,
                 };
+                warn_ambiguous(repo, self.settings, new.name.as_bstr(), 1)?;
                 let start = upstream::Start::find(repo, new.name.as_bstr(), track)?;
                 switch::create_branch(&refs, full.as_bstr(), commit, new.name.as_bstr(), existed)?;
                 upstream::set(repo, self.settings, short.as_bstr(), start, track, request.quiet)?;

@@ -15,7 +15,7 @@ use repo::{Head, Repository, convert::Metadata};
 
 use crate::{
     args::{DashDash, Opt, Table},
-    cmd::paths,
+    cmd::{checkout::warn_ambiguous, paths},
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -150,7 +150,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    let (rev, specs) = arguments(run, &repo, parsed.rest)?;
+    let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
 }
 
@@ -162,6 +162,7 @@ fn requires(option: &str, other: &str) -> Failure {
 fn arguments(
     run: &Invocation,
     repo: &Repository,
+    settings: &Settings,
     args: Vec<BString>,
 ) -> Result<(BString, Pathspecs), Failure> {
     let mut rev = BString::from("HEAD");
@@ -179,6 +180,7 @@ fn arguments(
                 false => repo.tree_of(oid).is_ok(),
             });
             if meant {
+                warn_ambiguous(repo, settings, first.as_bstr(), 1)?;
                 paths::must_not_be_a_file(repo, first.as_bstr())?;
                 rev = first.clone();
                 rest = more;
@@ -212,6 +214,7 @@ struct Reset<'a> {
 impl Reset<'_> {
     fn go(self, specs: &Pathspecs) -> Result<u8, Failure> {
         let to = self.resolve(specs)?;
+        warn_ambiguous(self.repo, self.settings, self.rev.as_bstr(), 1)?;
         console::complaints(self.repo);
         match self.request.mode {
             Some(Mode::Mixed) if !specs.is_empty() => {
@@ -223,11 +226,17 @@ impl Reset<'_> {
             _ => {}
         }
         let mode = self.request.mode.unwrap_or(Mode::Mixed);
-        if self.repo.work_tree().is_none() && mode != Mode::Soft {
-            return Err(Failure::fatal(match mode {
-                Mode::Mixed => "mixed reset is not allowed in a bare repository",
-                _ => "this operation must be run in a work tree",
-            }));
+        match mode {
+            Mode::Soft => {}
+            // Within the Git directory of a repository that is not bare, the index can be reset.
+            Mode::Mixed if !self.repo.is_bare() => {}
+            Mode::Mixed => {
+                return Err(Failure::fatal("mixed reset is not allowed in a bare repository"));
+            }
+            _ if self.repo.work_tree().is_none() => {
+                return Err(Failure::fatal("this operation must be run in a work tree"));
+            }
+            _ => {}
         }
         if self.request.intent_to_add && mode != Mode::Mixed {
             return Err(requires("-N", "--mixed"));
@@ -371,7 +380,7 @@ impl Reset<'_> {
 
     /// `--mixed`, with or without paths.
     fn index_only(&self, tree: ObjectId, specs: &Pathspecs) -> Result<Done, Failure> {
-        let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
+        let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
         let options = IndexOptions {
             tree,
             pathspecs: (!specs.is_empty()).then_some(specs),

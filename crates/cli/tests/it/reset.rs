@@ -121,3 +121,31 @@ fn detached_and_action() {
     oracle.same(&["reset", "--hard", "@~1"]);
     oracle.same(&["reset", "@"]);
 }
+
+#[test]
+fn within_the_git_directory() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.write("a", "changed\n");
+        repo.git(&["add", "a"]);
+    });
+    for args in [&["reset"][..], &["reset", "HEAD~1"], &["reset", "--soft", "topic"], &["reset", "--hard"]] {
+        oracle.same_in(".git", args);
+    }
+    oracle.both(|repo| {
+        repo.git(&["config", "core.bare", "true"]);
+    });
+    oracle.same_in(".git", &["reset"]);
+}
+
+#[test]
+fn the_subject_in_the_encoding_of_logs() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        history(repo);
+        repo.git(&["-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-q", "--allow-empty", "-m", "\u{e4}"]);
+    });
+    oracle.same(&["reset", "--hard"]);
+    oracle.same(&["-c", "i18n.logOutputEncoding=ISO-8859-1", "reset", "--hard"]);
+    oracle.same(&["-c", "i18n.logOutputEncoding=no-such", "reset", "--hard"]);
+    oracle.same(&["checkout", "--detach"]);
+}

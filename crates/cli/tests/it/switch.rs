@@ -87,6 +87,112 @@ fn orphans() {
 }
 
 #[test]
+fn the_merge_base_of_two() {
+    let oracle = oracle();
+    oracle.same(&["checkout", "main...topic"]);
+    oracle.same(&["checkout", "...topic"]);
+    oracle.same(&["checkout", "-b", "new", "topic..."]);
+    oracle.same(&["switch", "-C", "new", "topic...main"]);
+    oracle.same(&["restore", "--source=topic...main", "."]);
+    oracle.same(&["checkout", "topic...nowhere"]);
+    oracle.same(&["checkout", "main...topic", "--", "a"]);
+    // None, and two.
+    oracle.same(&["checkout", "--orphan", "alone"]);
+    oracle.both(|repo| repo.commit("alone"));
+    oracle.same(&["checkout", "main...alone"]);
+    oracle.both(|repo| {
+        repo.git(&["branch", "crossed", "topic"]);
+        repo.git(&["checkout", "-q", "-f", "topic"]);
+        repo.git(&["merge", "-q", "main"]);
+        repo.git(&["checkout", "-q", "main"]);
+        repo.git(&["merge", "-q", "-m", "crossed", "crossed"]);
+    });
+    oracle.same(&["checkout", "main...topic"]);
+}
+
+#[test]
+fn names_that_mean_several_things() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["tag", "both", "topic"]);
+        repo.git(&["branch", "both", "main~1"]);
+        let short = repo.git(&["rev-parse", "--short", "main"]).stdout.to_string();
+        repo.git(&["tag", short.trim(), "topic"]);
+        let long = repo.git(&["rev-parse", "topic"]).stdout.to_string();
+        repo.git(&["update-ref", &format!("refs/heads/{}", long.trim()), "main"]);
+    });
+    let name = |rev: &str| oracle.git().git(&["rev-parse", rev]).stdout.to_string().trim().to_owned();
+    let (short, long) = (name("main")[..7].to_owned(), name("topic"));
+    for args in [
+        &["checkout", "both"][..],
+        &["checkout", "both^0"],
+        &["checkout", "both~1", "--", "a"],
+        &["checkout", "-b", "new", "both"],
+        &["switch", "-c", "new", "heads/both"],
+        &["switch", "-c", "newer", "both~0"],
+        &["restore", "--source=both", "."],
+        &["restore", "--source=both^{tree}", "."],
+        &["checkout", "both...main"],
+        &["reset", "both"],
+        &["reset", "--hard", "both~0"],
+        &["reset", "both", "--"],
+        &["reset", "both", "--", "."],
+        &["checkout", "-q", "-f", "main"],
+        &["checkout", &short],
+        &["checkout", &long],
+        &["-c", "advice.objectNameWarning=false", "checkout", &long],
+        &["-c", "core.warnAmbiguousRefs=false", "checkout", "both"],
+        &["checkout", "-"],
+        &["checkout", "@{-1}"],
+    ] {
+        oracle.same(args);
+    }
+}
+
+#[test]
+fn a_head_that_names_no_commit() {
+    let oracle = oracle();
+    oracle.both(|repo| repo.write(".git/HEAD", format!("{}\n", "0".repeat(40))));
+    oracle.same(&["checkout", "main", "--"]);
+    oracle.both(|repo| {
+        let tree = repo.git(&["rev-parse", "HEAD^{tree}"]).stdout;
+        repo.write(".git/HEAD", tree);
+    });
+    oracle.same(&["checkout", "topic"]);
+    // A branch that cannot be, because others lie below it.
+    oracle.both(|repo| {
+        repo.git(&["branch", "outer/inner", "main"]);
+        repo.git(&["symbolic-ref", "HEAD", "refs/heads/outer"]);
+    });
+    oracle.same(&["checkout", "main"]);
+}
+
+#[test]
+fn reflogs_on_demand() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["config", "core.logAllRefUpdates", "false"]);
+    });
+    oracle.same(&["checkout", "-b", "without"]);
+    oracle.same(&["checkout", "-l", "-b", "with"]);
+    oracle.same(&["checkout", "--orphan", "orphan"]);
+    oracle.same(&["checkout", "-l", "--orphan", "dir/orphan"]);
+}
+
+#[test]
+fn an_ellipsis_for_those_who_want_it() {
+    let oracle = oracle();
+    let with = |repo: &Repo<'_>, program: &str, value: &str| {
+        let mut command = repo.command(Path::new(program));
+        command.args(["checkout", "--detach", "topic"]).env("GIT_PRINT_SHA1_ELLIPSIS", value);
+        String::from_utf8(command.output().expect("it runs").stderr).expect("text")
+    };
+    let said = with(&oracle.ours(), SAPWOOD, "Yes");
+    assert!(said.starts_with("HEAD is now at ") && said.contains("... on topic"), "{said}");
+    assert!(!with(&oracle.ours(), SAPWOOD, "no").contains("..."));
+}
+
+#[test]
 fn an_unborn_branch() {
     let oracle = Oracle::new(SAPWOOD, |_| {});
     oracle.same(&["switch", "-c", "other"]);

@@ -57,11 +57,14 @@ pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
     exists(&repo.git_dir().join("MERGE_HEAD"))
 }
 
-/// Removes the reflog of a branch (full name) that does not exist.
+/// Removes the reflog of a branch (full name) that does not exist, if it has one: a directory of that name holds
+/// those of others.
 pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
     let path = repo.common_dir().join("logs").join(std::ffi::OsStr::from_bytes(branch));
     match (path.parent(), path.file_name()) {
-        (Some(dir), Some(name)) if exists(&path)? => remove(dir, name),
+        (Some(dir), Some(name)) if path.symlink_metadata().is_ok_and(|log| log.is_file()) => {
+            remove(dir, name)
+        }
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! Re-encoding is the C library's, as it is Git's. Content that cannot be expressed is left as it is,
 //! with Git's message.
 
-use bstr::BStr;
+use bstr::{BStr, BString};
 use sys::iconv;
 
 const UTF16_LE: &[u8] = b"\xff\xfe";
@@ -70,6 +70,15 @@ pub(super) fn to_git(
         messages.push(format!("error: failed to encode '{path}' from {name} to UTF-8"));
     }
     converted
+}
+
+/// Text in another encoding; as it is where it is in that already, or cannot be expressed in it.
+pub(crate) fn recode(from: &BStr, to: &BStr, text: BString) -> BString {
+    if from.eq_ignore_ascii_case(to) || is_utf8(from) && is_utf8(to) {
+        return text;
+    }
+    let mut recoded = Vec::new();
+    if convert(to, from, &text, &mut recoded) { recoded.into() } else { text }
 }
 
 fn convert(to: &BStr, from: &BStr, bytes: &[u8], out: &mut Vec<u8>) -> bool {

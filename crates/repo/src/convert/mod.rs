@@ -10,7 +10,7 @@
 //! Source: gitattributes(5).
 
 mod attributes;
-mod encoding;
+pub(crate) mod encoding;
 mod filter;
 mod pattern;
 mod process;

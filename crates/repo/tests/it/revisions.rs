@@ -174,6 +174,17 @@ fn subjects_and_abbreviations() {
             said(&at, &["log", "-1", "--format=%s", hash]).as_str()
         );
     }
+    at.git(&["config", "i18n.commitEncoding", "ISO-8859-1"]);
+    at.git(&["commit", "-q", "--allow-empty", "-m", "ge\u{e4}ndert"]);
+    at.write("message", b"ge\xe4ndert\n");
+    at.git(&["commit", "-q", "--allow-empty", "-F", "message"]);
+    for (log, shown) in [("UTF-8", "ge\u{e4}ndert".as_bytes()), ("latin-1", b"ge\xe4ndert")] {
+        at.git(&["config", "i18n.logOutputEncoding", log]);
+        let repo = open(&at);
+        let id = repo.rev_parse("HEAD".into()).expect("born");
+        assert_eq!(repo.subject(id).expect("a commit"), shown, "{log}");
+        assert_eq!(at.git(&["log", "-1", "--format=%s"]).stdout.trim_end(), shown, "{log}");
+    }
     for abbrev in ["4", "12", "auto", "no", "40"] {
         at.git(&["config", "core.abbrev", abbrev]);
         let repo = open(&at);
@@ -188,6 +199,24 @@ fn distances_between_all_pairs() {
     let at = history(&sandbox);
     at.git(&["checkout", "-q", "--orphan", "other"]);
     at.commit("unrelated");
+    // Two merges of the same two commits, the other way round: each pair has two bases. Then dates that lie:
+    // one base of theirs is older than its own ancestors.
+    for (branch, name) in [("left", "l"), ("right", "r")] {
+        at.git(&["checkout", "-q", "-b", branch, "main"]);
+        at.write(name, name);
+        at.commit(name);
+    }
+    at.git(&["branch", "crossed"]);
+    at.git(&["merge", "-q", "-m", "right of left", "left"]);
+    at.git(&["checkout", "-q", "crossed"]);
+    at.git(&["merge", "-q", "-m", "crossed", "left"]);
+    at.git(&["checkout", "-q", "left"]);
+    at.git(&["merge", "-q", "-m", "left of right", "crossed~0^1"]);
+    let dates = ["-c", "user.name=x", "commit-tree", "-p", "left", "-p", "side", "-m", "late", "left^{tree}"];
+    let mut old = at.command(std::path::Path::new("git"));
+    let old = old.args(dates).env("GIT_COMMITTER_DATE", "1000000000 +0000").output().expect("git runs");
+    let old = String::from_utf8(old.stdout).expect("a name");
+    at.git(&["update-ref", "refs/heads/old", old.trim()]);
     for graph in ["true", "false"] {
         at.git(&["commit-graph", "write", "--reachable"]);
         at.git(&["config", "core.commitGraph", graph]);
@@ -205,6 +234,13 @@ fn distances(at: &testkit::Repo<'_>) {
             let id = |hex: &String| repo.rev_parse(hex.as_str().into()).expect("exists");
             let (ahead, behind) = repo.ahead_behind(id(left), id(right)).expect("walkable");
             assert_eq!(format!("{ahead}\t{behind}"), theirs);
+            let mut bases = repo.merge_bases(id(left), id(right)).expect("walkable");
+            bases.sort();
+            let bases: Vec<String> = bases.iter().map(ToString::to_string).collect();
+            let theirs = at.try_git(&["merge-base", "--all", left, right]).stdout.to_string();
+            let mut theirs: Vec<_> = theirs.lines().collect();
+            theirs.sort();
+            assert_eq!(bases, theirs, "{left} {right}");
         }
     }
 }

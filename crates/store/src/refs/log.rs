@@ -1,6 +1,9 @@
 //! Reflogs: `<old> SP <new> SP <committer> [TAB <message>] LF`, appended.
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, Write},
+};
 
 use bstr::{BStr, BString};
 use format::ObjectId;
@@ -8,6 +11,11 @@ use sys::by_path;
 
 use super::{Error, LogPolicy, Options, place};
 use crate::SharedRepository;
+
+/// Begins an empty reflog, whatever the policy. One that is there stays as it is.
+pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
+    open(options, name, true).map(drop)
+}
 
 /// Appends a line to the reflog of `name`, if there is one or the policy begins one.
 pub(super) fn append(
@@ -17,9 +25,18 @@ pub(super) fn append(
     new: ObjectId,
     message: &BStr,
 ) -> Result<(), Error> {
+    let Some(mut file) = open(options, name, begins(options.log, name))? else { return Ok(()) };
+    file.write_all(&line(options, old, new, message)).map_err(|source| Error::CannotLog {
+        name: name.to_owned(),
+        path: place::log(options, name),
+        source,
+    })
+}
+
+/// Opens a reflog to append to it; none if there is none and none is to `begin`.
+fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Error> {
     let path = place::log(options, name);
     let failed = |source| Error::CannotLog { name: name.to_owned(), path: path.clone(), source };
-    let begin = begins(options.log, name);
     let opened = match by_path::append(&path, begin, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
             place::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
@@ -33,11 +50,11 @@ pub(super) fn append(
         }
         opened => opened,
     };
-    let mut file = match opened {
+    let file = match opened {
         Err(error)
             if !begin && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
         {
-            return Ok(());
+            return Ok(None);
         }
         opened => opened.map_err(failed)?,
     };
@@ -46,7 +63,7 @@ pub(super) fn append(
         // Git, too, goes on with a log it may write but does not own.
         let _ = sys::set_mode(&file, options.locks.shared.file_mode(mode));
     }
-    file.write_all(&line(options, old, new, message)).map_err(failed)
+    Ok(Some(file))
 }
 
 /// Removes the reflog of `name`, and the directories it leaves empty.

@@ -14,6 +14,7 @@ mod place;
 mod read;
 mod transaction;
 
+pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use transaction::apply;
 

@@ -271,12 +271,12 @@ impl Request {
         if self.dress == Dress::Restore {
             if let Some(name) = self.source.clone() {
                 let oid = repo
-                    .rev_parse(name.as_bstr())
+                    .rev_parse_or_base(name.as_bstr())
                     .map_err(|_| Failure::Fatal(text!("could not resolve '", name, "'")))?;
-                source = Some(describe(repo, name.as_bstr(), oid)?);
+                source = Some(describe_source(repo, settings, name.as_bstr(), oid)?);
             }
         } else if !rest.is_empty() {
-            source = self.take_source(repo, &mut rest)?;
+            source = self.take_source(repo, settings, &mut rest)?;
         }
         if source.is_some() {
             console::complaints(repo);
@@ -325,7 +325,12 @@ impl Request {
     }
 
     /// Takes the first argument off if it is a revision; guesses a remote branch if it may be one.
-    fn take_source(&mut self, repo: &Repository, rest: &mut Vec<BString>) -> Result<Option<Source>, Failure> {
+    fn take_source(
+        &mut self,
+        repo: &Repository,
+        settings: &Settings,
+        rest: &mut Vec<BString>,
+    ) -> Result<Option<Source>, Failure> {
         let takes_paths = self.dress == Dress::Checkout;
         if !takes_paths && rest.len() > 1 {
             return Err(Failure::fatal("only one reference expected"));
@@ -342,7 +347,7 @@ impl Request {
         self.count_paths = !self.quiet && !told;
         let first = rest[0].clone();
         let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
-        let oid = match repo.rev_parse(arg.as_bstr()) {
+        let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
             Err(_) => {
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
@@ -364,7 +369,7 @@ impl Request {
             }
         };
         rest.remove(0);
-        let source = describe(repo, arg.as_bstr(), oid)?;
+        let source = describe_source(repo, settings, arg.as_bstr(), oid)?;
         if takes_paths && told {
             rest.remove(0);
         } else if !told && !rest.is_empty() {
@@ -430,6 +435,51 @@ impl Request {
 
 fn requires(option: &str, other: &str) -> Failure {
     Failure::fatal(format!("the option '{option}' requires '{other}'"))
+}
+
+/// What Git says of a ref that is called like an object.
+const OBJECT_NAME_WARNING: &str = "\
+Git normally never creates a ref that ends with 40 hex characters
+because it will be ignored when you just specify 40-hex. These refs
+may be created by mistake. For example,
+
+  git switch -c $br $(git rev-parse ...)
+
+where \"$br\" is somehow empty and a 40-hex ref is created. Please
+examine these refs and maybe delete them. Turn this message off by
+running \"git config set advice.objectNameWarning false\"";
+
+/// Warns of a name that may stand for several things, as often as Git looks it up.
+pub(crate) fn warn_ambiguous(
+    repo: &Repository,
+    settings: &Settings,
+    spec: &BStr,
+    times: usize,
+) -> Result<(), Failure> {
+    let names = repo.ambiguous_names(spec)?;
+    for name in names.iter().cycle().take(times * names.len()) {
+        console::warning(text!("refname '", name, "' is ambiguous."));
+        let is_object_name = ObjectId::from_hex(repo.hash(), name).is_some();
+        if is_object_name && settings.advises(repo, "objectNameWarning")? {
+            console::note(OBJECT_NAME_WARNING);
+        }
+    }
+    Ok(())
+}
+
+/// As [`describe`], with the warnings Git has for a revision on the command line.
+fn describe_source(
+    repo: &Repository,
+    settings: &Settings,
+    spec: &BStr,
+    oid: ObjectId,
+) -> Result<Source, Failure> {
+    let source = describe(repo, spec, oid)?;
+    // An expression that is no ref, and for which Git has a name, is looked up once more.
+    let once = source.metadata.reference.is_some() || spec.contains_str("...");
+    let times = if once { 1 } else { 2 };
+    warn_ambiguous(repo, settings, spec, times)?;
+    Ok(source)
 }
 
 /// What `name`, which resolves to `oid`, is.
