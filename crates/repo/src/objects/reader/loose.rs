@@ -5,7 +5,7 @@ use std::io;
 
 use format::{Kind, loose};
 
-use super::{Held, RETAINED, Reader};
+use super::{Decoded, Held, RETAINED, Reader};
 use crate::objects::Fault;
 use crate::objects::inflate::plausible;
 use crate::objects::loose::{read_prefix, read_whole};
@@ -18,17 +18,13 @@ const LOOSE_PREFIX: u64 = 4096;
 
 impl Reader<'_> {
     /// Decodes a loose object unless it is larger than `limit` bytes: then its type and size.
-    pub(super) fn decode_loose(
-        &mut self,
-        file: &File,
-        limit: u64,
-    ) -> Result<Result<(Kind, Held), (Kind, u64)>, Fault> {
+    pub(super) fn decode_loose(&mut self, file: &File, limit: u64) -> Result<Decoded, Fault> {
         // What is not compressed at all is no larger than its file.
         let stored = sys::stat_of(file).map_err(Fault::Io)?.size;
         if stored > limit {
             let (kind, size) = self.loose_header(file)?;
             if size > limit {
-                return Ok(Err((kind, size)));
+                return Ok(Decoded::Large(kind, size));
             }
             io::Seek::rewind(&mut &*file).map_err(Fault::Io)?;
         }
@@ -42,7 +38,7 @@ impl Reader<'_> {
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
         let size = plausible(header.size, self.file.len())?;
         if header.size > limit {
-            return Ok(Err((header.kind, header.size)));
+            return Ok(Decoded::Large(header.kind, header.size));
         }
         let len = header.len + size;
         let consumed = match inflated.end {
@@ -54,7 +50,7 @@ impl Reader<'_> {
             return Err(Fault::Garbage);
         }
         self.out.sized(len, pool)?;
-        Ok(Ok((header.kind, Held::Out(header.len))))
+        Ok(Decoded::Whole(header.kind, Held::Out(header.len)))
     }
 
     pub(super) fn parse_loose_header(&mut self) -> Result<loose::Header, Fault> {

@@ -80,6 +80,13 @@ struct Link {
     size: u64,
 }
 
+/// As [`Content`], with the bytes' place.
+#[derive(Clone, Copy, Debug)]
+enum Decoded {
+    Whole(Kind, Held),
+    Large(Kind, u64),
+}
+
 /// Where the bytes of a decoded object are.
 #[derive(Clone, Copy, Debug)]
 enum Held {
@@ -136,14 +143,14 @@ impl<'a> Reader<'a> {
             &oid,
             location,
             |reader, pack, offset| match reader.large_packed(pack, offset, limit)? {
-                Some((kind, size)) => Ok(Err((kind, size))),
-                None => reader.decode(pack, offset).map(Ok),
+                Some((kind, size)) => Ok(Decoded::Large(kind, size)),
+                None => reader.decode(pack, offset).map(|(kind, held)| Decoded::Whole(kind, held)),
             },
             |reader, file| reader.decode_loose(file, limit.min(LOOSE_WHOLE)),
         )?;
         Ok(match read {
-            Ok((kind, held)) => Content::Whole(kind, self.held(held)),
-            Err((kind, size)) => Content::Large(kind, size),
+            Decoded::Whole(kind, held) => Content::Whole(kind, self.held(held)),
+            Decoded::Large(kind, size) => Content::Large(kind, size),
         })
     }
 
@@ -173,8 +180,8 @@ impl<'a> Reader<'a> {
     /// As [`Reader::fetch`], of a name that replacements were applied to.
     fn fetch_real(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
         let whole = |reader: &mut Self, file: &File| match reader.decode_loose(file, u64::MAX)? {
-            Ok(held) => Ok(held),
-            Err((_, size)) => Err(Fault::Memory(size)),
+            Decoded::Whole(kind, held) => Ok((kind, held)),
+            Decoded::Large(_, size) => Err(Fault::Memory(size)),
         };
         self.each_copy(oid, None, Reader::decode, whole)
     }
