@@ -9,8 +9,8 @@ use std::path::Path;
 
 use bstr::BString;
 use engine::checkout::{
-    self, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions, StepError,
-    Unclean,
+    self, Attributes, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions,
+    StepError, Unclean,
 };
 use format::{
     ObjectId,
@@ -38,6 +38,8 @@ pub(crate) struct Work<'a> {
     pub(crate) progress: bool,
     /// What long-running filters are told about where the files come from.
     pub(crate) metadata: Metadata,
+    /// Whose attributes files are written by.
+    pub(crate) attributes: Attributes,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
     unclean: Vec<Unclean>,
@@ -129,6 +131,7 @@ impl<'a> Work<'a> {
             lock,
             progress: false,
             metadata: Metadata::default(),
+            attributes: Attributes::default(),
             index,
             unclean: Vec::new(),
             written: 0,
@@ -214,6 +217,7 @@ impl<'a> Work<'a> {
             big_file_threshold: self.settings.big_file_threshold,
             symlinks: self.settings.symlinks,
             metadata: self.metadata.clone(),
+            attributes: self.attributes,
         };
         let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {

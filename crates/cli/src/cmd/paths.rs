@@ -3,7 +3,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{PathOptions, PathPlan, plan_paths},
+    checkout::{Attributes, PathOptions, PathPlan, plan_paths},
     pathspec::{Defaults, Pathspecs},
 };
 use repo::Repository;
@@ -43,6 +43,7 @@ pub(crate) fn run(
     }
     let mut work = Work::start(run, repo, settings, request.dry_run)?;
     work.progress = request.shows_progress();
+    work.attributes = Attributes::OfWorktree;
     work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
     let options = PathOptions {
         source: source.map(|source| source.tree),

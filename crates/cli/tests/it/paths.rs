@@ -118,3 +118,42 @@ fn unmerged_paths() {
     oracle.same(&["restore", "-q", "--ignore-unmerged", "."]);
     oracle.same(&["checkout", "HEAD", "--", "a"]);
 }
+
+/// Restoring goes by the attribute files of the worktree, as they were before; a switch by those it brings.
+#[test]
+fn attributes_of_the_worktree_come_first() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write(".gitattributes", "*.txt text\n");
+        repo.write("dir/.gitattributes", "*.txt eol=crlf\n");
+        for path in ["a.txt", "dir/a.txt", "dir/below/a.txt", "+dir/a.txt", "other/a.txt"] {
+            repo.write(path, "one\ntwo\n");
+        }
+        repo.commit("lf");
+    });
+    let files = ["a.txt", "dir/a.txt", "dir/below/a.txt", "+dir/a.txt", "other/a.txt"];
+    let change = |repo: &Repo<'_>| {
+        repo.write(".gitattributes", "*.txt eol=crlf\n");
+        repo.write("dir/.gitattributes", "*.txt eol=lf\n");
+        repo.write("other/.gitattributes", "*.txt -text\n");
+        files.iter().filter(|path| repo.exists(path)).for_each(|path| repo.remove(path));
+    };
+    for args in [
+        &["checkout", "--", "*.txt"][..],
+        &["checkout", "HEAD", "--", "*.txt"],
+        &["restore", "*.txt"],
+        // The files that say so are restored as well.
+        &["restore", "."],
+        &["checkout", "--", "."],
+        &["restore", ".gitattributes", "a.txt", "dir/a.txt"],
+        &["restore", "-SW", "--source=HEAD", "."],
+        &["checkout", "-f", "HEAD"],
+        &["reset", "--hard"],
+    ] {
+        for workers in ["1", "8"] {
+            let workers = format!("checkout.workers={workers}");
+            let with = [&["-c", &workers, "-c", "checkout.thresholdForParallelism=0"], args].concat();
+            oracle.both(change);
+            oracle.same(&with);
+        }
+    }
+}

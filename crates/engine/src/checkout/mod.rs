@@ -18,7 +18,7 @@ mod refresh;
 mod refusal;
 mod show;
 
-pub use execute::{Action, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
+pub use execute::{Action, Attributes, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
 pub use paths::{IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
 pub use record::{record, record_interrupted};

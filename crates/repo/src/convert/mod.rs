@@ -3,7 +3,7 @@
 //! A [`Converter`] is built once from an index and shared; each thread takes a [`Worker`] of its own. If
 //! neither configuration nor an attribute speaks of conversion, every path is [`Class::None`] after one
 //! comparison. Attributes are read from the index first and then from the worktree when checking out, the
-//! other way round when comparing.
+//! other way round when restoring paths and when comparing.
 //!
 //! To the worktree: ident, line ends, encoding, filter; to Git the same backwards. What fails without
 //! being required is passed over with a message, as in Git: see [`Worker::take_messages`].
@@ -49,6 +49,18 @@ impl Converter {
     /// are removed: the worktree's attribute files are read when the first path is looked at.
     pub fn for_checkout(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Checkout)?) })
+    }
+
+    /// As [`Converter::for_checkout`], for paths that are restored: where the worktree has an attribute file now, it
+    /// counts, whatever becomes of it; but not in directories of which `renewed` says that it is the index's.
+    pub fn for_restore(
+        repo: &Repository,
+        index: &Index,
+        renewed: impl Fn(&[u8]) -> bool,
+    ) -> Result<Converter, Error> {
+        let mut shared = Shared::load(repo, index, Direction::Restore)?;
+        shared.prefer_worktree(renewed);
+        Ok(Converter { shared: Arc::new(shared) })
     }
 
     /// For comparing files with `index` ([`Worker::to_git`]).

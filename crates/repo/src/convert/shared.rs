@@ -29,6 +29,8 @@ use crate::{
 pub(super) enum Direction {
     /// The index's, then the worktree's.
     Checkout,
+    /// The worktree's as they are before anything is written, then the index's.
+    Restore,
     /// The worktree's, then the index's.
     Compare,
 }
@@ -45,7 +47,7 @@ pub(super) struct Shared {
     /// Weakest first: built in, the system's, the user's.
     pub(super) weakest: Vec<RawFile>,
     pub(super) info: RawFile,
-    /// Contents of the index's `.gitattributes`, by directory.
+    /// Contents of the index's `.gitattributes`, by directory; when restoring, of the worktree's in their place.
     pub(super) indexed: HashMap<BString, RawFile>,
     pub(super) settings: Settings,
     pub(super) drivers: Vec<Driver>,
@@ -194,6 +196,17 @@ impl Shared {
             tables: OnceLock::new(),
         })
     }
+
+    /// Puts the worktree's attribute files in the place of the index's, but not those in `renewed` directories.
+    pub(super) fn prefer_worktree(&mut self, renewed: impl Fn(&[u8]) -> bool) {
+        let mut indexed = std::mem::take(&mut self.indexed);
+        for (dir, file) in indexed.iter_mut().filter(|(dir, _)| !renewed(dir)) {
+            if let Some(found) = self.in_worktree(dir.as_bstr()) {
+                *file = found;
+            }
+        }
+        self.indexed = indexed;
+    }
 }
 
 impl Shared {
@@ -202,8 +215,8 @@ impl Shared {
         self.tables.get_or_init(|| {
             let root = match self.direction {
                 Direction::Compare => self.in_worktree(BStr::new("")),
-                Direction::Checkout if self.indexed.contains_key(BStr::new("")) => None,
-                Direction::Checkout => self.in_worktree(BStr::new("")),
+                Direction::Checkout | Direction::Restore if self.indexed.contains_key(BStr::new("")) => None,
+                Direction::Checkout | Direction::Restore => self.in_worktree(BStr::new("")),
             };
             let root = root.as_ref().or_else(|| self.indexed.get(BStr::new("")));
             let names = Names::of(self.weakest.iter().chain(root).chain([&self.info]));
@@ -247,7 +260,7 @@ impl Shared {
         let indexed = || tables.indexed.get(dir).cloned();
         let worktree = || self.in_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
         match self.direction {
-            Direction::Checkout => indexed().or_else(worktree),
+            Direction::Checkout | Direction::Restore => indexed().or_else(worktree),
             Direction::Compare => worktree().or_else(indexed),
         }
     }

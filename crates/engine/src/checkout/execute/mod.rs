@@ -15,9 +15,11 @@ use std::sync::{
 };
 
 use format::index::Entry;
+use repo::convert::Converter;
 
 use super::{Plan, Write};
 
+mod attributes;
 mod batch;
 mod clear;
 mod collide;
@@ -33,6 +35,7 @@ mod remove;
 mod round;
 mod subtree;
 
+pub use attributes::Attributes;
 use crew::Crew;
 use directories::FileId;
 pub use outcome::{Action, Outcome, Report, StepError};
@@ -62,12 +65,14 @@ pub struct ExecuteOptions<'a> {
     pub symlinks: bool,
     /// What long-running filters are told about the commit.
     pub metadata: repo::convert::Metadata,
+    /// Whose attribute files count.
+    pub attributes: Attributes,
 }
 
 /// What all phases share.
 struct Run<'r> {
     repo: &'r repo::Repository,
-    converter: &'r repo::convert::Converter,
+    converter: &'r Converter,
     worktree: &'r sys::Dir,
     plan: &'r Plan,
     options: &'r ExecuteOptions<'r>,
@@ -137,8 +142,14 @@ pub fn execute(
     plan: &Plan,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
-    let converter =
-        repo::convert::Converter::for_checkout(repo, &plan.index)?.with_metadata(options.metadata.clone());
+    let converter = match options.attributes {
+        Attributes::OfIndex => Converter::for_checkout(repo, &plan.index)?,
+        Attributes::OfWorktree => {
+            let renewed = attributes::renewed(plan);
+            Converter::for_restore(repo, &plan.index, |dir| renewed.contains(dir))?
+        }
+    };
+    let converter = converter.with_metadata(options.metadata.clone());
     let run = Run {
         repo,
         converter: &converter,

@@ -11,7 +11,9 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use engine::checkout::{ExecuteOptions, Outcome, Plan, Premise, Removal, Report, Workers, Write, execute};
+use engine::checkout::{
+    Attributes, ExecuteOptions, Outcome, Plan, Premise, Removal, Report, Workers, Write, execute,
+};
 use format::{
     HashKind, Mode, ObjectId,
     index::{Flags, Index, NewEntry, Stage, Stat},
@@ -170,6 +172,7 @@ impl Fixture {
             big_file_threshold: self.big_file_threshold,
             symlinks: self.symlinks,
             metadata: Default::default(),
+            attributes: Attributes::OfIndex,
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         execute(&self.repository(), &root, plan, &options).expect("attributes can be read")

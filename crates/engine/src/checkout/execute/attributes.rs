@@ -1,0 +1,40 @@
+//! Which attribute files count for what is written.
+
+use std::collections::HashSet;
+
+use bstr::ByteSlice as _;
+
+use super::Plan;
+
+/// Whose attribute file counts, where a directory has one in the index and another in the worktree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attributes {
+    /// That of the index that is checked out.
+    #[default]
+    OfIndex,
+    /// That of the worktree as it is, when paths are restored; but that of the index where it is itself restored
+    /// before any other file of its directory. Git comes to this by removing it first and then asking for attributes.
+    OfWorktree,
+}
+
+/// The directories whose attribute file is the first file written in them or below; the worktree's top is empty.
+pub(super) fn renewed(plan: &Plan) -> HashSet<&[u8]> {
+    let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
+    let path = |step: usize| plan.index.path(entry(step)).as_bytes();
+    let mut renewed = HashSet::new();
+    for step in 0..plan.writes.len() {
+        let Some(below) = path(step).strip_suffix(b".gitattributes") else { continue };
+        let is_file = entry(step).mode.is_file();
+        if !is_file || !(below.is_empty() || below.ends_with(b"/")) {
+            continue;
+        }
+        let first = plan.writes[..step].partition_point(|write| {
+            let path = plan.index.path(&plan.index.entries()[write.entry]);
+            path.as_bytes() < below
+        });
+        if (first..step).all(|earlier| !entry(earlier).mode.is_file()) {
+            renewed.insert(below.strip_suffix(b"/").unwrap_or(below));
+        }
+    }
+    renewed
+}
