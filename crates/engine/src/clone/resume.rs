@@ -120,8 +120,8 @@ pub(super) fn look(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option<Le
             claim(git_dir)?;
             Ok(match is_published(git_dir, bare) {
                 true => Some(Left::Published),
-                // The branches in it are somebody's work.
-                false if has_branch(&git_dir.join("refs/heads"))? => None,
+                // The branches in it are somebody's work, unless it was being removed.
+                false if has_head(git_dir) && has_branch(&git_dir.join("refs/heads"))? => None,
                 false => (bare || others == 0).then_some(Left::Unpublished(scraps)),
             })
         }
@@ -244,6 +244,11 @@ fn is_published(git_dir: &Path, bare: bool) -> bool {
             target != UNPUBLISHED.as_bytes() && (bare || there(git_dir.join(target.to_path_lossy())))
         }
     }
+}
+
+/// HEAD is the first to go; without it nobody works in what is left.
+fn has_head(git_dir: &Path) -> bool {
+    !matches!(by_path::stat(&git_dir.join("HEAD")), Ok(None))
 }
 
 /// Whether a branch is in a file of its own. A clone writes none before it is published; what it locks, and the directories
