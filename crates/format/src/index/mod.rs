@@ -16,6 +16,7 @@ mod edit;
 mod entry;
 mod ewah;
 mod fsmonitor;
+mod glance;
 mod offsets;
 pub mod read;
 mod resolve_undo;
@@ -27,6 +28,7 @@ pub mod write;
 
 pub use cache_tree::CacheTree;
 pub use fsmonitor::Fsmonitor;
+pub use glance::{Glance, glance};
 pub use resolve_undo::ResolveUndo;
 pub use untracked::UntrackedCache;
 

@@ -101,6 +101,32 @@ fn read_back(file: &[u8], hash: HashKind) -> Decoded {
 
 proptest! {
     #[test]
+    fn a_glance_sees_what_reading_sees(index in index(), sparse: bool, blocks in 0usize..5) {
+        let index = Index { sparse, ..index };
+        let options = write::Options { blocks, ..WRITE };
+        let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
+        let read = read_back(&file, index.hash).finish().expect("in order");
+        let expected = Glance {
+            entries: read.entries.len(),
+            gitlinks: read.entries.iter().any(|entry| entry.mode.is_gitlink()),
+            sparse: read.sparse,
+            split: false,
+            fsmonitor: read.fsmonitor.is_some(),
+        };
+        prop_assert_eq!(glance(&file, index.hash), Some(expected));
+    }
+
+    #[test]
+    fn a_glance_at_garbage_does_not_panic(
+        version in 0u32..6,
+        count in 0u32..4,
+        rest in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let header = [&b"DIRC"[..], &version.to_be_bytes(), &count.to_be_bytes()].concat();
+        glance(&[header, rest].concat(), HashKind::Sha1);
+    }
+
+    #[test]
     fn what_is_written_is_read(index in index(), blocks in 0usize..5, end_of_entries: bool) {
         let options = write::Options { blocks, end_of_entries, ..WRITE };
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");

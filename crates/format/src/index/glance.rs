@@ -1,0 +1,85 @@
+//! What kind of index it is, told from its bytes without decoding paths: one pass over the entries'
+//! modes, then the names of the extensions.
+//!
+//! Nothing is verified; what does not look like an index is `None`.
+
+use super::bytes::Reader;
+use crate::{HashKind, Mode};
+
+/// What an index holds beside ordinary entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Number of entries in this file.
+    pub entries: usize,
+    /// Some entry is a submodule's commit.
+    pub gitlinks: bool,
+    /// Whole directories may stand as one entry (`sdir`).
+    pub sparse: bool,
+    /// Most entries are in another file (`link`).
+    pub split: bool,
+    /// There is a fsmonitor's bitmap (`FSMN`).
+    pub fsmonitor: bool,
+}
+
+/// Looks at an index file's content.
+pub fn glance(data: &[u8], hash: HashKind) -> Option<Glance> {
+    let content = data.get(..data.len().checked_sub(hash.len())?)?;
+    let mut header = Reader(content);
+    let (signature, version, count) = (header.u32()?, header.u32()?, header.u32()?);
+    if signature != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut found = Glance { entries: count as usize, ..Glance::default() };
+    let mut at = 12;
+    for _ in 0..count {
+        let (end, mode) = entry(content, at, hash, version)?;
+        found.gitlinks |= Mode::from_raw(mode).is_gitlink();
+        at = end;
+    }
+    while at < content.len() {
+        let mut extension = Reader(content.get(at..)?);
+        let (signature, size) = (extension.u32()?.to_be_bytes(), extension.u32()?);
+        match &signature {
+            b"sdir" => found.sparse = true,
+            b"link" => found.split = true,
+            b"FSMN" => found.fsmonitor = true,
+            _ => {}
+        }
+        at = at.checked_add(8)?.checked_add(size as usize)?;
+    }
+    (at == content.len()).then_some(found)
+}
+
+/// Where the entry at `at` ends, and its mode.
+fn entry(content: &[u8], at: usize, hash: HashKind, version: u32) -> Option<(usize, u32)> {
+    const AT_MODE: usize = 24;
+    const STAT: usize = 40;
+    const EXTENDED: u16 = 0x4000;
+    const NAME_LENGTH: u16 = 0x0fff;
+    let mode = u32::from_be_bytes(content.get(at + AT_MODE..at + AT_MODE + 4)?.try_into().ok()?);
+    let flags_at = at + STAT + hash.len();
+    let flags = u16::from_be_bytes(content.get(flags_at..flags_at + 2)?.try_into().ok()?);
+    let mut name_at = flags_at + 2;
+    if flags & EXTENDED != 0 {
+        name_at += 2;
+    }
+    if version == 4 {
+        // How much of the last name goes, as a variable-length number, comes before the rest of this one.
+        while content.get(name_at)? & 0x80 != 0 {
+            name_at += 1;
+        }
+        name_at += 1;
+        return Some((name_at + nul(content, name_at)? + 1, mode));
+    }
+    let length = match flags & NAME_LENGTH {
+        NAME_LENGTH => nul(content, name_at)?,
+        length => usize::from(length),
+    };
+    // One to eight NULs, so that the next entry starts at a multiple of eight.
+    let size = (name_at - at + length + 8) & !7;
+    Some((at + size, mode))
+}
+
+fn nul(content: &[u8], from: usize) -> Option<usize> {
+    content.get(from..)?.iter().position(|&byte| byte == 0)
+}
