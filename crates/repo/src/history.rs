@@ -91,6 +91,9 @@ impl Repository {
     }
 }
 
+/// How many commits that tell nothing new are walked for dates that lie.
+const SLOP: usize = 5;
+
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
 const BOTH: u8 = LEFT | RIGHT;
@@ -175,14 +178,25 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks until nothing in the queue is worth it any more; returns the commits in order.
+    ///
+    /// What is not worth it but as young as what was still may descend from that, and mark it: it is
+    /// walked, too, and [`SLOP`] commits more, as Git does.
     fn run(&mut self) -> Result<Vec<ObjectId>, Error> {
         let mut order = Vec::new();
-        while self.reasons > 0 {
-            let Some((_, _, id)) = self.queue.pop() else { break };
+        let (mut oldest, mut slop) = (i64::MAX, SLOP);
+        while let Some((date, _, id)) = self.queue.pop() {
+            let in_vain = self.reasons == 0 && date < oldest;
+            if in_vain && slop == 0 {
+                break;
+            }
+            slop = if in_vain { slop - 1 } else { SLOP };
             let seen = self.seen.get_mut(&id).expect("what is queued was seen");
             seen.queued = false;
             let (marks, parents) = (seen.marks, seen.parents.clone());
-            self.reasons -= usize::from((self.worth)(marks));
+            if (self.worth)(marks) {
+                self.reasons -= 1;
+                oldest = date;
+            }
             order.push(id);
             for parent in parents {
                 self.paint(parent, marks)?;

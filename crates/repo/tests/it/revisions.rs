@@ -320,6 +320,20 @@ fn commits_left_behind() {
     assert_eq!(repo.left_behind(base, None).expect("walkable").total, 0);
 }
 
+/// A commit whose child is as old as it is, and whose parent another branch holds.
+#[test]
+fn nothing_is_left_behind_among_equal_dates() {
+    let sandbox = Sandbox::new();
+    let at = sandbox.init("r");
+    at.commit("first");
+    at.git(&["branch", "low"]);
+    at.commit("second");
+    at.commit("third");
+    let repo = open(&at);
+    let second = repo.rev_parse("main~1".into()).expect("there");
+    assert_eq!(repo.left_behind(second, None).expect("walkable").total, 0);
+}
+
 #[test]
 fn the_committer_of_a_reflog_line() {
     let sandbox = Sandbox::new();
