@@ -26,7 +26,7 @@ pub(crate) struct Invocation {
     /// The command's name; none where there was none.
     pub(crate) command: Option<String>,
     pub(crate) outcome: Handling,
-    /// Why it was handed over.
+    /// Why it was not native.
     pub(crate) reason: Option<String>,
 }
 
@@ -36,6 +36,8 @@ pub(crate) struct Invocation {
 pub(crate) enum Handling {
     Native,
     HandedOver,
+    /// Nobody: it would have been handed over, and `SAPWOOD_SHIM=native-only` forbids that.
+    Refused,
 }
 
 /// How often a command was called, and how often it ran natively.
@@ -83,7 +85,7 @@ pub(crate) fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
         let tally = tallies.entry(command.to_owned()).or_default();
         match call.outcome {
             Handling::Native => tally.native += 1,
-            Handling::HandedOver => {
+            Handling::HandedOver | Handling::Refused => {
                 let reason = call.reason.as_deref().unwrap_or("no reason given");
                 *tally.handed_over.entry(reason.to_owned()).or_default() += 1;
             }
@@ -105,17 +107,18 @@ mod tests {
             r#"{"argv":["git","checkout","b"],"command":"checkout","outcome":"native","reason":null,"ms":1.5}
 {"argv":["git","checkout","-p"],"command":"checkout","outcome":"handed-over","reason":"-p","ms":0.1}
 {"argv":["git","checkout","-p"],"command":"checkout","outcome":"handed-over","reason":"-p","ms":0.1}
+{"argv":["git","checkout","-p"],"command":"checkout","outcome":"refused","reason":"-p","code":128,"ms":0.1}
 {"argv":["git","commit"],"command":"commit","outcome":"handed-over","reason":"command","ms":0.1}
 {"argv":["git"],"command":null,"outcome":"handed-over","reason":"command","ms":0.1}
 {"argv":["git","cle"#,
         )
         .expect("an empty directory");
         let calls = read(&log).expect("readable");
-        assert_eq!(calls.len(), 5, "the line cut short is passed over");
+        assert_eq!(calls.len(), 6, "the line cut short is passed over");
         let tallies = tally(&calls);
         assert_eq!(tallies.keys().collect::<Vec<_>>(), ["checkout"]);
         let checkout = &tallies["checkout"];
-        assert_eq!((checkout.native, checkout.handed_over["-p"], checkout.calls()), (1, 2, 3));
+        assert_eq!((checkout.native, checkout.handed_over["-p"], checkout.calls()), (1, 3, 4));
     }
 
     #[test]
