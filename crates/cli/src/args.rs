@@ -67,6 +67,12 @@ impl<K: Copy> Opt<K> {
         self.parts().0.split_once("--").map(|(_, long)| long)
     }
 
+    /// As [`Given::name`].
+    fn name(&self) -> &'static str {
+        let names = self.parts().0;
+        names.rsplit(", ").next().unwrap_or(names)
+    }
+
     fn takes(&self) -> Takes {
         match self.parts().1 {
             "" => Takes::Nothing,
@@ -103,6 +109,26 @@ pub(crate) struct Parsed<K> {
     pub(crate) events: Vec<Event<K>>,
     /// All else, in order; with the first `--` if it was to be kept.
     pub(crate) rest: Vec<BString>,
+}
+
+/// A command line taken apart by somebody who does not know what the options mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Survey {
+    /// The options in order.
+    pub(crate) options: Vec<Given>,
+    /// As [`Parsed::rest`].
+    pub(crate) rest: Vec<BString>,
+}
+
+/// One option of a [`Survey`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Its long name, or its short one if it has no other, with dashes: `--quiet`, `-b`.
+    pub(crate) name: &'static str,
+    /// `false` for the `--no-` form.
+    pub(crate) on: bool,
+    /// Its value, if it takes one and it was given.
+    pub(crate) value: Option<BString>,
 }
 
 /// What becomes of a `--`.
@@ -154,6 +180,20 @@ impl<K: Copy + PartialEq> Table<K> {
             }
         }
         Ok(parsed)
+    }
+
+    /// As [`Table::parse`], with the options by name.
+    pub(crate) fn survey(&self, args: &[BString], dash_dash: DashDash) -> Result<Survey, Stop> {
+        let Parsed { events, rest } = self.parse(args, dash_dash)?;
+        let name = |key| {
+            let option = self.options.iter().find(|option| option.key == key);
+            option.expect("every event comes from an option of this table").name()
+        };
+        let options = events
+            .into_iter()
+            .map(|event| Given { name: name(event.key), on: event.on, value: event.value })
+            .collect();
+        Ok(Survey { options, rest })
     }
 
     fn cluster<'a>(

@@ -3,7 +3,10 @@
 //! Results go to standard output, the rest to standard error, each where Git puts it. A write that
 //! fails is not an error of the operation: the work is done by then.
 
-use std::io::Write as _;
+use std::{
+    io::Write as _,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use bstr::{BString, ByteSlice};
 
@@ -61,13 +64,22 @@ pub(crate) fn complaints(repo: &repo::Repository) {
     repo.warnings().iter().for_each(warning);
 }
 
+/// How the terminal shows hints is as much the process's as the terminal is.
+static HINTS_ARE_COLOURED: AtomicBool = AtomicBool::new(false);
+
+/// Shows hints from here on as Git does on a terminal.
+pub(crate) fn colour_hints() {
+    HINTS_ARE_COLOURED.store(true, Ordering::Relaxed);
+}
+
 /// Advice, each line led by `hint:`.
 pub(crate) fn hint(message: impl AsRef<[u8]>) {
+    let (yellow, reset) = match HINTS_ARE_COLOURED.load(Ordering::Relaxed) {
+        true => ("\x1b[33m", "\x1b[m"),
+        false => ("", ""),
+    };
     for line in message.as_ref().lines() {
-        if line.is_empty() {
-            note("hint:");
-        } else {
-            note(text!("hint: ", line));
-        }
+        let gap = if line.is_empty() { "" } else { " " };
+        note(text!(yellow, "hint:", gap, line, reset));
     }
 }

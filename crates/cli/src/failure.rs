@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Said(u8),
     /// The command line was wrong, or asked for help: exit code 129.
     Usage(Stop),
+    /// A wrong global option: the message without a lead, the usage, exit code 129.
+    Misused(BString),
     /// Another failure, and as a hint what to do about it.
     Advised(Box<Failure>, String),
     /// A signal stopped us: the process ends by it, as the shell expects.
@@ -47,6 +49,14 @@ impl Failure {
         }
     }
 
+    /// This failure without advice of our own: Git gives none.
+    pub(crate) fn plain(self) -> Failure {
+        match self {
+            Failure::Advised(failure, _) => failure.plain(),
+            other => other,
+        }
+    }
+
     /// Says what has not been said yet.
     pub(crate) fn say(&self) {
         match self {
@@ -62,6 +72,10 @@ impl Failure {
                     console::raw(usage.as_bytes());
                 }
             }
+            Failure::Misused(message) => {
+                console::note(message);
+                console::note(crate::global::USAGE);
+            }
             Failure::Advised(failure, advice) => {
                 failure.say();
                 console::hint(advice);
@@ -75,7 +89,7 @@ impl Failure {
         match self {
             Failure::Fatal(_) => 128,
             Failure::Error(_, code) | Failure::Said(code) => *code,
-            Failure::Usage(_) => 129,
+            Failure::Usage(_) | Failure::Misused(_) => 129,
             Failure::Advised(failure, _) => failure.code(),
             Failure::Signal(signal) => (128 + signal).clamp(0, 255) as u8,
         }

@@ -1,6 +1,7 @@
 //! What stands before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
@@ -19,37 +20,70 @@ usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [--config-env=<name>=<envvar>]
            <command> [<args>]";
 
+/// Under which name the program was called, and so whose words it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// `sapwood`
+    Sapwood,
+    /// `git`, through the shim: nothing may differ from what Git says and does.
+    Git,
+}
+
+impl Program {
+    /// As messages name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Program::Sapwood => "sapwood",
+            Program::Git => "git",
+        }
+    }
+}
+
 /// One run of the program: where, with what environment, and what was asked.
 pub(crate) struct Invocation {
+    /// Whose words are spoken.
+    pub(crate) program: Program,
     /// The command's name.
     pub(crate) command: BString,
     /// The arguments after it.
     pub(crate) args: Vec<BString>,
-    /// The directory to work in; also the process's.
+    /// The directory to work in; after [`Invocation::enter`] also the process's.
     pub(crate) cwd: PathBuf,
     /// The environment, with what global options put into it.
     pub(crate) env: HashMap<OsString, OsString>,
     /// `-c key=value`, in order.
     pub(crate) config: Vec<BString>,
+    /// `-p`
+    pub(crate) paginate: bool,
     /// Set by SIGINT and SIGTERM.
     pub(crate) interrupt: Interrupt,
+    /// Where the real Git is, if that is known: what it brought along lies beside it.
+    pub(crate) git: Option<PathBuf>,
+    /// Opened already, to be used by whoever asks first.
+    pub(crate) opened: Cell<Option<repo::Repository>>,
 }
 
 impl Invocation {
-    /// Takes the global options off the command line. `-C` changes the process's directory.
+    /// Takes the global options off the command line. Nothing is printed or changed: `-C` counts once
+    /// [`Invocation::enter`] is called.
     pub(crate) fn parse(
+        program: Program,
         args: impl Iterator<Item = OsString>,
         env: HashMap<OsString, OsString>,
-        interrupt: Interrupt,
     ) -> Result<Invocation, Failure> {
         let mut args = args.map(|arg| BString::from(arg.into_vec()));
         let mut run = Invocation {
+            program,
             command: BString::default(),
             args: Vec::new(),
-            cwd: PathBuf::new(),
+            cwd: std::env::current_dir()
+                .map_err(|_| Failure::fatal("Unable to read current working directory"))?,
             env,
             config: Vec::new(),
-            interrupt,
+            paginate: false,
+            interrupt: Interrupt::default(),
+            git: None,
+            opened: Cell::new(None),
         };
         let mut bare = false;
         while let Some(arg) = args.next() {
@@ -62,7 +96,8 @@ impl Invocation {
             match name {
                 b"-v" | b"--version" => run.command = "version".into(),
                 b"-h" | b"--help" => run.command = "help".into(),
-                b"-p" | b"--paginate" | b"-P" | b"--no-pager" => continue,
+                b"-p" | b"--paginate" => run.paginate = true,
+                b"-P" | b"--no-pager" => run.paginate = false,
                 b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
                 b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),
                 b"--no-optional-locks" => run.set("GIT_OPTIONAL_LOCKS", "0"),
@@ -93,10 +128,13 @@ impl Invocation {
                 b"-C" => {
                     let dir = value("no directory given for '-C' option")?;
                     if !dir.is_empty() {
-                        std::env::set_current_dir(OsStr::from_bytes(&dir)).map_err(|error| {
+                        let place = run.cwd.join(OsStr::from_bytes(&dir));
+                        // What is in a directory can only be seen by who may change to it.
+                        place.join(".").metadata().map_err(|error| {
                             let reason = crate::text::os_error(&error);
                             Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
                         })?;
+                        run.cwd = place;
                     }
                 }
                 _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
@@ -107,8 +145,6 @@ impl Invocation {
             }
         }
         run.args = args.collect();
-        run.cwd = std::env::current_dir()
-            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
         if bare {
             let cwd = run.cwd.clone().into_os_string();
             run.env.entry("GIT_DIR".into()).or_insert(cwd);
@@ -116,6 +152,17 @@ impl Invocation {
             run.config.push("core.bare=true".into());
         }
         Ok(run)
+    }
+
+    /// Makes the directory to work in the process's own.
+    pub(crate) fn enter(&mut self) -> Result<(), Failure> {
+        std::env::set_current_dir(&self.cwd).map_err(|error| {
+            let reason = crate::text::os_error(&error);
+            Failure::fatal(format!("cannot change to '{}': {reason}", self.cwd.display()))
+        })?;
+        self.cwd = std::env::current_dir()
+            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: impl Into<OsString>) {
@@ -153,20 +200,29 @@ impl Invocation {
 
     /// Finds and opens the repository, as Git would from here.
     pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
+        if let Some(repo) = self.opened.take() {
+            return Ok(repo);
+        }
         let options = repo::OpenOptions {
-            cwd: self.cwd.clone(),
             git_dir: self.env.get(OsStr::new("GIT_DIR")).map(PathBuf::from),
             work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
-            config: self.config.clone(),
-            env: self.env.clone(),
+            ..self.outside()
         };
         Ok(repo::Repository::open(&options)?)
     }
+
+    /// Where we are, without naming a repository.
+    pub(crate) fn outside(&self) -> repo::OpenOptions {
+        repo::OpenOptions {
+            cwd: self.cwd.clone(),
+            git_dir: None,
+            work_tree: None,
+            config: self.config.clone(),
+            env: self.env.clone(),
+        }
+    }
 }
 
-/// A wrong global option: the message without a lead, the usage, exit code 129.
 fn wrong(message: impl Into<BString>) -> Failure {
-    crate::console::note(message.into());
-    crate::console::note(USAGE);
-    Failure::Said(129)
+    Failure::Misused(message.into())
 }

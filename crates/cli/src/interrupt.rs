@@ -11,8 +11,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::failure::Failure;
 
-/// Whether a signal came, and which.
-#[derive(Clone)]
+/// Whether a signal came, and which. The default has no handlers: a signal ends the process.
+#[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -21,8 +21,7 @@ pub(crate) struct Interrupt {
 impl Interrupt {
     /// Installs the handlers. Locks may be taken once this has returned.
     pub(crate) fn install() -> std::io::Result<Interrupt> {
-        let raised = Arc::new(AtomicBool::new(false));
-        let signal = Arc::new(AtomicUsize::new(0));
+        let Interrupt { raised, signal } = Interrupt::default();
         for number in [SIGINT, SIGTERM] {
             // The number first: whoever sees the flag finds it.
             signal_hook::flag::register_usize(number, signal.clone(), number as usize)?;

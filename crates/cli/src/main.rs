@@ -1,6 +1,7 @@
 //! The binary `sapwood`: arguments -> options -> engine -> text.
 //!
-//! Order: signal handlers, global options, the command. Whatever happens, the exit code is decided
+//! Order: the name we were called by (`git` is the shim's: see [`shim`]); signal handlers, global
+//! options, the command. Whatever happens, the exit code is decided
 //! here and nowhere else.
 
 mod args;
@@ -12,27 +13,36 @@ mod hook;
 mod interrupt;
 mod progress;
 mod settings;
+mod shim;
 mod text;
 mod work;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use failure::Failure;
+use global::{Invocation, Program};
 
 fn main() -> ExitCode {
+    let started = std::time::Instant::now();
     sys::bound_heap();
-    let code = match run() {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    if let Some(name) = shim::called_as_git(argv.first()) {
+        return ExitCode::from(shim::run(name, argv, started));
+    }
+    let code = match run(argv) {
         Ok(code) => code,
         Err(failure) => conclude(failure),
     };
     ExitCode::from(code)
 }
 
-fn run() -> Result<u8, Failure> {
+fn run(argv: Vec<OsString>) -> Result<u8, Failure> {
     let interrupt = interrupt::Interrupt::install()
         .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
     let env = std::env::vars_os().collect();
-    let invocation = global::Invocation::parse(std::env::args_os().skip(1), env, interrupt)?;
+    let mut invocation = Invocation::parse(Program::Sapwood, argv.into_iter().skip(1), env)?;
+    invocation.interrupt = interrupt;
+    invocation.enter()?;
     cmd::dispatch(&invocation)
 }
 

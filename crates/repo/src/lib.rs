@@ -240,6 +240,12 @@ impl Repository {
         self.config.all(key).map(ToOwned::to_owned).collect()
     }
 
+    /// The names of everything that is configured, in order of appearance; section and variable in
+    /// lower case, subsections as written.
+    pub fn config_names(&self) -> impl Iterator<Item = &BStr> {
+        self.config.names()
+    }
+
     /// The names of remotes that are configured, in order of appearance.
     pub fn remotes(&self) -> Vec<BString> {
         self.config.subsections("remote").into_iter().map(ToOwned::to_owned).collect()

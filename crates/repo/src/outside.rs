@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bstr::BString;
+use bstr::{BStr, BString};
 
 use crate::{
     Env, Error, OpenOptions, Repository,
@@ -27,6 +27,11 @@ impl Outside {
     /// Last value of a key; a name without `=` counts as empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)
+    }
+
+    /// See [`Repository::config_names`].
+    pub fn config_names(&self) -> impl Iterator<Item = &BStr> {
+        self.config.names()
     }
 
     /// Last value of a key as a boolean.

@@ -32,7 +32,7 @@ pub use limits::{descriptor_limit, is_link_in_the_way, is_out_of_descriptors};
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed};
-pub use process::{is_running, try_lock};
+pub use process::{exec, is_running, try_lock};
 pub use read::read_to_end;
 pub use reason::reason;
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};

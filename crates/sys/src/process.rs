@@ -1,6 +1,11 @@
 //! Other processes.
 
-use std::{fs::File, io};
+use std::{
+    ffi::{CString, OsStr, OsString},
+    fs::File,
+    io,
+    os::unix::ffi::OsStrExt as _,
+};
 
 use rustix::{fs::FlockOperation, io::Errno, process::Pid};
 
@@ -20,6 +25,52 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// `execve`: replaces this program by another, in the same process. Only returns if that failed. The
+/// environment goes on as it is, with `variable` added if there is one.
+///
+/// `SIGPIPE`, which Rust programs ignore, gets its default back; handlers of other signals are the
+/// kernel's business (they are reset), and what the parent made us ignore or block stays so.
+pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr)>) -> io::Error {
+    let prepare = || -> Result<_, io::Error> {
+        let program = CString::new(program.as_bytes())?;
+        let argv = argv.iter().map(|arg| CString::new(arg.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let environment = variable.map(environment_with).transpose()?;
+        Ok((program, argv, environment))
+    };
+    let (program, argv, environment) = match prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return error,
+    };
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (argv, environment) = (pointers(&argv), environment.as_deref().map(pointers));
+    // SAFETY: `program`, and every pointer of `argv` and `environment` but the last, which is null as
+    // execve(2) asks, are NUL-terminated strings owned by bindings that live until the end of this
+    // function. Setting a signal to its default has no other precondition than a valid number.
+    let old = unsafe {
+        let old = libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        match &environment {
+            Some(environment) => libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()),
+            None => libc::execv(program.as_ptr(), argv.as_ptr()),
+        };
+        old
+    };
+    let error = io::Error::last_os_error();
+    // SAFETY: puts back what `signal` itself said was there.
+    unsafe { libc::signal(libc::SIGPIPE, old) };
+    error
+}
+
+fn environment_with((name, value): (&OsStr, &OsStr)) -> Result<Vec<CString>, io::Error> {
+    let others = std::env::vars_os().filter(|(other, _)| other != name);
+    let all = others.chain([(name.to_owned(), value.to_owned())]);
+    let line = |(name, value): (OsString, OsString)| {
+        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).map_err(io::Error::from)
+    };
+    all.map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +81,13 @@ mod tests {
         assert_eq!(is_running(i32::MAX as u64), Some(false));
         assert_eq!(is_running(0), None);
         assert_eq!(is_running(u64::MAX), None);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_an_error() {
+        let argv = ["x".into()];
+        assert_eq!(exec("/does/not/exist".as_ref(), &argv, None).kind(), io::ErrorKind::NotFound);
+        assert_eq!(exec("a\0b".as_ref(), &argv, None).kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

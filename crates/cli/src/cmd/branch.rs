@@ -24,7 +24,7 @@ use crate::{
     },
     console::{self, text},
     failure::Failure,
-    global::Invocation,
+    global::{Invocation, Program},
     hook,
     settings::Settings,
     text::tracking,
@@ -152,7 +152,8 @@ impl Switch<'_> {
             match self.worktree(tree, new.commit, metadata)? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
-                Done::Incomplete => code = 1,
+                // Git says what could not be written, and calls it a success.
+                Done::Incomplete => code = u8::from(self.run.program == Program::Sapwood),
             }
         } else if self.request.dry_run {
             return Ok(0);
@@ -192,7 +193,10 @@ impl Switch<'_> {
             return Err(Failure::Said(1));
         }
         let lists_changes = !request.quiet && !request.discard && commit.is_some() && !request.dry_run;
-        if lists_changes {
+        // Only sapwood itself looks, with `-q`, at nothing but what it is about to change.
+        let refreshes =
+            lists_changes || (self.run.program == Program::Git && !request.discard && !request.dry_run);
+        if refreshes {
             work.refresh()?;
         }
         let options = PlanOptions {

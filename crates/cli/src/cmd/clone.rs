@@ -15,7 +15,7 @@ use format::ObjectId;
 use repo::{Repository, convert::Metadata};
 
 use crate::{
-    args::{DashDash, Opt, Table},
+    args::{DashDash, Opt, Parsed, Stop, Survey, Table},
     cmd::branch::DETACHED,
     console::{self, text},
     failure::Failure,
@@ -151,23 +151,38 @@ struct Request {
     dry_run: bool,
 }
 
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
 /// Runs the command. Returns its exit code.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    match parsed.rest.len() {
+        0 => return Err(misused("You must specify a repository to clone.")),
+        1 | 2 => {}
+        _ => return Err(misused("Too many arguments.")),
+    }
+    let (request, prepared) = prepare(run, parsed)?;
+    request.finish(run, prepared)
+}
+
+/// Looks at what `run` would clone, and where to. Touches nothing.
+pub(crate) fn look(run: &Invocation) -> Result<Prepared, Failure> {
+    Ok(prepare(run, TABLE.parse(&run.args, DashDash::Drop)?)?.1)
+}
+
+fn prepare(run: &Invocation, parsed: Parsed<Key>) -> Result<(Request, Prepared), Failure> {
     let mut request = Request::default();
     for event in parsed.events {
         request.take(event.key, event.on, event.value)?;
     }
     let mut rest = parsed.rest.into_iter();
-    let Some(source) = rest.next() else {
-        return Err(misused("You must specify a repository to clone."));
-    };
+    request.options.source = rest.next().unwrap_or_default();
     request.options.directory = rest.next();
-    if rest.next().is_some() {
-        return Err(misused("Too many arguments."));
-    }
-    request.options.source = source;
-    request.finish(run)
+    let prepared = request.prepare(run)?;
+    Ok((request, prepared))
 }
 
 /// A wrong number of arguments: said with the usage.
@@ -268,31 +283,30 @@ impl Request {
         }
     }
 
-    fn finish(mut self, run: &Invocation) -> Result<u8, Failure> {
+    fn prepare(&mut self, run: &Invocation) -> Result<Prepared, Failure> {
         if (self.options.bare || self.options.mirror) && self.separate_git_dir {
             return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
         }
         let deepens = self.options.limits.iter().any(|limit| *limit != "--filter");
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
-        let quiet = self.verbosity < 0;
-        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let progress = self.progress.unwrap_or(!quiet && terminal);
-        self.options.remote_progress = progress;
+        self.options.remote_progress = self.shows_progress();
         self.options.default_template = default_template(run);
         self.options.workers = std::thread::available_parallelism().map_or(1, usize::from);
-        self.options.open = repo::OpenOptions {
-            cwd: run.cwd.clone(),
-            git_dir: None,
-            work_tree: None,
-            config: run.config.clone(),
-            env: run.env.clone(),
-        };
-        let prepared = clone::prepare(self.options).map_err(|error| report::failure(run, error))?;
+        self.options.open = run.outside();
+        clone::prepare(std::mem::take(&mut self.options)).map_err(|error| report::failure(run, error))
+    }
+
+    fn shows_progress(&self) -> bool {
+        self.progress.unwrap_or(self.verbosity >= 0 && is_terminal())
+    }
+
+    fn finish(self, run: &Invocation, prepared: Prepared) -> Result<u8, Failure> {
         if self.dry_run {
             console::out(planned(&prepared));
             return Ok(0);
         }
-        let reporter = report::Reporter::new(quiet, progress, Sideband::new(terminal && !is_dumb(run)));
+        let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
+        let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
         let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;
@@ -316,6 +330,10 @@ fn planned(prepared: &Prepared) -> BString {
     text!("Would clone the ", what, " '", path, "' into '", prepared.directory(), "'")
 }
 
+fn is_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr())
+}
+
 fn is_dumb(run: &Invocation) -> bool {
     matches!(run.variable("TERM"), None | Some(b"dumb"))
 }
@@ -323,7 +341,8 @@ fn is_dumb(run: &Invocation) -> bool {
 /// Git's own templates: beside the Git that would be run, or where it is usually installed.
 fn default_template(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
-    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    let found = || std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    let git = run.git.clone().or_else(found);
     let prefix = git.and_then(|git| Some(git.canonicalize().ok()?.parent()?.parent()?.to_owned()));
     prefix
         .into_iter()

@@ -1,12 +1,18 @@
 //! The commands, one file each.
 
-use bstr::ByteSlice as _;
+use bstr::{BStr, BString, ByteSlice as _};
 
-use crate::{console, console::text, failure::Failure, global::Invocation};
+use crate::{
+    args::{Stop, Survey},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    shim,
+};
 
 mod branch;
 mod checkout;
-mod clone;
+pub(crate) mod clone;
 mod paths;
 mod reset;
 mod upstream;
@@ -19,6 +25,8 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"restore" => checkout::restore(run),
         b"reset" => reset::run(run),
         b"clone" => clone::run(run),
+        b"shim" => shim::command(run),
+        b"doctor" => shim::doctor(run),
         b"version" => {
             console::out(concat!("sapwood version ", env!("CARGO_PKG_VERSION")));
             Ok(0)
@@ -38,6 +46,19 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
     }
 }
 
+/// The options and arguments of an invocation, for who only wants to know what was asked for. `None` if
+/// it is no command of Git's that sapwood has.
+pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, Stop>> {
+    Some(match command.as_bytes() {
+        b"checkout" => checkout::survey(checkout::Dress::Checkout, args),
+        b"switch" => checkout::survey(checkout::Dress::Switch, args),
+        b"restore" => checkout::survey(checkout::Dress::Restore, args),
+        b"reset" => reset::survey(args),
+        b"clone" => clone::survey(args),
+        _ => return None,
+    })
+}
+
 const HELP: &str = "\
 usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
@@ -52,6 +73,11 @@ Git's commands that fill and change a worktree:
    switch     Switch branches
    reset      Set `HEAD` or the index to a known state
    restore    Restore working tree files
+
+Beside them:
+
+   shim       Put a `git` first on PATH that is sapwood where it can be
+   doctor     Show what is native in a repository, and what slows it down
 
 'sapwood <command> -h' lists the options of a command; --dry-run with any of
 them prints what would be done and changes nothing.";

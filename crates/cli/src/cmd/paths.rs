@@ -147,19 +147,29 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
     }
 }
 
-const USE_DASHES: &str = "Use '--' to separate paths from revisions, like this:\n\
-    'sapwood <command> [<revision>...] -- [<file>...]'";
+fn use_dashes(run: &Invocation) -> String {
+    let name = run.program.name();
+    format!(
+        "Use '--' to separate paths from revisions, like this:\n\
+         '{name} <command> [<revision>...] -- [<file>...]'"
+    )
+}
 
 /// A revision that is a file too is ambiguous without `--`.
-pub(crate) fn must_not_be_a_file(repo: &Repository, word: &BStr) -> Result<(), Failure> {
+pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") || !is_a_file(repo, word)? {
         return Ok(());
     }
-    Err(Failure::Fatal(text!("ambiguous argument '", word, "': both revision and filename\n", USE_DASHES)))
+    Err(Failure::Fatal(text!(
+        "ambiguous argument '",
+        word,
+        "': both revision and filename\n",
+        use_dashes(run)
+    )))
 }
 
 /// A path given without `--` must be there, or look like a pattern.
-pub(crate) fn must_be_a_file(repo: &Repository, word: &BStr) -> Result<(), Failure> {
+pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") {
         return Err(Failure::Fatal(text!("option '", word, "' must come before non-option arguments")));
     }
@@ -178,6 +188,6 @@ pub(crate) fn must_be_a_file(repo: &Repository, word: &BStr) -> Result<(), Failu
         "ambiguous argument '",
         word,
         "': unknown revision or path not in the working tree.\n",
-        USE_DASHES
+        use_dashes(run)
     )))
 }

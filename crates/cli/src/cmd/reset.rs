@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::{Head, Repository, convert::Metadata};
 
 use crate::{
-    args::{DashDash, Opt, Table},
+    args::{DashDash, Opt, Stop, Survey, Table},
     cmd::{checkout::warn_ambiguous, paths},
     console::{self, text},
     failure::Failure,
@@ -117,6 +117,11 @@ struct Request {
     dry_run: bool,
 }
 
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Keep)
+}
+
 /// Runs the command. Returns its exit code.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
@@ -181,11 +186,11 @@ fn arguments(
             });
             if meant {
                 warn_ambiguous(repo, settings, first.as_bstr(), 1)?;
-                paths::must_not_be_a_file(repo, first.as_bstr())?;
+                paths::must_not_be_a_file(run, repo, first.as_bstr())?;
                 rev = first.clone();
                 rest = more;
             } else {
-                paths::must_be_a_file(repo, first.as_bstr())?;
+                paths::must_be_a_file(run, repo, first.as_bstr())?;
             }
         }
     }
@@ -218,7 +223,10 @@ impl Reset<'_> {
         console::complaints(self.repo);
         match self.request.mode {
             Some(Mode::Mixed) if !specs.is_empty() => {
-                console::warning("--mixed with paths is deprecated; use 'sapwood reset -- <paths>' instead.")
+                let name = self.run.program.name();
+                console::warning(format!(
+                    "--mixed with paths is deprecated; use '{name} reset -- <paths>' instead."
+                ));
             }
             Some(mode) if !specs.is_empty() => {
                 return Err(Failure::fatal(format!("Cannot do {} reset with paths.", mode.name())));

@@ -13,6 +13,7 @@ mod objects;
 mod paths;
 mod random;
 mod reset;
+mod shim;
 mod switch;
 mod trees;
 mod walk;

@@ -404,7 +404,7 @@ impl Prepared {
     }
 
     /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.
-    fn template(&self) -> Result<Option<PathBuf>, Error> {
+    pub fn template(&self) -> Result<Option<PathBuf>, Error> {
         let given = match &self.options.template {
             Some(path) => Some(PathBuf::from(path.to_path_lossy())),
             None => self.options.open.env.get(std::ffi::OsStr::new("GIT_TEMPLATE_DIR")).map(PathBuf::from),

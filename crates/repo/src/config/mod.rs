@@ -135,6 +135,11 @@ impl Config {
         Ok((!optional || path.exists()).then_some(path))
     }
 
+    /// All names, in order of their first appearance: section and variable in lower case.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &BStr> {
+        self.names.iter().map(|name| name.as_bstr())
+    }
+
     /// The distinct subsections of a section, in order of appearance: `remote` gives the remotes.
     pub(crate) fn subsections(&self, section: &str) -> Vec<&BStr> {
         let mut found: Vec<&BStr> = Vec::new();

@@ -14,7 +14,7 @@ use repo::{Guess, Repository, convert::Metadata};
 
 use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
 use crate::{
-    args::{DashDash, Table},
+    args::{DashDash, Stop, Survey, Table},
     cmd::{branch, paths},
     console::{self, text},
     failure::Failure,
@@ -31,6 +31,12 @@ pub(crate) enum Dress {
     Switch,
     /// `restore`
     Restore,
+}
+
+impl Dress {
+    fn dash_dash(self) -> DashDash {
+        if self == Dress::Checkout { DashDash::Keep } else { DashDash::Drop }
+    }
 }
 
 /// What was asked, as far as the options say.
@@ -102,6 +108,16 @@ pub(crate) struct Source {
     pub(crate) metadata: Metadata,
 }
 
+/// The command line of one of the three, without a repository.
+pub(crate) fn survey(dress: Dress, args: &[BString]) -> Result<Survey, Stop> {
+    let table = match dress {
+        Dress::Checkout => &CHECKOUT,
+        Dress::Switch => &SWITCH,
+        Dress::Restore => &RESTORE,
+    };
+    table.survey(args, dress.dash_dash())
+}
+
 /// `sapwood checkout`
 pub(crate) fn checkout(run: &Invocation) -> Result<u8, Failure> {
     command(run, Dress::Checkout, &CHECKOUT)
@@ -118,9 +134,8 @@ pub(crate) fn restore(run: &Invocation) -> Result<u8, Failure> {
 }
 
 fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Failure> {
-    let keep = if dress == Dress::Checkout { DashDash::Keep } else { DashDash::Drop };
     // Git opens the repository before it reads the options, but help is help everywhere.
-    let parsed = table.parse(&run.args, keep)?;
+    let parsed = table.parse(&run.args, dress.dash_dash())?;
     let repo = run.open()?;
     if repo.work_tree().is_none() {
         return Err(Failure::fatal("this operation must be run in a work tree"));
@@ -276,7 +291,7 @@ impl Request {
                 source = Some(describe_source(repo, settings, name.as_bstr(), oid)?);
             }
         } else if !rest.is_empty() {
-            source = self.take_source(repo, settings, &mut rest)?;
+            source = self.take_source(run, repo, settings, &mut rest)?;
         }
         if source.is_some() {
             console::complaints(repo);
@@ -327,6 +342,7 @@ impl Request {
     /// Takes the first argument off if it is a revision; guesses a remote branch if it may be one.
     fn take_source(
         &mut self,
+        run: &Invocation,
         repo: &Repository,
         settings: &Settings,
         rest: &mut Vec<BString>,
@@ -354,7 +370,7 @@ impl Request {
                 let wild = !told && arg.iter().any(|byte| b"*?[\\".contains(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
                 let guessed = match guess {
-                    true => self.guess_remote(repo, arg.as_bstr(), told)?,
+                    true => self.guess_remote(run, repo, arg.as_bstr(), told)?,
                     false => None,
                 };
                 match guessed {
@@ -373,7 +389,7 @@ impl Request {
         if takes_paths && told {
             rest.remove(0);
         } else if !told && !rest.is_empty() {
-            paths::must_not_be_a_file(repo, arg.as_bstr())?;
+            paths::must_not_be_a_file(run, repo, arg.as_bstr())?;
         }
         Ok(Some(source))
     }
@@ -385,6 +401,7 @@ impl Request {
 
     fn guess_remote(
         &self,
+        run: &Invocation,
         repo: &Repository,
         name: &BStr,
         told: bool,
@@ -400,11 +417,12 @@ impl Request {
             Guess::None => Ok(None),
             Guess::Ambiguous { matches: number } => {
                 if repo.config_bool("advice.checkoutAmbiguousRemoteBranchName")?.unwrap_or(true) {
+                    let program = run.program.name();
                     let command = if self.dress == Dress::Switch { "switch" } else { "checkout" };
                     console::hint(format!(
                         "If you meant to check out a remote tracking branch on, e.g. 'origin',\n\
                          you can do so by fully qualifying the name with the --track option:\n\
-                         \n    sapwood {command} --track origin/<name>\n\n\
+                         \n    {program} {command} --track origin/<name>\n\n\
                          If you'd like to always have checkouts of an ambiguous <name> prefer\n\
                          one remote, e.g. the 'origin' remote, consider setting\n\
                          checkout.defaultRemote=origin in your config."

@@ -36,7 +36,8 @@ impl Request {
         }
         if let (Some(first), true) = (rest.first(), self.detach) {
             return Err(Failure::Fatal(text!(
-                "sapwood checkout: --detach does not take a path argument '",
+                run.program.name(),
+                " checkout: --detach does not take a path argument '",
                 first,
                 "'"
             )));

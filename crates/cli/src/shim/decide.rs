@@ -1,0 +1,179 @@
+//! Native or not: a function of the command line, the configuration and the repository.
+//!
+//! Order, cheapest first: the command's name (and, if Git has no such command, what it is an alias
+//! of); the options and arguments; the configuration; the files; what the arguments mean; the index.
+//! Nothing is printed or changed, and nothing is read from the standard input.
+
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::Repository;
+use sys::by_path;
+
+use super::{
+    Reason, builtins,
+    handover::{self, RealGit},
+    obstacles,
+    scope::{self, First, Scope},
+};
+use crate::{args::Survey, cmd, failure::Failure, global::Invocation};
+
+/// `Ok` if the command is native in full. An alias in `run` is replaced by what it stands for, and the
+/// repository is left open in it.
+pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), Reason> {
+    if run.paginate {
+        return Err(Reason::Option("--paginate".into()));
+    }
+    let scope = match scope::of(run.command.as_bstr()) {
+        Some(scope) => scope,
+        None if run.command.is_empty() => return Err(Reason::command_line("no command")),
+        None if builtins::is_builtin(&run.command) => return Err(unknown(run)),
+        None => alias(run, git)?,
+    };
+    let survey = cmd::survey(run.command.as_bstr(), &run.args).ok_or_else(|| unknown(run))?;
+    let survey = survey.map_err(|_| Reason::command_line("a wrong or a help option"))?;
+    if let Some(reason) = scope.obstacle(&survey) {
+        return Err(reason);
+    }
+    match scope.first {
+        First::Repository => clone(run, &survey),
+        First::Revision | First::Path => in_a_repository(run, scope, &survey),
+    }
+}
+
+fn unknown(run: &Invocation) -> Reason {
+    Reason::Command(run.command.to_string())
+}
+
+/// Replaces an alias that is nothing but a native command and some arguments. Programs called
+/// `git-<name>` come before it, as with Git; whatever needs quotes, a shell or a second look is Git's.
+fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Scope, Reason> {
+    let name = run.command.to_str().map_err(|_| unknown(run))?.to_owned();
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let exec_path = git.and_then(|git| git.exec_path(&run.env));
+    let (Some(exec_path), true) = (exec_path, is_word) else { return Err(unknown(run)) };
+    let program = format!("git-{name}");
+    let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+    let mut dirs = std::iter::once(exec_path).chain(std::env::split_paths(&path));
+    if dirs.any(|dir| handover::identity(&run.cwd.join(dir).join(&program)).is_some()) {
+        return Err(unknown(run));
+    }
+    let repo = run.open().map_err(|_| unknown(run))?;
+    // The newer spelling, `[alias "name"] command = ...`, is left to Git, which knows which one counts.
+    let has_other = repo.config_names().any(|key| {
+        key.strip_prefix(b"alias.")
+            .is_some_and(|rest| rest.eq_ignore_ascii_case(format!("{name}.command").as_bytes()))
+    });
+    let value = repo.config_str(&format!("alias.{name}"));
+    run.opened.set(Some(repo));
+    let value = value.filter(|_| !has_other).ok_or_else(|| unknown(run))?;
+    let plain = |byte: &u8| byte.is_ascii_graphic() && !b"'\"\\!".contains(byte) || b" \t".contains(byte);
+    if !value.iter().all(plain) {
+        return Err(Reason::command_line(format!("alias '{name}' is more than a command and plain words")));
+    }
+    let mut words = value.fields().map(BString::from);
+    let command = words.next().unwrap_or_default();
+    let scope = scope::of(command.as_bstr())
+        .ok_or_else(|| Reason::command_line(format!("alias '{name}' of '{value}'")))?;
+    run.command = command;
+    run.args.splice(..0, words);
+    Ok(scope)
+}
+
+fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Result<(), Reason> {
+    // What cannot be opened Git refuses in its own words, or opens.
+    let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
+    first(obstacles::settings(scope.command, &repo, &run.env))?;
+    first(obstacles::files(&repo))?;
+    scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
+    first(obstacles::index(&repo))?;
+    run.opened.set(Some(repo));
+    Ok(())
+}
+
+/// Its first line, without where to read more.
+fn refusal(failure: &Failure) -> String {
+    match failure {
+        Failure::Fatal(message) => {
+            let message = message.to_str_lossy();
+            let line = message.lines().next().unwrap_or_default();
+            line.split(" (see ").next().unwrap_or_default().to_owned()
+        }
+        _ => "the repository cannot be opened".to_owned(),
+    }
+}
+
+fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
+    reasons.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Git lists the objects that a short name may mean.
+fn unambiguous(repo: &Repository, word: &BStr) -> Result<(), Reason> {
+    let end = word.iter().position(|byte| b"^~:".contains(byte)).unwrap_or(word.len());
+    let end = word[..end].find("@{").filter(|&at| at > 0).unwrap_or(end);
+    let base = word[..end].as_bstr();
+    if base.is_empty() || base == "-" || base == "@" || base.starts_with(b"@{") {
+        return Ok(());
+    }
+    let short = (4..repo.hash().hex_len()).contains(&base.len()) && base.iter().all(u8::is_ascii_hexdigit);
+    if short && repo.rev_parse(base).is_err() {
+        return Err(Reason::repository(format!("'{base}' may be more than one object")));
+    }
+    Ok(())
+}
+
+/// Only from a repository that is plainly there, whole, and another's business in no way; and only to a
+/// place where nothing is.
+fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
+    if !(1..=2).contains(&survey.rest.len()) {
+        return Err(Reason::command_line("a wrong number of arguments"));
+    }
+    let configs = survey.options.iter().filter(|given| given.name == "--config");
+    if let Some(setting) =
+        configs.filter_map(|given| given.value.as_ref()).find(|value| obstacles::counts(value.as_bstr()))
+    {
+        return Err(Reason::Setting(setting.to_string()));
+    }
+    let outside = repo::Outside::load(&run.outside()).map_err(|error| Reason::repository(error.message))?;
+    first(obstacles::settings("clone", &outside, &run.env))?;
+    let hooks = outside.config_path("core.hooksPath").ok().flatten();
+    if hooks.is_some() {
+        return Err(Reason::Setting("core.hookspath".into()));
+    }
+    let prepared = cmd::clone::look(run).map_err(|failure| Reason::repository(refusal(&failure)))?;
+    let engine::clone::Kind::Repository { git_dir } = &prepared.source().kind else {
+        return Err(Reason::command_line("the source is not a local repository"));
+    };
+    let options = repo::OpenOptions { git_dir: Some(git_dir.clone()), ..run.outside() };
+    let source = Repository::open_source(&options).map_err(|error| Reason::repository(error.message))?;
+    first(obstacles::settings("checkout", &source, &run.env))?;
+    for (name, what) in [
+        ("shallow", "the source is shallow"),
+        ("objects/info/alternates", "the source borrows objects"),
+        ("info/grafts", "the source has grafts"),
+    ] {
+        if !is_absent(&source.common_dir().join(name)) {
+            return Err(Reason::repository(what));
+        }
+    }
+    let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
+    first(template.map_or_else(Vec::new, |dir| obstacles::template(&dir)))?;
+    let place = run.cwd.join(std::ffi::OsStr::from_bytes(prepared.directory()));
+    for place in [place.as_path(), prepared.git_dir()] {
+        if by_path::list(place).is_ok_and(|names| !names.is_empty()) {
+            return Err(Reason::repository(format!("'{}' is not empty", prepared.directory())));
+        }
+    }
+    Ok(())
+}
+
+fn is_absent(path: &Path) -> bool {
+    matches!(by_path::stat(path), Ok(None))
+}
+
+/// Whether Git would show hints in colour here: a terminal that has some. The native commands do not
+/// ask for `color.ui`, and leave `color.advice` to Git.
+pub(super) fn colours_hints(run: &Invocation) -> bool {
+    use std::io::IsTerminal as _;
+    std::io::stderr().is_terminal() && !matches!(run.variable("TERM"), None | Some(b"dumb"))
+}

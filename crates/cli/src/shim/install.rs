@@ -1,0 +1,163 @@
+//! `sapwood shim install`, `status` and `remove`: a link called `git`, and the line that puts its
+//! directory first on PATH.
+//!
+//! The line goes to standard output and all else to standard error, so `eval "$(sapwood shim install)"`
+//! switches it on for one shell. Nothing that is not a link to sapwood is ever replaced or removed.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use sys::by_path;
+
+use super::handover::{self, Find};
+use crate::{
+    args::{DashDash, Opt, Table},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Repository,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood shim install [--repository] [<dir>]",
+        "sapwood shim status",
+        "sapwood shim remove [--repository] [<dir>]",
+    ],
+    options: &[Opt::new(Key::Repository, "--repository", "in the Git directory of this repository").only()],
+};
+
+/// Runs `sapwood shim`. Returns the exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let in_repository = !parsed.events.is_empty();
+    let words: Vec<&[u8]> = parsed.rest.iter().map(|word| word.as_bytes()).collect();
+    match words[..] {
+        [b"install"] => install(run, &place(run, in_repository, None)?),
+        [b"install", dir] => install(run, &place(run, in_repository, Some(dir))?),
+        [b"status"] if !in_repository => status(run),
+        [b"remove"] => remove(&place(run, in_repository, None)?),
+        [b"remove", dir] => remove(&place(run, in_repository, Some(dir))?),
+        _ => {
+            console::raw(TABLE.help().as_bytes());
+            Ok(129)
+        }
+    }
+}
+
+/// The directory for the link.
+fn place(run: &Invocation, in_repository: bool, dir: Option<&[u8]>) -> Result<PathBuf, Failure> {
+    match (in_repository, dir) {
+        (true, Some(_)) => Err(Failure::fatal("'--repository' cannot be used with a directory")),
+        (true, None) => Ok(run.open()?.common_dir().join("sapwood")),
+        (false, Some(dir)) => Ok(run.cwd.join(OsStr::from_bytes(dir))),
+        (false, None) => default_place(run)
+            .ok_or_else(|| Failure::fatal("neither XDG_DATA_HOME nor HOME is set: name a directory")),
+    }
+}
+
+fn default_place(run: &Invocation) -> Option<PathBuf> {
+    let variable = |name| run.env.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
+    Some(data.join("sapwood/bin"))
+}
+
+fn install(run: &Invocation, dir: &Path) -> Result<u8, Failure> {
+    let failed = |what: &str, path: &Path, error: &std::io::Error| {
+        Failure::fatal(format!("cannot {what} '{}': {}", path.display(), crate::text::os_error(error)))
+    };
+    let program = Path::new("/proc/self/exe");
+    let program = by_path::canonical(program).map_err(|error| failed("find", program, &error))?;
+    by_path::create_dir_all(dir).map_err(|error| failed("make", dir, &error))?;
+    let link = dir.join("git");
+    if !matches!(by_path::stat(&link), Ok(None)) && !is_ours(&link) {
+        return Err(Failure::fatal(format!("'{}' is there and not sapwood's", link.display())));
+    }
+    // The old link, if there is one, serves until the moment the new one does.
+    let new = dir.join(format!(".git-{}", std::process::id()));
+    by_path::symlink(&program, &new).map_err(|error| failed("make", &new, &error))?;
+    by_path::rename(&new, &link).map_err(|error| {
+        let _ = by_path::remove_file(&new);
+        failed("make", &link, &error)
+    })?;
+    console::note(format!(
+        "'{}' is sapwood now.\nThis line, for the shell's start-up file, an .envrc, or `eval`, puts it first:",
+        link.display()
+    ));
+    console::out(shell_line(run, dir));
+    Ok(0)
+}
+
+/// The line that puts `dir` first on PATH, in the words of the user's shell.
+fn shell_line(run: &Invocation, dir: &Path) -> BString {
+    let dir = text!("'", dir.as_os_str().as_bytes().replace("'", "'\\''"), "'");
+    let shell =
+        run.env.get(OsStr::new("SHELL")).map(|shell| Path::new(shell).file_name().unwrap_or_default());
+    match shell.map(OsStr::as_bytes) {
+        Some(b"fish") => text!("set -gx PATH ", dir, " $PATH"),
+        Some(b"csh" | b"tcsh") => text!("setenv PATH ", dir, ":\"$PATH\""),
+        _ => text!("export PATH=", dir, ":\"$PATH\""),
+    }
+}
+
+fn remove(dir: &Path) -> Result<u8, Failure> {
+    let link = dir.join("git");
+    if !is_ours(&link) {
+        return Err(Failure::fatal(format!("'{}' is not sapwood's, or not there", link.display())));
+    }
+    by_path::remove_file(&link).map_err(|error| {
+        Failure::fatal(format!("cannot remove '{}': {}", link.display(), crate::text::os_error(&error)))
+    })?;
+    // Whatever else is in there is not ours.
+    let _ = by_path::remove_dir(dir);
+    console::note(format!("'{}' is gone. Running shells may need `hash -r`.", link.display()));
+    Ok(0)
+}
+
+/// A link to this program, or to one called `sapwood` that may be gone by now.
+fn is_ours(link: &Path) -> bool {
+    let Ok(Some(target)) = by_path::read_link(link) else { return false };
+    target.file_name() == Some(OsStr::new("sapwood")) || is_this_program(link)
+}
+
+pub(super) fn is_this_program(path: &Path) -> bool {
+    let identity = |path: &Path| {
+        let stat = by_path::stat_followed(path).ok().flatten();
+        stat.map(|stat| (stat.dev, stat.ino))
+    };
+    identity(path).is_some_and(|found| Some(found) == identity(Path::new("/proc/self/exe")))
+}
+
+/// The `git` that PATH finds first.
+pub(super) fn first_git(run: &Invocation) -> Option<PathBuf> {
+    let path = run.env.get(OsStr::new("PATH"))?;
+    let programs = std::env::split_paths(path).map(|dir| run.cwd.join(dir).join("git"));
+    programs.into_iter().find(|path| handover::identity(path).is_some())
+}
+
+/// What is in effect here. The exit code is 0 if `git` is sapwood.
+fn status(run: &Invocation) -> Result<u8, Failure> {
+    let first = first_git(run);
+    let active = first.as_deref().is_some_and(is_this_program);
+    match &first {
+        Some(git) if active => console::out(format!("git       {} (sapwood)", git.display())),
+        Some(git) => console::out(format!("git       {} (not this sapwood)", git.display())),
+        None => console::out("git       not in PATH"),
+    }
+    match (Find { env: &run.env, config: &run.config, cwd: &run.cwd }).git() {
+        Ok(git) => console::out(format!("real git  {}", git.path.display())),
+        Err(error) => console::out(format!("real git  {error}")),
+    }
+    let variable = |name| run.variable(name).filter(|value| !value.is_empty());
+    console::out(text!("switch    ", variable("SAPWOOD_SHIM").unwrap_or(b"on")));
+    console::out(text!("log       ", variable("SAPWOOD_SHIM_LOG").unwrap_or(b"none")));
+    Ok(u8::from(!active))
+}

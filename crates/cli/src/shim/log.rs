@@ -1,0 +1,117 @@
+//! `SAPWOOD_SHIM_LOG=FILE`: a line of JSON for each invocation.
+//!
+//! The line is appended by one `write` to a file opened with `O_APPEND`, so lines of processes side by
+//! side do not mix. Bytes that are not UTF-8 stand as U+FFFD. A log that cannot be written changes
+//! nothing: Git has no such failure.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    io::Write as _,
+    path::PathBuf,
+    time::Instant,
+};
+
+use super::{Env, Reason};
+
+/// What became of an invocation.
+pub(super) enum Outcome<'a> {
+    /// It ran here.
+    Native {
+        /// Its exit code; 128 + n if signal n ended it.
+        code: u8,
+    },
+    /// It is about to become the real Git.
+    HandedOver {
+        /// Why.
+        reason: &'a Reason,
+    },
+    /// It was to be native only.
+    Refused {
+        /// Why it would have been handed over.
+        reason: &'a Reason,
+    },
+}
+
+/// Where to write, and what is known from the start.
+pub(super) struct Log {
+    file: Option<PathBuf>,
+    argv: Vec<String>,
+    started: Instant,
+}
+
+impl Log {
+    pub(super) fn new(env: &Env, argv: &[OsString], started: Instant) -> Log {
+        let file = env.get(OsStr::new("SAPWOOD_SHIM_LOG")).filter(|file| !file.is_empty());
+        let argv = match file {
+            Some(_) => argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            None => Vec::new(),
+        };
+        // `-C` moves a native command; the name is meant where we were called.
+        let file = file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.into()));
+        Log { file, argv, started }
+    }
+
+    /// Writes the line. The time is that from the program's start until now.
+    pub(super) fn write(&self, command: &str, outcome: &Outcome<'_>) {
+        let Some(file) = &self.file else { return };
+        let line = line(&self.argv, command, outcome, self.started.elapsed().as_secs_f64() * 1000.0);
+        if let Ok(mut file) = sys::by_path::append(file, true, 0o666) {
+            let _ = file.write_all(line.as_bytes());
+        }
+    }
+}
+
+fn line(argv: &[String], command: &str, outcome: &Outcome<'_>, milliseconds: f64) -> String {
+    let argv: Vec<String> = argv.iter().map(|arg| quoted(arg)).collect();
+    let (what, reason, code) = match outcome {
+        Outcome::Native { code } => ("native", None, Some(code)),
+        Outcome::HandedOver { reason } => ("handed-over", Some(reason), None),
+        Outcome::Refused { reason } => ("refused", Some(reason), Some(&128)),
+    };
+    let reason = reason.map_or_else(|| "null".into(), |reason| quoted(&reason.to_string()));
+    let command = if command.is_empty() { "null".into() } else { quoted(command) };
+    let code = code.map_or_else(|| "null".into(), u8::to_string);
+    format!(
+        "{{\"argv\":[{}],\"command\":{command},\"outcome\":\"{what}\",\"reason\":{reason},\"code\":{code},\"ms\":{milliseconds:.3}}}\n",
+        argv.join(","),
+    )
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            // Writing to a string does not fail.
+            letter if letter.is_control() => drop(write!(quoted, "\\u{:04x}", u32::from(letter))),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let argv = ["git".into(), "switch".into(), "a \"b\"\\\n\u{1}é".into()];
+        assert_eq!(
+            line(&argv, "switch", &Outcome::Native { code: 0 }, 1.23456),
+            "{\"argv\":[\"git\",\"switch\",\"a \\\"b\\\"\\\\\\n\\u0001é\"],\"command\":\"switch\",\
+             \"outcome\":\"native\",\"reason\":null,\"code\":0,\"ms\":1.235}\n"
+        );
+        let reason = &Reason::Option("--merge".into());
+        assert_eq!(
+            line(&[], "", &Outcome::HandedOver { reason }, 0.0),
+            "{\"argv\":[],\"command\":null,\"outcome\":\"handed-over\",\"reason\":\"option '--merge'\",\
+             \"code\":null,\"ms\":0.000}\n"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! The binary called as `git`: what sapwood does as Git does it runs here, everything else becomes the
+//! real Git.
+//!
+//! Order: the name we were called by; `SAPWOOD_SHIM`; the whole command line, the configuration and
+//! the repository, of which nothing is changed ([`decide`]); then either the command, in this process,
+//! or `exec` of the real Git with the arguments, the environment, the directory and the standard input
+//! as they came. In doubt it is the real Git. Design: docs/design/shim.md.
+
+mod builtins;
+mod decide;
+mod doctor;
+mod handover;
+mod install;
+mod log;
+mod obstacles;
+mod scope;
+
+use std::{collections::HashMap, ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
+
+use bstr::{BString, ByteSlice as _};
+
+pub(crate) use doctor::run as doctor;
+pub(crate) use install::run as command;
+
+use self::{
+    handover::{Find, RealGit},
+    log::{Log, Outcome},
+};
+use crate::{
+    cmd, console,
+    console::text,
+    failure::Failure,
+    global::{Invocation, Program},
+    interrupt::{self, Interrupt},
+};
+
+/// Variables by name.
+type Env = HashMap<OsString, OsString>;
+
+/// Why an invocation is the real Git's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Reason {
+    /// sapwood has no such command.
+    #[error("command '{0}'")]
+    Command(String),
+    /// An option, before or after the command's name, that is not native.
+    #[error("option '{0}'")]
+    Option(String),
+    /// Something else about the command line.
+    #[error("{0}")]
+    CommandLine(String),
+    /// A setting, by name.
+    #[error("{0} is set")]
+    Setting(String),
+    /// A variable that stands for a setting.
+    #[error("{0} is set")]
+    Variable(&'static str),
+    /// The state of the repository.
+    #[error("{0}")]
+    Repository(String),
+    /// `SAPWOOD_SHIM=off`
+    #[error("SAPWOOD_SHIM=off")]
+    Off,
+}
+
+impl Reason {
+    fn command_line(what: impl Into<String>) -> Reason {
+        Reason::CommandLine(what.into())
+    }
+
+    fn repository(what: impl Into<String>) -> Reason {
+        Reason::Repository(what.into())
+    }
+}
+
+/// What `SAPWOOD_SHIM` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Switch {
+    On,
+    Off,
+    NativeOnly,
+}
+
+impl Switch {
+    fn of(env: &Env) -> Result<Switch, Failure> {
+        match env.get(std::ffi::OsStr::new("SAPWOOD_SHIM")).map(|value| value.as_bytes()) {
+            None | Some(b"" | b"on") => Ok(Switch::On),
+            Some(b"off") => Ok(Switch::Off),
+            Some(b"native-only") => Ok(Switch::NativeOnly),
+            Some(other) => Err(Failure::Fatal(text!(
+                "unknown value of SAPWOOD_SHIM: '",
+                other,
+                "' (it may be 'on', 'off' or 'native-only')"
+            ))),
+        }
+    }
+}
+
+/// The name we were called by, if it is Git's: `git`, or `git-<command>`.
+pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
+    let name = Path::new(argv0?).file_name()?;
+    (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
+}
+
+/// One run as `git`.
+struct Call {
+    name: OsString,
+    argv: Vec<OsString>,
+    env: Env,
+    log: Log,
+}
+
+/// Runs as `git`. Returns the exit code, or does not return: the process has become another program.
+pub(crate) fn run(name: OsString, argv: Vec<OsString>, started: Instant) -> u8 {
+    let env: Env = std::env::vars_os().collect();
+    let log = Log::new(&env, &argv, started);
+    Call { name, argv, env, log }.run()
+}
+
+impl Call {
+    fn run(self) -> u8 {
+        let switch = match Switch::of(&self.env) {
+            Ok(switch) => switch,
+            Err(failure) => return conclude(failure),
+        };
+        if switch == Switch::Off {
+            return self.hand_over(&Reason::Off, None);
+        }
+        // `git-switch topic` is `git switch topic`.
+        let dashed = self.name.as_bytes().strip_prefix(b"git-").map(std::ffi::OsStr::from_bytes);
+        let args = dashed.map(ToOwned::to_owned).into_iter().chain(self.argv.iter().skip(1).cloned());
+        let mut run = match Invocation::parse(Program::Git, args, self.env.clone()) {
+            Ok(run) => run,
+            Err(_) => {
+                let reason = Reason::command_line("options before the command that sapwood does not have");
+                return self.refuse_or_hand_over(switch, reason, None);
+            }
+        };
+        let git = self.find(&run.config);
+        run.git = git.as_ref().ok().map(|git| git.path.clone());
+        match decide::decide(&mut run, git.as_ref().ok()) {
+            Ok(()) => self.native(run, git.ok()),
+            Err(reason) => self.refuse_or_hand_over(switch, reason, Some((run.command.to_string(), git))),
+        }
+    }
+
+    fn find(&self, config: &[BString]) -> Result<RealGit, handover::Error> {
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Find { env: &self.env, config, cwd: &cwd }.git()
+    }
+
+    /// Runs the command here.
+    fn native(self, mut run: Invocation, git: Option<RealGit>) -> u8 {
+        // Hooks and filters find Git's own programs, as they do when Git starts them.
+        if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
+            run.env.insert("PATH".into(), path);
+        }
+        if decide::colours_hints(&run) {
+            console::colour_hints();
+        }
+        let result = Interrupt::install()
+            .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))
+            .and_then(|interrupt| {
+                run.interrupt = interrupt;
+                run.enter()?;
+                cmd::dispatch(&run)
+            });
+        let (code, signal) = match result {
+            Ok(code) => (code, None),
+            Err(failure) => {
+                let failure = failure.plain();
+                failure.say();
+                let signal = match failure {
+                    Failure::Signal(signal) => Some(signal),
+                    _ => None,
+                };
+                (failure.code(), signal)
+            }
+        };
+        self.log.write(&run.command.to_str_lossy(), &Outcome::Native { code });
+        match signal {
+            Some(signal) => interrupt::die_by(signal),
+            None => code,
+        }
+    }
+
+    fn refuse_or_hand_over(
+        self,
+        switch: Switch,
+        reason: Reason,
+        known: Option<(String, Result<RealGit, handover::Error>)>,
+    ) -> u8 {
+        if switch != Switch::NativeOnly {
+            return self.hand_over(&reason, known);
+        }
+        let command = known.map(|(command, _)| command).unwrap_or_default();
+        self.log.write(&command, &Outcome::Refused { reason: &reason });
+        conclude(Failure::fatal(format!("not native, and SAPWOOD_SHIM=native-only: {reason}")))
+    }
+
+    /// Becomes the real Git.
+    fn hand_over(self, reason: &Reason, known: Option<(String, Result<RealGit, handover::Error>)>) -> u8 {
+        let (command, git) = known.unwrap_or_else(|| (String::new(), self.find(&[])));
+        let git = match git {
+            Ok(git) => git,
+            Err(error) => return conclude(Failure::fatal(error.to_string())),
+        };
+        self.log.write(&command, &Outcome::HandedOver { reason });
+        conclude(git.become_it(&self.name, &self.argv, &self.env))
+    }
+}
+
+fn conclude(failure: Failure) -> u8 {
+    failure.say();
+    failure.code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_decides() {
+        let name = |argv0: &str| called_as_git(Some(&argv0.into()));
+        assert_eq!(name("git"), Some("git".into()));
+        assert_eq!(name("/home/me/bin/git"), Some("git".into()));
+        assert_eq!(name("../git-checkout"), Some("git-checkout".into()));
+        assert_eq!(name("sapwood"), None);
+        assert_eq!(name("gitk"), None);
+        assert_eq!(name(""), None);
+        assert_eq!(called_as_git(None), None);
+    }
+
+    #[test]
+    fn the_switch() {
+        let switch = |value: &str| Switch::of(&Env::from([("SAPWOOD_SHIM".into(), value.into())])).ok();
+        assert_eq!(switch("on"), Some(Switch::On));
+        assert_eq!(switch(""), Some(Switch::On));
+        assert_eq!(switch("off"), Some(Switch::Off));
+        assert_eq!(switch("native-only"), Some(Switch::NativeOnly));
+        assert_eq!(switch("native_only"), None);
+        assert_eq!(Switch::of(&Env::new()).ok(), Some(Switch::On));
+    }
+}

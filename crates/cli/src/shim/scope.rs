@@ -1,0 +1,269 @@
+//! What is native, as far as the command line tells: for each command the options that sapwood has in
+//! full. What is not in the table is the real Git's, so is a command line that is wrong: Git says so
+//! in its own words.
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+use super::Reason;
+use crate::args::Survey;
+
+/// An option, and which of its forms are native.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Native {
+    /// As [`crate::args::Given::name`] has it.
+    pub(super) option: &'static str,
+    on: bool,
+    off: bool,
+}
+
+const fn both(option: &'static str) -> Native {
+    Native { option, on: true, off: true }
+}
+
+/// Without its `--no-` form.
+const fn on(option: &'static str) -> Native {
+    Native { option, on: true, off: false }
+}
+
+/// Only its `--no-` form.
+const fn off(option: &'static str) -> Native {
+    Native { option, on: false, off: true }
+}
+
+impl Native {
+    /// As one would write it: `--quiet`, `--[no-]guess`, `--no-merge`.
+    pub(super) fn spelt(&self) -> String {
+        match (self.option.strip_prefix("--"), self.on) {
+            (Some(long), false) => format!("--no-{long}"),
+            _ => self.option.to_owned(),
+        }
+    }
+}
+
+/// What the first argument before `--` may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// A revision, or a path.
+    Revision,
+    /// A path, always.
+    Path,
+    /// A repository.
+    Repository,
+}
+
+/// A command, and what of it is native.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) command: &'static str,
+    pub(super) options: &'static [Native],
+    pub(super) first: First,
+}
+
+/// Every command that is native in part.
+pub(super) const SCOPES: &[Scope] = &[
+    Scope {
+        command: "checkout",
+        first: First::Revision,
+        options: &[
+            both("-b"),
+            both("-B"),
+            both("-l"),
+            both("--guess"),
+            both("--overlay"),
+            both("--quiet"),
+            both("--progress"),
+            both("--detach"),
+            both("--track"),
+            both("--force"),
+            both("--orphan"),
+            both("--overwrite-ignore"),
+            both("--ignore-other-worktrees"),
+            both("--ignore-skip-worktree-bits"),
+            off("--recurse-submodules"),
+            off("--merge"),
+        ],
+    },
+    Scope {
+        command: "switch",
+        first: First::Revision,
+        options: &[
+            both("--create"),
+            both("--force-create"),
+            both("--guess"),
+            both("--discard-changes"),
+            both("--quiet"),
+            both("--progress"),
+            both("--detach"),
+            both("--track"),
+            both("--force"),
+            both("--orphan"),
+            both("--overwrite-ignore"),
+            both("--ignore-other-worktrees"),
+            off("--recurse-submodules"),
+            off("--merge"),
+        ],
+    },
+    Scope {
+        command: "restore",
+        first: First::Path,
+        options: &[
+            both("--source"),
+            both("--staged"),
+            both("--worktree"),
+            both("--ignore-unmerged"),
+            both("--overlay"),
+            both("--quiet"),
+            both("--progress"),
+            both("--ignore-skip-worktree-bits"),
+            off("--recurse-submodules"),
+            off("--merge"),
+        ],
+    },
+    Scope {
+        command: "reset",
+        first: First::Revision,
+        options: &[
+            both("--quiet"),
+            both("--no-refresh"),
+            both("--mixed"),
+            both("--soft"),
+            both("--hard"),
+            both("--merge"),
+            both("--keep"),
+            both("--intent-to-add"),
+            off("--recurse-submodules"),
+        ],
+    },
+    Scope {
+        command: "clone",
+        first: First::Repository,
+        options: &[
+            both("--quiet"),
+            both("--no-checkout"),
+            both("--bare"),
+            both("--mirror"),
+            on("--local"),
+            both("--no-hardlinks"),
+            both("--shared"),
+            both("--origin"),
+            both("--branch"),
+            both("--single-branch"),
+            both("--tags"),
+            both("--template"),
+            both("--config"),
+            both("--separate-git-dir"),
+        ],
+    },
+];
+
+/// The command's entry.
+pub(super) fn of(command: &BStr) -> Option<&'static Scope> {
+    SCOPES.iter().find(|scope| scope.command.as_bytes() == command.as_bytes())
+}
+
+impl Scope {
+    /// Why this command line is not native; it has been parsed without a mistake.
+    pub(super) fn obstacle(&self, survey: &Survey) -> Option<Reason> {
+        for given in &survey.options {
+            let native = self.options.iter().find(|native| native.option == given.name);
+            if !native.is_some_and(|native| if given.on { native.on } else { native.off }) {
+                let name = given.name.strip_prefix("--no-").unwrap_or(given.name);
+                return Some(Reason::Option(match given.on {
+                    true => given.name.to_owned(),
+                    false => format!("--no-{}", name.trim_start_matches('-')),
+                }));
+            }
+        }
+        if self.words(survey).any(|word| word.starts_with(b":")) {
+            return Some(Reason::command_line("an argument that may look into the index"));
+        }
+        let by_attribute = |word: &BString| word.starts_with(b":(") && word.contains_str("attr");
+        survey.rest.iter().any(by_attribute).then(|| Reason::command_line("a pathspec with attributes"))
+    }
+
+    /// The words that may be revisions.
+    pub(super) fn words<'a>(&self, survey: &'a Survey) -> impl Iterator<Item = &'a BStr> {
+        let arguments = match self.first {
+            First::Revision => survey.rest.split(|word| word == "--").next().unwrap_or_default(),
+            First::Path | First::Repository => &[],
+        };
+        let sources = survey.options.iter().filter(|given| given.name == "--source");
+        let sources = sources.filter_map(|given| given.value.as_ref());
+        arguments.iter().chain(sources).map(|word| word.as_bstr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd;
+
+    fn obstacle(line: &str) -> Option<String> {
+        let mut words = line.split(' ').map(BString::from);
+        let command = words.next().expect("a command");
+        let scope = of(command.as_bstr()).expect("in the table");
+        let survey = cmd::survey(command.as_bstr(), &words.collect::<Vec<_>>()).expect("has a table");
+        scope.obstacle(&survey.expect("no mistake")).map(|reason| reason.to_string())
+    }
+
+    /// A name with a typing mistake would make an option silently not native.
+    #[test]
+    fn every_name_is_an_option_of_its_command() {
+        for scope in SCOPES {
+            for native in scope.options {
+                let args = [native.option.into(), "value".into()];
+                let survey = cmd::survey(scope.command.into(), &args).expect("has a table");
+                let survey = survey.unwrap_or_else(|stop| panic!("{} {stop:?}", scope.command));
+                assert_eq!(survey.options[0].name, native.option, "{}", scope.command);
+            }
+        }
+    }
+
+    #[test]
+    fn native_lines() {
+        for line in [
+            "checkout topic",
+            "checkout main...topic",
+            "checkout -l -b x",
+            "checkout -qf -b new origin/main",
+            "checkout -t origin/x --no-guess",
+            "checkout HEAD~2 -- a :(glob)*.c :/b",
+            "checkout --no-recurse-submodules main",
+            "switch -c x -",
+            "switch --discard-changes main",
+            "restore -SW --source=HEAD~1 :/ a...b",
+            "reset --hard HEAD^",
+            "reset -q -- a",
+            "reset --refresh",
+            "clone -q --bare src dst",
+            "clone --no-tags -b v1 src",
+        ] {
+            assert_eq!(obstacle(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_for_the_real_git() {
+        for (line, why) in [
+            ("checkout -p", "option '--patch'"),
+            ("checkout -m main", "option '--merge'"),
+            ("checkout --conflict=diff3 a", "option '--conflict'"),
+            ("checkout --ours a", "option '--ours'"),
+            ("checkout --pathspec-from-file=x", "option '--pathspec-from-file'"),
+            ("checkout --no-pathspec-from-file x", "option '--no-pathspec-from-file'"),
+            ("checkout --dry-run x", "option '--dry-run'"),
+            ("checkout :x", "an argument that may look into the index"),
+            ("checkout -- :(attr:x)a", "a pathspec with attributes"),
+            ("switch --recurse-submodules x", "option '--recurse-submodules'"),
+            ("restore --theirs a", "option '--theirs'"),
+            ("restore -s :x y", "an argument that may look into the index"),
+            ("reset -p", "option '--patch'"),
+            ("reset :/fix", "an argument that may look into the index"),
+            ("clone --no-local a", "option '--no-local'"),
+            ("clone --depth=1 a", "option '--depth'"),
+            ("clone -v a", "option '--verbose'"),
+        ] {
+            assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Who does the work: the log tells, and the words are Git's either way.
+
+use std::{fs, process::Command};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Oracle, Sandbox};
+
+use super::{Shim, finished, one, same, two_branches};
+
+#[test]
+fn native_commands_are_gits_to_the_byte() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), two_branches);
+    for args in [
+        &["switch", "topic"][..],
+        &["switch", "-"],
+        &["checkout", "-b", "new", "topic"],
+        &["checkout", "main"],
+        &["checkout", "v1"],
+        &["switch", "main"],
+        &["switch", "v1"],
+        &["switch", "-c", "topic"],
+        &["checkout", "nothing"],
+        &["checkout", "--detach", "--", "a"],
+        &["reset", "--mixed", "--", "a"],
+        &["reset", "--hard", "HEAD~1"],
+        &["reset", "nothing"],
+        &["-c", "core.quotePath=false", "reset", "--soft", "topic"],
+        &["restore", "--staged", "."],
+        &["restore", "nothing"],
+        &["-C", "dir", "restore", "."],
+        &["--no-pager", "checkout", "-f", "main"],
+        &["checkout", "v1", "--", "a"],
+        &["-C", "dir", "checkout", "-q", "topic"],
+    ] {
+        oracle.same(args);
+        shim.was_native(args);
+    }
+}
+
+/// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.
+#[test]
+fn a_quiet_switch_refreshes_as_git_does() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), two_branches);
+    oracle.both(|repo| {
+        repo.write("b", "b\n");
+        repo.commit("b");
+        repo.write("b", "b\n");
+    });
+    oracle.same(&["checkout", "-q", "-b", "other", "HEAD~1"]);
+    oracle.same(&["checkout", "-q", "main"]);
+    shim.was_native(&[]);
+    oracle.both(|repo| repo.write("dir/b", "one\n"));
+    oracle.same(&["checkout", "-q", "other"]);
+    assert_eq!(oracle.ours().git(&["diff-files"]).stdout, "");
+}
+
+#[test]
+fn what_is_not_native_is_the_real_git() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for (args, why) in [
+        (&["status", "--porcelain", "-b"][..], "command 'status'"),
+        (&["log", "--oneline"], "command 'log'"),
+        (&["--version"], "command 'version'"),
+        (&["version"], "command 'version'"),
+        (&["-h"], "command 'help'"),
+        (&[], "no command"),
+        (&["--exec-path"], "options before the command"),
+        (&["--exec-path=/nowhere", "--exec-path"], "options before the command"),
+        (&["--html-path"], "options before the command"),
+        (&["--nonsense", "switch"], "options before the command"),
+        (&["-c"], "options before the command"),
+        (&["-C", "nowhere", "switch", "x"], "options before the command"),
+        (&["-C", "a", "switch", "x"], "options before the command"),
+        (&["-p", "checkout"], "option '--paginate'"),
+        (&["switch", "-h"], "a wrong or a help option"),
+        (&["checkout", "--nonsense"], "a wrong or a help option"),
+        (&["reset", "-Z"], "a wrong or a help option"),
+        (&["switch", "--dry-run", "topic"], "option '--dry-run'"),
+        (&["checkout", "--ours", "a"], "option '--ours'"),
+        (&["restore", "--merge", "nothing"], "option '--merge'"),
+        (&["checkout", ":a"], "an argument that may look into the index"),
+        (&["nonsense"], "command 'nonsense'"),
+        (&["--git-dir=nowhere", "reset"], "not a git repository"),
+        (&["--bare", "rev-parse", "--is-bare-repository"], "command 'rev-parse'"),
+        (&["checkout", "HEAD", "--pathspec-from-file=nothing"], "option '--pathspec-from-file'"),
+        (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
+        (&["clone", "file:///nowhere"], "the source is not a local repository"),
+        (&["clone", "nowhere"], "'nowhere' does not exist"),
+        (&["clone", ".", "a"], "already exists"),
+        (&["clone", "--depth=1"], "option '--depth'"),
+    ] {
+        same(&shim, &repo, args);
+        shim.was_handed_over(args, why);
+    }
+}
+
+/// Each setting and each state of the repository that is not native.
+#[test]
+fn settings_and_states_that_are_handed_over() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for setting in [
+        "core.fsmonitor=.git/hooks/nothing",
+        "submodule.recurse=true",
+        "core.sparseCheckout=true",
+        "core.splitIndex=true",
+        "attr.tree=HEAD",
+        "color.advice=always",
+        "pager.reset=true",
+        "hook.x.command=true",
+        "trace2.eventTarget=0",
+        "extensions.partialClone=origin",
+        "filter.x.process=cat",
+        "remote.origin.promisor=true",
+    ] {
+        let args = ["-c", setting, "reset", "-q"];
+        same(&shim, &repo, &args);
+        let name = setting.split('=').next().expect("a name").to_lowercase();
+        shim.was_handed_over(&args, &format!("{name} is set"));
+    }
+    repo.git(&["update-index", "--no-split-index"]);
+    for setting in ["core.fsmonitor=false", "submodule.recurse=no", "color.ui=always", "pager.log=true"] {
+        let args = ["-c", setting, "reset", "-q"];
+        same(&shim, &repo, &args);
+        shim.was_native(&args);
+    }
+    repo.git(&["worktree", "add", "-q", "../linked", "topic"]);
+    repo.remove(".git/worktrees/linked/HEAD");
+    repo.symlink("refs/heads/topic", ".git/worktrees/linked/HEAD");
+    same(&shim, &repo, &["switch", "topic"]);
+    shim.was_handed_over(&[], "some HEAD is a symbolic link");
+    fs::remove_dir_all(repo.path.join(".git/worktrees")).expect("removed");
+    let states: [(&str, &dyn Fn(), &str); 4] = [
+        (".git/index.lock", &|| repo.write(".git/index.lock", ""), "the index is locked"),
+        (
+            ".git/hooks/post-index-change",
+            &|| repo.write_executable(".git/hooks/post-index-change", "#!/bin/sh\n"),
+            "'post-index-change'",
+        ),
+        (".git/info/grafts", &|| repo.write(".git/info/grafts", ""), "info/grafts"),
+        (
+            ".git/config",
+            &|| {
+                repo.write(
+                    ".git/config",
+                    "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tunheard = of\n",
+                )
+            },
+            "unknown repository extension",
+        ),
+    ];
+    for (file, make, why) in states {
+        make();
+        let args = ["reset", "-q", "topic"];
+        same(&shim, &repo, &args);
+        shim.was_handed_over(&args, why);
+        repo.remove(file);
+    }
+    let inner = sandbox.init("repo/inner");
+    inner.commit("inside");
+    repo.git(&["init", "-q"]);
+    repo.git(&["add", "inner"]);
+    same(&shim, &repo, &["reset", "-q", "--soft"]);
+    shim.was_handed_over(&[], "there are submodules");
+}
+
+/// Variables that trace or test make no difference to who does the work.
+#[test]
+fn traces_do_not_decide() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for (name, value) in [("GIT_TRACE2_EVENT", "1"), ("GIT_TRACE", "1"), ("GIT_TEST_SPLIT_INDEX", "1")] {
+        let run = finished(shim.command(&repo).args(["switch", "-q", "-"]).env(name, value));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        shim.was_native(&[name]);
+    }
+}
+
+#[test]
+fn clones() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for (number, options) in
+        [&[][..], &["--bare"], &["-q", "-n"], &["-s"], &["-b", "topic", "--single-branch"]]
+            .into_iter()
+            .enumerate()
+    {
+        let here = sandbox.repo("");
+        let places = ["git", "ours"].map(|who| format!("{who}/{number}"));
+        let line = |place| [&["clone"], options, &["repo", place]].concat();
+        let (theirs, ours) = (here.try_git(&line(&places[0])), shim.run(&here, &line(&places[1])));
+        shim.was_native(options);
+        assert_eq!(theirs.code, ours.code, "{options:?}");
+        assert_eq!(theirs.stderr.replace("git/", "ours/"), ours.stderr.as_bytes(), "{options:?}");
+        let files = |who: &str| {
+            let top = sandbox.path().join(who).join(number.to_string());
+            let list = Command::new("find").arg(".").current_dir(top).output().expect("find can be run");
+            let mut names: Vec<BString> = list.stdout.lines().map(BString::from).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(files("git"), files("ours"), "{options:?}");
+    }
+    // A template brings settings and hooks before anything could be asked of the new repository.
+    for (file, why) in
+        [("config", "'config'"), ("hooks/reference-transaction", "hooks/reference-transaction")]
+    {
+        repo.write_executable(format!("template/{file}"), "");
+        let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", file]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        shim.was_handed_over(&[file], why);
+        repo.remove(format!("template/{file}"));
+    }
+}
+
+#[test]
+fn aliases() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), |repo| {
+        two_branches(repo);
+        for (name, value) in [
+            ("co", "checkout"),
+            ("back", "checkout -q -"),
+            ("quoted", "checkout 'topic'"),
+            ("outside", "!git switch main"),
+            ("st", "status"),
+            ("loop", "loop"),
+            ("reset", "log"),
+            ("opts", "-c a.b=c checkout main"),
+        ] {
+            repo.git(&["config", &format!("alias.{name}"), value]);
+        }
+        repo.git(&["config", "alias.new.command", "checkout main"]);
+    });
+    for args in [&["co", "topic"][..], &["CO", "main"], &["back"], &["reset", "-q"], &["co", "nothing"]] {
+        oracle.same(args);
+        shim.was_native(args);
+    }
+    for (args, why) in [
+        (&["quoted"][..], "alias 'quoted' is more than"),
+        (&["outside"], "alias 'outside' is more than"),
+        (&["st"], "alias 'st' of 'status'"),
+        (&["loop"], "alias 'loop' of 'loop'"),
+        (&["opts"], "alias 'opts' of"),
+        (&["new"], "command 'new'"),
+        (&["co", "-h"], "a wrong or a help option"),
+        (&["-c", "help.autocorrect=immediate", "checkuot", "main"], "command 'checkuot'"),
+        (&["-c", "help.autocorrect=never", "checkuot", "main"], "command 'checkuot'"),
+    ] {
+        oracle.same(args);
+        shim.was_handed_over(args, why);
+    }
+    // A program of that name comes first.
+    let program = shim.path("bin/git-co");
+    fs::write(&program, "#!/bin/sh\necho program\n").expect("written");
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+    let run = shim.run(&oracle.ours(), &["co", "topic"]);
+    assert_eq!(run.stdout, "program\n");
+}
+
+/// The table of names no alias can take is Git's.
+#[test]
+fn no_alias_hides_a_command() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let builtins = repo.git(&["--list-cmds=builtins"]).stdout;
+    let native = ["checkout", "switch", "restore", "reset", "clone"];
+    for name in builtins.lines().map(|line| line.to_str_lossy()).filter(|name| !native.contains(&&**name)) {
+        let alias = format!("alias.{name}=checkout -q");
+        let mut command = shim.command(&repo);
+        let run = finished(command.args(["-c", &alias, &name]).env("SAPWOOD_SHIM", "native-only"));
+        assert_eq!(run.code, 128, "{name}");
+        assert!(run.stderr.contains_str(format!("command '{name}'")), "{name}: {}", run.stderr);
+    }
+}

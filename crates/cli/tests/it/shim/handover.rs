@@ -1,0 +1,222 @@
+//! Becoming the real Git: the same process, and no circles.
+
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::{fs::symlink, process::ExitStatusExt as _},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use bstr::ByteSlice as _;
+use testkit::{Oracle, Sandbox};
+
+use super::{Shim, finished, one, oracle_path, same, two_branches};
+use crate::SAPWOOD;
+
+#[test]
+fn standard_input_is_left_to_who_reads_it() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let fed = |script: &str, input: &str| {
+        let mut command = repo.command("sh".as_ref());
+        let path = format!("{}:{}", shim.path("bin").display(), oracle_path(&repo));
+        command.args(["-c", script]).env("PATH", path);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+        child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("read in the end");
+        child.wait_with_output().expect("it ends").stdout
+    };
+    repo.write("a", "changed\n");
+    fed("git checkout --pathspec-from-file=-", "a\n");
+    assert_eq!(repo.read("a"), "two\n");
+    assert_eq!(fed("git hash-object --stdin", "one\n"), b"5626abf0f72e58d7a153368ba57db4c673c0e171\n");
+    // A native command leaves it to whoever comes after.
+    assert_eq!(fed("git reset -q --hard; git switch -q topic; cat", "left\n"), b"left\n");
+}
+
+/// By `exec`: the same process, so signals, terminal and exit code are Git's own.
+#[test]
+fn handing_over_is_becoming() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let mut child = shim
+        .command(&repo)
+        .args(["-c", "alias.parent=!echo $PPID", "parent"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let id = child.id();
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.stdout.trim_end(), id.to_string().as_bytes());
+
+    let signals = ["-c", "alias.signals=!grep ^Sig.*: /proc/self/status", "signals"];
+    same(&shim, &repo, &signals);
+    let environment =
+        ["-c", "alias.environment=!env | grep -v ^PATH= | grep -v SHIM_LOG= | sort", "environment"];
+    same(&shim, &repo, &environment);
+
+    child =
+        shim.command(&repo).args(["hash-object", "--stdin"]).stdin(Stdio::piped()).spawn().expect("it runs");
+    while shim.log().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let killed = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status();
+    assert!(killed.expect("kill can be run").success());
+    assert_eq!(child.wait().expect("it ends").signal(), Some(15));
+}
+
+/// On a terminal: what is handed over has it, and native hints have Git's colours.
+#[test]
+fn terminals() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("skipped: there is no script(1)");
+        return;
+    }
+    let on_terminal = |path: &str, line: &str| {
+        let mut command = repo.command("script".as_ref());
+        command.args(["-qec", line, "/dev/null"]).env("PATH", path).env("TERM", "xterm").stdin(Stdio::null());
+        finished(&mut command)
+    };
+    let theirs = oracle_path(&repo);
+    let ours = format!("{}:{theirs}", shim.path("bin").display());
+    for line in [
+        "git -c alias.t='!test -t 1 && echo yes' t",
+        "git -c core.pager=cat log --oneline -1",
+        "git switch v1",
+        "git -c color.ui=false switch v1",
+        "git checkout -q main",
+    ] {
+        assert_eq!(on_terminal(&theirs, line), on_terminal(&ours, line), "{line}");
+    }
+    assert!(on_terminal(&ours, "git switch v1").stdout.contains_str("\x1b[33mhint: If you want"));
+}
+
+/// Nobody calls himself for ever, whatever PATH holds.
+#[test]
+fn no_circles() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    // Git's own sub-processes, with the shim first.
+    same(&shim, &repo, &["-c", "alias.x=!git rev-parse HEAD && git switch -q - && git switch -q -", "x"]);
+    same(&shim, &repo, &["submodule", "status"]);
+    same(&shim, &repo, &["for-each-repo", "--config=no.such"]);
+
+    // Another sapwood behind this one, and the other way round.
+    let other = shim.path("other");
+    fs::create_dir(&other).expect("made");
+    fs::copy(SAPWOOD, other.join("git")).expect("copied");
+    let oracle = oracle_path(&repo);
+    let [first, second] = [shim.path("bin"), other.clone()].map(|path| path.display().to_string());
+    let version = repo.git(&["version"]);
+    for path in [
+        format!("{first}:{second}:{oracle}"),
+        format!("{second}:{first}:{oracle}"),
+        format!("{first}:{second}:{first}:{oracle}"),
+        format!("{oracle}:{first}:{second}"),
+    ] {
+        for program in [shim.path("bin/git"), other.join("git")] {
+            let run = finished(repo.command(&program).arg("version").env("PATH", &path));
+            assert_eq!(run, version, "{} {path}", program.display());
+        }
+    }
+    let elsewhere = format!("{second}:{oracle}");
+    assert_eq!(finished(repo.command(&shim.path("bin/git")).arg("version").env("PATH", elsewhere)), version);
+    let calls = |path: &str, program: &Path| finished(repo.command(program).arg("version").env("PATH", path));
+    for path in [format!("{first}:{second}"), format!("{second}:{first}"), first.clone()] {
+        let lost = calls(&path, &shim.path("bin/git"));
+        assert_eq!(lost.code, 128, "{path}: {}", lost.stderr);
+    }
+
+    // Given by name, and a script that leads back.
+    let script = shim.path("script");
+    let text = format!("#!/bin/sh\nexec '{}' \"$@\"\n", shim.path("bin/git").display());
+    fs::write(&script, &text).expect("written");
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+    let named = |git: &Path| finished(shim.command(&repo).arg("version").env("SAPWOOD_GIT", git));
+    let circle = named(&script);
+    assert_eq!(circle.code, 128);
+    assert!(circle.stderr.contains_str("leads back to sapwood"), "{}", circle.stderr);
+    // One that waits instead of becoming: each time round is another process.
+    fs::write(&script, text.replace("exec ", "")).expect("written");
+    let circle = named(&script);
+    assert_eq!(circle.code, 128);
+    assert!(circle.stderr.contains_str("leads back to sapwood"), "{}", circle.stderr);
+    assert!(named(&shim.path("bin/git")).stderr.contains_str("not a program other than sapwood"));
+    assert!(named(Path::new("/nowhere")).stderr.contains_str("SAPWOOD_GIT names '/nowhere'"));
+    fs::write(&script, "#!/bin/sh\necho \"$0 $*\"\n").expect("written");
+    assert!(named(&script).stdout.ends_with(b"script version\n"));
+    let configured = format!("sapwood.git={}", script.display());
+    assert!(shim.run(&repo, &["-c", &configured, "version"]).stdout.ends_with(b"version\n"));
+    // A repository does not get to name programs.
+    repo.git(&["config", "sapwood.git", "/nowhere"]);
+    assert_eq!(shim.run(&repo, &["version"]), version);
+}
+
+#[test]
+fn called_by_other_names() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for name in ["git-checkout", "git-rev-parse"] {
+        symlink(SAPWOOD, shim.path("bin").join(name)).expect("linked");
+    }
+    let path = format!("{}:{}", shim.path("bin").display(), oracle_path(&repo));
+    let call = |name: &str, args: &[&str]| {
+        let program = shim.path("bin").join(name);
+        let mut command = repo.command(&program);
+        finished(command.args(args).env("PATH", &path).env("SAPWOOD_SHIM_LOG", shim.path("log")))
+    };
+    assert_eq!(call("git-checkout", &["topic"]).stderr, "Switched to branch 'topic'\n");
+    shim.was_native(&[]);
+    assert_eq!(call("git-rev-parse", &["HEAD"]), repo.git(&["rev-parse", "HEAD"]));
+    shim.was_handed_over(&[], "command 'rev-parse'");
+    assert_eq!(call("git", &["rev-parse", "HEAD"]), repo.git(&["rev-parse", "HEAD"]));
+}
+
+/// Hooks and filters find Git's own programs, as they do under Git.
+#[test]
+fn hooks_find_gits_programs() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), |repo| {
+        two_branches(repo);
+        repo.write_executable(".git/hooks/post-checkout", "#!/bin/sh\n. git-sh-setup && echo \"$GIT_DIR\"\n");
+    });
+    oracle.same(&["switch", "topic"]);
+    shim.was_native(&[]);
+}
+
+/// What is plainly Git's costs one search for it: nothing of the repository is looked at.
+#[test]
+fn handing_over_opens_nothing_of_the_repository() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    let trace = shim.path("trace");
+    let mut command = repo.command("strace".as_ref());
+    command.args(["-e", "trace=execve,open,openat,stat,statx,newfstatat,lstat,access", "-o"]).arg(&trace);
+    command.arg(shim.path("bin/git")).arg("status");
+    if !command.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: strace cannot be run");
+        return;
+    }
+    let text = fs::read_to_string(&trace).expect("written");
+    let ours: Vec<&str> = text
+        .lines()
+        .scan(0, |executed, line| {
+            *executed += usize::from(line.starts_with("execve(") && line.ends_with("= 0"));
+            (*executed < 2).then_some(line)
+        })
+        .collect();
+    assert!(ours.last().is_some_and(|line| line.contains("/git\"")), "{}", ours.join("\n"));
+    assert!(
+        !ours.iter().any(|line| line.contains("\".git") || line.contains("/repo/")),
+        "{}",
+        ours.join("\n")
+    );
+}

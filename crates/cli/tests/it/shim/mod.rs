@@ -1,0 +1,124 @@
+//! sapwood as `git`, first on PATH, against Git: the same words, exit codes and repositories, whoever
+//! did the work; and the log says who did.
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, process::ExitStatusExt as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+use testkit::{Repo, Run, Sandbox};
+
+use crate::SAPWOOD;
+
+mod decide;
+mod handover;
+mod install;
+
+/// A directory with `bin/git`, the shim, and `run`, which calls it as a shell would with `bin` first.
+struct Shim(TempDir);
+
+impl Shim {
+    fn new() -> Shim {
+        let dir = tempfile::Builder::new().prefix("shim-").tempdir().expect("a directory for tests");
+        let shim = Shim(dir);
+        fs::create_dir(shim.path("bin")).expect("made");
+        symlink(SAPWOOD, shim.path("bin/git")).expect("linked");
+        let script = format!(
+            "#!/bin/sh\nPATH='{}':\"$PATH\" SAPWOOD_SHIM_LOG='{}'\nexport PATH SAPWOOD_SHIM_LOG\nexec git \"$@\"\n",
+            shim.path("bin").display(),
+            shim.path("log").display(),
+        );
+        let run = shim.path("run");
+        fs::write(&run, script).expect("written");
+        fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
+        shim
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn program(&self) -> String {
+        self.path("run").into_os_string().into_string().expect("a plain name")
+    }
+
+    /// `git` in `repo`, with the shim first on PATH.
+    fn command(&self, repo: &Repo<'_>) -> Command {
+        let mut command = repo.command(&self.path("run"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, repo: &Repo<'_>, args: &[&str]) -> Run {
+        finished(self.command(repo).args(args))
+    }
+
+    /// The lines written since the last time.
+    fn log(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        fs::write(self.path("log"), "").expect("emptied");
+        log.lines().map(str::to_owned).collect()
+    }
+
+    /// The last line must tell of a command run here.
+    #[track_caller]
+    fn was_native(&self, context: &[&str]) {
+        let log = self.log();
+        let line = log.last().expect("a line");
+        assert!(line.contains("\"outcome\":\"native\",\"reason\":null"), "{context:?}: {line}");
+    }
+
+    /// The line must tell of one handed over for a reason with these words in it.
+    #[track_caller]
+    fn was_handed_over(&self, context: &[&str], why: &str) {
+        let log = self.log();
+        let line = log.first().expect("a line");
+        assert!(line.contains("\"outcome\":\"handed-over\""), "{context:?}: {line}");
+        let reason = line.split("\"reason\":").nth(1).expect("a reason");
+        assert!(reason.contains(why), "{context:?}: not '{why}': {line}");
+    }
+}
+
+fn finished(command: &mut Command) -> Run {
+    let output = command.output().expect("it can be run");
+    let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
+    Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
+}
+
+/// Two branches that differ, a tag, a directory.
+fn two_branches(repo: &Repo<'_>) {
+    repo.write("a", "one\n");
+    repo.write("dir/b", "one\n");
+    repo.commit("first");
+    repo.git(&["tag", "v1"]);
+    repo.git(&["branch", "topic"]);
+    repo.write("a", "two\n");
+    repo.commit("second");
+    repo.git(&["switch", "-q", "topic"]);
+    repo.write("dir/b", "topic\n");
+    repo.commit("on topic");
+    repo.git(&["switch", "-q", "main"]);
+}
+
+/// One repository for both, the real Git and the shim.
+fn one(sandbox: &Sandbox) -> Repo<'_> {
+    let repo = sandbox.init("repo");
+    two_branches(&repo);
+    repo
+}
+
+/// Git and the shim in one repository that the command does not change: the same in every byte.
+#[track_caller]
+fn same(shim: &Shim, repo: &Repo<'_>, args: &[&str]) -> Run {
+    let (theirs, ours) = (repo.try_git(args), shim.run(repo, args));
+    assert_eq!(theirs, ours, "{args:?}: git left, shim right");
+    ours
+}
+
+fn oracle_path(repo: &Repo<'_>) -> String {
+    let run = finished(repo.command("sh".as_ref()).args(["-c", "printf %s \"$PATH\""]));
+    run.stdout.to_string()
+}
