@@ -9,11 +9,12 @@ use std::{
 
 use crate::{
     Error,
+    ballast::Ballast,
     corpus::{self, CHANGES, Corpus},
     floor,
     measure::{Invocation, must, run as measure},
     report::{Results, Sample, machine},
-    rig::{FileSystem, Volume, pretouch, warm},
+    rig::{FileSystem, Volume, warm},
 };
 
 #[derive(clap::Args)]
@@ -92,6 +93,7 @@ struct Lab {
     gix: Option<PathBuf>,
     scratch: PathBuf,
     runs: usize,
+    ballast: Ballast,
     results: Results,
 }
 
@@ -146,7 +148,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         some => some.to_vec(),
     };
     let runs = args.runs.unwrap_or(if args.quick { 3 } else { 5 });
-    let mut lab = Lab { corpus, sapwood, gix, scratch, runs, results: Results::default() };
+    let ballast = Ballast::new()?;
+    let mut lab = Lab { corpus, sapwood, gix, scratch, runs, ballast, results: Results::default() };
     println!("{}; {versions:?}; {runs} runs, order alternating", machine());
     for &file_system in &file_systems {
         for case in &cases {
@@ -197,9 +200,9 @@ impl Lab {
         }
     }
 
-    fn timed(&self, invocation: &Invocation) -> Result<Sample, Error> {
-        pretouch()?;
-        measure(invocation).map(Sample::from)
+    fn timed(&mut self, invocation: &Invocation) -> Result<Sample, Error> {
+        self.ballast.fill()?;
+        self.ballast.during(|| measure(invocation)).map(Sample::from)
     }
 
     /// A clone that shares the objects, nothing checked out.
@@ -268,8 +271,8 @@ impl Lab {
             }
             if case == "full" {
                 let volume = Volume::fresh(file_system, &self.scratch)?;
-                pretouch()?;
-                let sample = floor::measure(&source, "HEAD", volume.path())?;
+                self.ballast.fill()?;
+                let sample = self.ballast.during(|| floor::measure(&source, "HEAD", volume.path()))?;
                 self.results.add(case, file_system.name(), "floor", sample);
             }
         }
@@ -303,7 +306,7 @@ impl Lab {
         let prepare = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "refs/lab/new"];
         must(Path::new("git"), &prepare, &tree)?;
         must(Path::new("git"), &["update-index", "-q", "--refresh"], &tree)?;
-        pretouch()?;
+        self.ballast.fill()?;
         for count in CHANGES {
             let change = format!("refs/lab/change-{count}");
             for run in 0..self.runs * 2 {

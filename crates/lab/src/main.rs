@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+mod ballast;
 mod checkout;
 mod corpus;
 mod floor;
@@ -46,9 +47,6 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Touch and free memory, so that the next run finds pages at hand (used by the others).
-    #[command(hide = true)]
-    Touch { mebibytes: usize },
     /// Write the files of a commit from memory: the floor (used by the others).
     #[command(hide = true)]
     Floor { repo: PathBuf, revision: String, into: PathBuf },
@@ -62,10 +60,6 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }),
         Command::Measure { command } => measure::child(&command),
-        Command::Touch { mebibytes } => {
-            rig::touch(mebibytes);
-            Ok(ExitCode::SUCCESS)
-        }
         Command::Floor { repo, revision, into } => floor::child(&repo, &revision, &into),
     };
     result.unwrap_or_else(|error| {

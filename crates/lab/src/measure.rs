@@ -5,7 +5,6 @@
 //! /proc every few milliseconds, summed over the command and its children.
 
 use std::{
-    collections::HashMap,
     fs,
     path::Path,
     process::{Command, ExitCode, Stdio},
@@ -109,7 +108,7 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
             let mut peak = 0;
             while !done.load(Ordering::Relaxed) {
                 peak = peak.max(anonymous_of_descendants(id));
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(30));
             }
             peak
         });
@@ -158,26 +157,24 @@ pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// KiB of anonymous memory of all processes below `root`, itself left out.
+/// KiB of anonymous memory of all processes below `root`, itself left out. Cheap, as it is asked while the clock runs.
 fn anonymous_of_descendants(root: u32) -> i64 {
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    let Ok(proc_entries) = fs::read_dir("/proc") else { return 0 };
-    for entry in proc_entries.flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-        // The command name may hold spaces and parentheses: fields are counted after the last one.
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
-        if let Some(parent) = parent.and_then(|field| field.parse().ok()) {
-            children.entry(parent).or_default().push(id);
-        }
-    }
-    let mut pending = children.get(&root).cloned().unwrap_or_default();
+    let mut pending = children(root);
     let mut sum = 0;
     while let Some(id) = pending.pop() {
-        pending.extend(children.get(&id).into_iter().flatten());
+        pending.extend(children(id));
         let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let field = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         sum += field.and_then(|text| text.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or(0);
     }
     sum
+}
+
+/// The processes that the threads of this one have started and that still run.
+fn children(id: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! Fresh file systems and warm memory.
+//! Fresh file systems and warm page caches.
 
 use std::{
     fs,
@@ -86,23 +86,6 @@ impl Drop for Volume {
             eprintln!("lab: cannot remove {}: {error}", image.display());
         }
     }
-}
-
-/// Touches and frees memory in a process of its own: a balloon that has taken freed pages back makes the
-/// first touch up to five times dearer, which would be charged to whichever tool runs first.
-pub(crate) fn pretouch() -> Result<(), Error> {
-    let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-    must(Path::new("sync"), &[], Path::new("/"))?;
-    // Last, as what is free goes back to the host within seconds; as much as a run's files, the image below them and
-    // its processes take.
-    must(&me, &["touch", "8192"], Path::new("/")).map(|_| ())
-}
-
-/// `lab touch N`
-pub(crate) fn touch(mebibytes: usize) {
-    let mut block = vec![0u8; mebibytes << 20];
-    block.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-    std::hint::black_box(&block);
 }
 
 /// Reads every file below `dir` once, so that all peers find it in the page cache.
