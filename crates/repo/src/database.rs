@@ -197,6 +197,8 @@ pub(crate) fn open(
     let mut options = Options::default();
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
+        // Git is at the top of the worktree by the time it reads this.
+        options.alternates_base = layout.work_tree.clone().unwrap_or_default();
     }
     let mut warnings = Vec::new();
     if env.get("GIT_NO_REPLACE_OBJECTS").is_none() && config.boolean("core.useReplaceRefs")?.unwrap_or(true) {

@@ -156,3 +156,22 @@ fn the_namespace_of_replacements_can_be_another() {
         assert_eq!(said[1].0.1.contains("warning: bad replace ref name: "), replaced, "{}", said[1].0.1);
     }
 }
+
+#[test]
+fn alternates_of_the_environment_start_at_the_top_of_the_worktree() {
+    let sandbox = Sandbox::new();
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    let answers = [("git", git.as_str()), ("ours", SAPWOOD)].map(|(name, program)| {
+        let repo = sandbox.init(name);
+        history(&repo);
+        repo.write("sub/keep", "");
+        std::fs::rename(repo.join(".git/objects"), repo.join("lent")).expect("on one file system");
+        std::fs::create_dir(repo.join(".git/objects")).expect("its place is free");
+        let mut command = repo.command(Path::new(program));
+        command.current_dir(repo.join("sub")).env("GIT_ALTERNATE_OBJECT_DIRECTORIES", "lent");
+        let output = command.args(["checkout", "topic"]).output().expect("can be run");
+        (output.status.code(), output.stderr.to_str_lossy().into_owned(), repo.read("a"))
+    });
+    assert_eq!(answers[0], answers[1], "git left, ours right");
+    assert_eq!(answers[1].0, Some(0), "{}", answers[1].1);
+}

@@ -14,11 +14,15 @@ use bstr::BString;
 const MAX_DEPTH: usize = 5;
 
 /// The object directory itself and all its alternates, and Git's complaints about them.
-pub(super) fn resolve(objects_dir: &Path, environment: &[u8]) -> io::Result<(Vec<PathBuf>, Vec<BString>)> {
+pub(super) fn resolve(
+    objects_dir: &Path,
+    environment: &[u8],
+    environments_base: &Path,
+) -> io::Result<(Vec<PathBuf>, Vec<BString>)> {
     let mut found = Found { dirs: vec![objects_dir.to_owned()], canonical: Vec::new(), errors: Vec::new() };
     // A repository without its object directory is for others to complain about.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
-    let mut queue = found.real(parse(environment, b':', None));
+    let mut queue = found.real(parse(environment, b':', environments_base));
     queue.extend(found.named_by(objects_dir)?);
     let mut queue: Vec<(PathBuf, usize)> = queue.into_iter().rev().map(|path| (path, 0)).collect();
     while let Some((dir, depth)) = queue.pop() {
@@ -58,7 +62,7 @@ impl Found {
 
     fn named_by(&mut self, objects_dir: &Path) -> io::Result<Vec<PathBuf>> {
         let content = sys::by_path::read(&objects_dir.join("info/alternates"))?.unwrap_or_default();
-        Ok(self.real(parse(&content, b'\n', Some(objects_dir))))
+        Ok(self.real(parse(&content, b'\n', objects_dir)))
     }
 
     /// The paths without links; of what does not exist, only the last component may be missing.
@@ -88,8 +92,8 @@ impl Found {
     }
 }
 
-/// The paths in a list, relative ones completed if a base is given.
-fn parse(mut list: &[u8], separator: u8, base: Option<&Path>) -> Vec<PathBuf> {
+/// The paths in a list, relative ones completed.
+fn parse(mut list: &[u8], separator: u8, base: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     while let Some(&first) = list.first() {
         let line_end = list.iter().position(|&byte| byte == separator).unwrap_or(list.len());
@@ -101,8 +105,7 @@ fn parse(mut list: &[u8], separator: u8, base: Option<&Path>) -> Vec<PathBuf> {
         };
         list = rest.get(1..).unwrap_or_default();
         if !path.is_empty() {
-            let path = Path::new(std::ffi::OsStr::from_bytes(&path));
-            paths.push(base.map_or_else(|| path.to_owned(), |base| base.join(path)));
+            paths.push(base.join(std::ffi::OsStr::from_bytes(&path)));
         }
     }
     paths
@@ -113,7 +116,7 @@ mod tests {
     use super::*;
 
     fn parsed(list: &[u8], separator: u8) -> Vec<PathBuf> {
-        parse(list, separator, Some(Path::new("/base")))
+        parse(list, separator, Path::new("/base"))
     }
 
     #[test]

@@ -47,6 +47,8 @@ const MAX_REPLACE_DEPTH: usize = 5;
 pub struct Options {
     /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`: further object directories, separated by colons.
     pub alternates: BString,
+    /// Where relative ones of these start; empty: the process's current directory.
+    pub alternates_base: PathBuf,
     /// Bytes of delta bases each reader may keep.
     pub base_cache: usize,
     /// `refs/replace/`: what to read in place of what. A replacement may be replaced, four deep.
@@ -55,7 +57,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { alternates: BString::default(), base_cache: 16 << 20, replace: HashMap::new() }
+        Options {
+            alternates: BString::default(),
+            alternates_base: PathBuf::new(),
+            base_cache: 16 << 20,
+            replace: HashMap::new(),
+        }
     }
 }
 
@@ -99,7 +106,8 @@ impl Objects {
 
     /// As [`Objects::open`], with choices.
     pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> std::io::Result<Objects> {
-        let (dirs, errors) = alternates::resolve(objects_dir, options.alternates.as_ref())?;
+        let (dirs, errors) =
+            alternates::resolve(objects_dir, options.alternates.as_ref(), &options.alternates_base)?;
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
         Ok(Objects { hash, options, loose, packs, pool: Arc::default(), errors })
