@@ -23,7 +23,7 @@ struct Stock {
 }
 
 /// While more than this is mapped, nothing is kept.
-const BUDGET: usize = 64 << 20;
+const BUDGET: usize = 48 << 20;
 
 /// Memory on loan.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ mod tests {
         let leases: Vec<Lease> = (0..5).map(|_| pool.lease(20 * MIB).expect("memory")).collect();
         assert_eq!(pool.stock().mapped, 100 * MIB);
         drop(leases);
-        assert_eq!(pool.stock().mapped, 60 * MIB);
+        assert_eq!(pool.stock().mapped, 40 * MIB);
         drop(pool.lease(BUDGET).expect("memory"));
         assert_eq!(pool.stock().mapped, BUDGET);
         assert!(pool.lease(usize::MAX / 4).is_err());
