@@ -101,6 +101,13 @@ impl Dir {
         stat_of(&self.fd)
     }
 
+    /// Whether this is on XFS, which serialises what is created in one of its allocation groups. Their number is the upper
+    /// part of an inode number, a new directory goes into the next group in turn and its files into its own.
+    pub fn is_on_xfs(&self) -> bool {
+        const XFS_SUPER_MAGIC: rustix::fs::FsWord = 0x5846_5342;
+        rustix::fs::fstatfs(&self.fd).is_ok_and(|found| found.f_type == XFS_SUPER_MAGIC)
+    }
+
     /// `mkdir` with mode 0777 and umask.
     pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
         self.at(path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))

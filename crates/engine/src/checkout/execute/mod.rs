@@ -2,7 +2,7 @@
 //!
 //! Order: removals; what may go in the way of writes ([`clear`]); what a killed run left ([`remnant`]); regular files and submodule directories, with
 //! files of external filters in a lane beside them; symbolic links; what was in each other's way ([`collide`]).
-//! Within a phase all steps are independent and done in parallel; a directory is made when its first file comes.
+//! Within a phase all steps are independent and done in parallel; a directory is made when its first file comes, or all of them before ([`groups`]).
 //!
 //! Promise: nothing outside the worktree is touched and no symbolic link followed; nothing is
 //! overwritten or removed whose premise does not hold at that moment; each step gets exactly one
@@ -27,6 +27,7 @@ mod crew;
 mod directories;
 mod external;
 mod files;
+mod groups;
 mod layout;
 mod outcome;
 mod queue;

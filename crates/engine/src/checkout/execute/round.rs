@@ -18,6 +18,7 @@ use super::{
     directories::{Directories, Unreachable},
     external::Lane,
     files::{Stop, Worker},
+    groups,
     layout::Layout,
     remnant,
 };
@@ -44,8 +45,9 @@ fn create<'r>(
     in_the_way: &Mutex<Vec<usize>>,
 ) {
     let paths = |&step: &usize| (step, run.write(step).2);
-    let (file_layout, link_layout) =
+    let (mut file_layout, link_layout) =
         (Layout::new(files.iter().map(paths)), Layout::new(links.iter().map(paths)));
+    groups::arrange(run, &mut file_layout);
     let [file_dirs, link_dirs] =
         [&file_layout, &link_layout].map(|layout| Directories::new(run.worktree, layout, &run.made));
     let [file_round, link_round] =

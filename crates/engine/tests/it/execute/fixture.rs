@@ -266,6 +266,21 @@ impl Mount {
         Mount::new("mount", &args, sandbox.path().join("mounted"))
     }
 
+    /// An XFS.
+    pub(crate) fn xfs(sandbox: &Sandbox) -> Option<Mount> {
+        let image = sandbox.path().join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(512 << 20)).expect("an image");
+        match Command::new("mkfs.xfs").arg("-q").arg(&image).output() {
+            Ok(output) if output.status.success() => {}
+            other => {
+                eprintln!("SKIPPED: mkfs.xfs is impossible here: {other:?}");
+                return None;
+            }
+        }
+        let args = [OsStr::new("-o"), OsStr::new("loop"), image.as_os_str()];
+        Mount::new("mount", &args, sandbox.path().join("mounted"))
+    }
+
     /// A case-insensitive file system.
     pub(crate) fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
         let image = sandbox.path().join("image");

@@ -3,6 +3,7 @@
 mod collisions;
 mod filters;
 mod fixture;
+mod groups;
 mod removals;
 mod steps;
 mod trouble;
