@@ -4,8 +4,11 @@
 //! fails is not an error of the operation: the work is done by then.
 
 use std::{
-    io::Write as _,
-    sync::atomic::{AtomicBool, Ordering},
+    io::{IsTerminal as _, Write as _},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bstr::{BString, ByteSlice};
@@ -22,8 +25,35 @@ pub(crate) use text;
 
 /// A line on standard output.
 pub(crate) fn out(line: impl AsRef<[u8]>) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(line.as_ref()).and_then(|()| stdout.write_all(b"\n"));
+    let line = [line.as_ref(), b"\n"].concat();
+    match &mut *held() {
+        Some(held) => held.extend(line),
+        None => drop(std::io::stdout().lock().write_all(&line)),
+    }
+}
+
+/// What waits for [`flush`]: standard output is the process's, and so is its buffer.
+static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds results back until [`flush`], as Git's do unless they go to a terminal: where both streams end
+/// in one file, messages come first.
+pub(crate) fn hold_results() {
+    if !std::io::stdout().is_terminal() {
+        *held() = Some(Vec::new());
+    }
+}
+
+/// Writes what was held back: at the end, and before another program may write.
+pub(crate) fn flush() {
+    if let Some(held) = &mut *held() {
+        let _ = std::io::stdout().lock().write_all(held);
+        held.clear();
+    }
+    let _ = std::io::stdout().lock().flush();
 }
 
 /// A line on standard error.

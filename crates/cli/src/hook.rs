@@ -62,6 +62,7 @@ pub(crate) fn post_checkout(
         let all = text!(before, if before.is_empty() { "" } else { " " }, parameters(&run.config));
         command.env("GIT_CONFIG_PARAMETERS", OsStr::from_bytes(&all));
     }
+    console::flush();
     match command.status() {
         Ok(status) => {
             let signal = || 128 + status.signal().unwrap_or(0);

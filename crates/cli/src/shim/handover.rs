@@ -27,6 +27,9 @@ const STEPS: &str = "SAPWOOD_SHIM_STEPS";
 /// A wrapper in a hook in an alias in a wrapper does not go as deep.
 const MOST_STEPS: u32 = 64;
 
+/// Where programs are when nobody says.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// Why there is no real Git.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
@@ -105,7 +108,7 @@ impl Find<'_> {
     }
 
     fn on_path(&self, me: Option<(u64, u64)>) -> Option<(PathBuf, bool)> {
-        let path = self.env.get(OsStr::new("PATH"))?;
+        let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
         let programs = std::env::split_paths(path).map(|dir| self.cwd.join(dir).join("git"));
         let programs: Vec<_> = programs.filter_map(|path| Some((identity(&path)?, path))).collect();
         // The last of several: only from there on does each step lead further down PATH.
@@ -149,9 +152,8 @@ impl RealGit {
     /// PATH for programs that Git would start: its own come first.
     pub(super) fn path_for_children(&self, env: &Env) -> Option<OsString> {
         let mut path = self.exec_path(env)?.into_os_string();
-        let before = env.get(OsStr::new("PATH")).map(OsString::as_os_str);
         path.push(":");
-        path.push(before.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")));
+        path.push(env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str));
         Some(path)
     }
 

@@ -155,6 +155,7 @@ impl Call {
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
             run.env.insert("PATH".into(), path);
         }
+        console::hold_results();
         if decide::colours_hints(&run) {
             console::colour_hints();
         }
@@ -177,6 +178,10 @@ impl Call {
                 (failure.code(), signal)
             }
         };
+        // A signal leaves Git no time to.
+        if signal.is_none() {
+            console::flush();
+        }
         self.log.write(&run.command.to_str_lossy(), &Outcome::Native { code });
         match signal {
             Some(signal) => interrupt::die_by(signal),

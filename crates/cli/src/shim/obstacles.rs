@@ -209,6 +209,13 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
         }
         Err(_) => found.push(Reason::Setting("core.hookspath".into())),
     }
+    let is_directory = |path| {
+        let stat = by_path::stat_followed(path).ok().flatten();
+        stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
+    };
+    if repo.work_tree().is_some_and(|top| !is_directory(top)) {
+        found.push(Reason::repository("the work tree is not there"));
+    }
     if some_head_is_a_link(repo) {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }

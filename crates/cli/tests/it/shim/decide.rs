@@ -38,6 +38,26 @@ fn native_commands_are_gits_to_the_byte() {
     }
 }
 
+/// Both streams in one file: Git's results come after its messages, and before what a hook says.
+#[test]
+fn results_come_when_gits_do() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    repo.write("c", "c\n");
+    repo.git(&["add", "c"]);
+    repo.write_executable(".git/hooks/post-checkout", "#!/bin/sh\necho hook >&2\n");
+    let both = |git: &str| {
+        let script = format!("'{git}' checkout topic 2>&1; '{git}' checkout main 2>&1; '{git}' reset 2>&1");
+        repo.git(&["add", "c"]);
+        finished(repo.command("sh".as_ref()).args(["-c", &script]))
+    };
+    let theirs = both("git");
+    assert_eq!(theirs, both(&shim.program()));
+    shim.was_native(&[]);
+    assert!(theirs.stdout.starts_with(b"Switched to branch 'topic'\nA\tc\nhook\n"), "{}", theirs.stdout);
+}
+
 /// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.
 #[test]
 fn a_quiet_switch_refreshes_as_git_does() {
@@ -85,6 +105,7 @@ fn what_is_not_native_is_the_real_git() {
         (&["checkout", ":a"], "an argument that may look into the index"),
         (&["nonsense"], "command 'nonsense'"),
         (&["--git-dir=nowhere", "reset"], "not a git repository"),
+        (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
         (&["--bare", "rev-parse", "--is-bare-repository"], "command 'rev-parse'"),
         (&["checkout", "HEAD", "--pathspec-from-file=nothing"], "option '--pathspec-from-file'"),
         (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
