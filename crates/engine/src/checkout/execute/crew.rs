@@ -1,14 +1,17 @@
 //! How many workers, and running them.
 //!
-//! Serial is a crew of one, on the calling thread. A crew may grow while it works: a worker that finds
-//! itself waiting for the disk most of the time hires another. On a local disk nobody does, as what a
-//! system call does there is work of this machine's cores; on a network disk the crew doubles every few
-//! files until it is [`WAITING_LIMIT`].
+//! Serial is a crew of one, on the calling thread. A crew may grow while it works: when a worker finds
+//! itself waiting for the disk most of the time, the crew is doubled, again and again while that makes the work faster, up
+//! to [`WAITING_LIMIT`]. If it did not, those who came last leave and the crew stays as it is: what is waited for are
+//! locks of a local file system, and more workers wait for more of them.
 
 use std::{
     ops::Range,
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread::{self, Scope},
     time::{Duration, Instant},
 };
@@ -35,6 +38,10 @@ const STEPS_PER_WORKER: usize = 32;
 const STEPS_BETWEEN_LOOKS: usize = 4;
 /// and after so much time: the kernel's account of a running thread lags by a tick, 1 to 10 ms.
 const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// How much faster a crew of twice the size has to be.
+const GAIN: f64 = 1.3;
+/// So many steps for each worker tell how fast a crew is.
+const STEPS_TO_TELL: usize = 4;
 
 impl Crew {
     /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
@@ -68,10 +75,18 @@ impl Crew {
             return;
         }
         let queue = Queue::new(weights, self.first, self.limit);
-        let shift = Shift { queue, crew: self, hired: AtomicUsize::new(1), start, act };
+        let shift = Shift {
+            queue,
+            crew: self,
+            size: AtomicUsize::new(self.first),
+            steps: AtomicUsize::new(0),
+            growth: Mutex::new(Growth::default()),
+            start,
+            act,
+        };
         thread::scope(|scope| {
-            for _ in 1..self.first {
-                shift.hire(scope);
+            for number in 1..self.first {
+                shift.hire(scope, number);
             }
             shift.work(scope, 0);
         });
@@ -81,17 +96,70 @@ impl Crew {
 struct Shift<F, G> {
     queue: Queue,
     crew: Crew,
-    hired: AtomicUsize,
+    /// Workers of this number and beyond leave when they have done what they had.
+    size: AtomicUsize,
+    /// Done so far, by all.
+    steps: AtomicUsize,
+    growth: Mutex<Growth>,
     start: F,
     act: G,
 }
 
+/// Whether a crew should grow.
+#[derive(Default)]
+struct Growth {
+    /// When the crew of this size was first looked at, and the steps done by then.
+    since: Option<(Instant, usize)>,
+    /// The crew before it was last doubled, and its steps a second.
+    before: Option<(usize, f64)>,
+    settled: bool,
+}
+
+impl Growth {
+    /// The size a crew of `size` should have when `steps` are done and somebody waits.
+    fn next(&mut self, size: usize, limit: usize, steps: usize, now: Instant) -> usize {
+        if self.settled {
+            return size;
+        }
+        let Some((since, done)) = self.since else {
+            self.since = Some((now, steps));
+            return size;
+        };
+        let (took, done) = ((now - since).as_secs_f64(), steps - done);
+        if now - since < TIME_BETWEEN_LOOKS || done < size * STEPS_TO_TELL {
+            return size;
+        }
+        let rate = done as f64 / took;
+        match self.before {
+            Some((smaller, slower)) if rate < slower * GAIN => {
+                self.settled = true;
+                smaller
+            }
+            _ => {
+                self.since = Some((now, steps));
+                self.before = Some((size, rate));
+                self.settled = size * 2 > limit;
+                (size * 2).min(limit)
+            }
+        }
+    }
+}
+
 impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<F, G> {
-    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        let number = self.hired.fetch_add(1, Ordering::Relaxed);
-        if number < self.crew.limit {
-            // Where no more threads are to be had, those that are there do the work.
-            let _ = thread::Builder::new().spawn_scoped(scope, move || self.work(scope, number));
+    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        // Where no more threads are to be had, those that are there do the work.
+        let _ = thread::Builder::new().spawn_scoped(scope, move || self.work(scope, number));
+    }
+
+    /// Somebody waits.
+    fn grow<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        // Somebody else is at it already.
+        let Ok(mut growth) = self.growth.try_lock() else { return };
+        let size = self.size.load(Ordering::Relaxed);
+        let next = growth.next(size, self.crew.limit, self.steps.load(Ordering::Relaxed), Instant::now());
+        self.size.store(next, Ordering::Relaxed);
+        for number in size..next {
+            self.hire(scope, number);
         }
     }
 
@@ -99,13 +167,17 @@ impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Syn
         let mut state = (self.start)();
         let mut watch = (self.crew.first < self.crew.limit).then(Watch::start);
         let mut grain = Grain::new();
-        while let Some(units) = self.queue.next(number, grain.most()) {
+        let next = |most| match number < self.size.load(Ordering::Relaxed) {
+            true => self.queue.next(number, most),
+            false => self.queue.own(number, most),
+        };
+        while let Some(units) = next(grain.most()) {
             (self.act)(&mut state, units, &mut || {
-                if let Some(watch) = &mut watch
-                    && watch.waits()
-                    && self.hired.load(Ordering::Relaxed) < self.crew.limit
-                {
-                    self.hire(scope);
+                if let Some(watch) = &mut watch {
+                    self.steps.fetch_add(1, Ordering::Relaxed);
+                    if watch.waits() {
+                        self.grow(scope);
+                    }
                 }
             });
         }
@@ -163,7 +235,7 @@ mod tests {
 
     /// Runs 2,000 steps that do `step` and tells how many workers took part.
     fn crew_after(step: impl Fn() + Sync) -> usize {
-        let workers = AtomicUsize::new(0);
+        let (workers, steps) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let crew = Crew { first: 1, limit: 8 };
         crew.run(
             std::iter::repeat_n(1, 2000),
@@ -171,10 +243,12 @@ mod tests {
             |_, units, done| {
                 for _ in units {
                     step();
+                    steps.fetch_add(1, Ordering::Relaxed);
                     done();
                 }
             },
         );
+        assert_eq!(steps.into_inner(), 2000);
         workers.into_inner()
     }
 
@@ -188,5 +262,32 @@ mod tests {
             }
         };
         assert_eq!(crew_after(computed), 1);
+    }
+
+    #[test]
+    fn grows_no_further_than_helps() {
+        let lock = Mutex::new(());
+        let one_at_a_time = || {
+            let _held = lock.lock().expect("nobody panics");
+            thread::sleep(Duration::from_millis(1));
+        };
+        assert_eq!(crew_after(one_at_a_time), 2);
+    }
+
+    #[test]
+    fn doubles_while_that_is_faster_and_goes_back_if_not() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut growth = Growth::default();
+        assert_eq!(growth.next(2, 64, 10, at(0)), 2, "the first look");
+        assert_eq!(growth.next(2, 64, 17, at(50)), 2, "too few steps to tell");
+        assert_eq!(growth.next(2, 64, 110, at(100)), 4, "1,000 a second so far");
+        assert_eq!(growth.next(4, 64, 130, at(110)), 4, "too little time to tell");
+        assert_eq!(growth.next(4, 64, 260, at(200)), 8, "1,500 a second");
+        assert_eq!(growth.next(8, 64, 410, at(300)), 4, "1,500 as well");
+        assert_eq!(growth.next(4, 64, 9000, at(400)), 4, "settled");
+        let mut growth = Growth::default();
+        growth.next(4, 6, 0, at(0));
+        assert_eq!(growth.next(4, 6, 100, at(100)), 6, "no more than there may be");
     }
 }

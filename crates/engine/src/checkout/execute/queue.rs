@@ -39,7 +39,7 @@ impl Queue {
     /// The next units for a worker, of a weight of at most `most` if they are more than one; `None` when there is
     /// nothing left to start.
     pub(super) fn next(&self, worker: usize, most: usize) -> Option<Range<usize>> {
-        if let Some(units) = self.bite(&mut self.range(worker), most) {
+        if let Some(units) = self.own(worker, most) {
             return Some(units);
         }
         loop {
@@ -62,6 +62,11 @@ impl Queue {
                 return Some(units);
             }
         }
+    }
+
+    /// As [`Queue::next`], of what the worker has already: it may leave when there is nothing.
+    pub(super) fn own(&self, worker: usize, most: usize) -> Option<Range<usize>> {
+        self.bite(&mut self.range(worker), most)
     }
 
     /// Takes units from the front of a range.
