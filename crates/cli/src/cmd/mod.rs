@@ -14,6 +14,7 @@ mod branch;
 mod checkout;
 pub(crate) mod clone;
 mod paths;
+mod pathspec_file;
 mod reset;
 mod upstream;
 

@@ -15,7 +15,7 @@ use repo::{Head, Repository, convert::Metadata};
 
 use crate::{
     args::{DashDash, Opt, Stop, Survey, Table},
-    cmd::{checkout::warn_ambiguous, paths},
+    cmd::{checkout::warn_ambiguous, paths, pathspec_file::PathspecFile},
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -115,6 +115,7 @@ struct Request {
     mode: Option<Mode>,
     intent_to_add: bool,
     dry_run: bool,
+    pathspec_file: PathspecFile,
 }
 
 /// The command line, without a repository.
@@ -137,25 +138,18 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
                 return Err(Failure::unsupported("option '--recurse-submodules'"));
             }
             Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
-            Key::PathspecFromFile if event.on => {
-                return Err(Failure::unsupported("option '--pathspec-from-file'"));
-            }
+            Key::PathspecFromFile => request.pathspec_file.files.extend(event.value),
+            Key::PathspecFileNul => request.pathspec_file.nul = event.on,
             Key::Unified => return Err(requires("--unified", "--patch")),
             Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
             Key::AutoAdvance if !event.on => return Err(requires("--no-auto-advance", "--patch")),
-            Key::PathspecFileNul if event.on => {
-                return Err(requires("--pathspec-file-nul", "--pathspec-from-file"));
-            }
-            Key::RecurseSubmodules
-            | Key::Patch
-            | Key::PathspecFromFile
-            | Key::AutoAdvance
-            | Key::PathspecFileNul => {}
+            Key::RecurseSubmodules | Key::Patch | Key::AutoAdvance => {}
         }
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
+    let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
 }
 

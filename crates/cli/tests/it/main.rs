@@ -11,6 +11,7 @@ mod killed;
 mod matrix;
 mod objects;
 mod paths;
+mod pathspec_file;
 mod random;
 mod reset;
 mod shim;

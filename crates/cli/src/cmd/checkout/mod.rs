@@ -15,7 +15,7 @@ use repo::{Guess, Repository, convert::Metadata};
 use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
 use crate::{
     args::{DashDash, Stop, Survey, Table},
-    cmd::{branch, paths},
+    cmd::{branch, paths, pathspec_file::PathspecFile},
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -68,6 +68,7 @@ pub(crate) struct Request {
     source: Option<BString>,
     staged: Option<bool>,
     worktree: Option<bool>,
+    pathspec_file: PathspecFile,
     /// `checkout -b <name>` and nothing else: like `switch -c`.
     plain_new_branch: bool,
     /// Paths were told from a revision by what they are, not by `--`: the count is printed.
@@ -172,6 +173,7 @@ impl Request {
             source: None,
             staged: None,
             worktree: None,
+            pathspec_file: PathspecFile::default(),
             plain_new_branch: false,
             count_paths: false,
         }
@@ -216,24 +218,14 @@ impl Request {
             Key::Merge if on => return Err(Failure::unsupported("option '--merge'")),
             Key::Conflict if on => return Err(Failure::unsupported("option '--conflict'")),
             Key::Patch if on => return Err(Failure::unsupported("option '--patch'")),
-            Key::PathspecFromFile if on => {
-                return Err(Failure::unsupported("option '--pathspec-from-file'"));
-            }
+            Key::PathspecFromFile => self.pathspec_file.files.extend(value),
+            Key::PathspecFileNul => self.pathspec_file.nul = on,
             Key::Ours => return Err(Failure::unsupported("option '--ours'")),
             Key::Theirs => return Err(Failure::unsupported("option '--theirs'")),
             Key::Unified => return Err(requires("--unified", "--patch")),
             Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
             Key::AutoAdvance if !on => return Err(requires("--no-auto-advance", "--patch")),
-            Key::PathspecFileNul if on => {
-                return Err(requires("--pathspec-file-nul", "--pathspec-from-file"));
-            }
-            Key::RecurseSubmodules
-            | Key::Merge
-            | Key::Conflict
-            | Key::Patch
-            | Key::PathspecFromFile
-            | Key::AutoAdvance
-            | Key::PathspecFileNul => {}
+            Key::RecurseSubmodules | Key::Merge | Key::Conflict | Key::Patch | Key::AutoAdvance => {}
         }
         Ok(())
     }
@@ -301,6 +293,7 @@ impl Request {
             rest.remove(0);
         }
         let specs = self.pathspecs(run, repo, &rest, source.as_ref())?;
+        let specs = self.pathspec_file.or(specs, self.detach.then_some("--detach"), run, repo)?;
         self.check_new_branch(repo)?;
         if !specs.is_empty() {
             self.check_paths()?;

@@ -107,7 +107,6 @@ fn what_is_not_native_is_the_real_git() {
         (&["--git-dir=nowhere", "reset"], "not a git repository"),
         (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
         (&["--bare", "rev-parse", "--is-bare-repository"], "command 'rev-parse'"),
-        (&["checkout", "HEAD", "--pathspec-from-file=nothing"], "option '--pathspec-from-file'"),
         (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
         (&["clone", "file:///nowhere"], "the source is not a local repository"),
         (&["clone", "nowhere"], "'nowhere' does not exist"),
