@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn of(content: &str, nul: bool) -> Vec<BString> {
-        elements(content.as_bytes(), nul).ok().expect("well quoted")
+        elements(content.as_bytes(), nul).unwrap_or_else(|_| panic!("{content:?} is well quoted"))
     }
 
     #[test]
