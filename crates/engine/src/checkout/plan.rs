@@ -12,7 +12,7 @@ use repo::convert::Converter;
 
 use super::{
     Refusal, cache_tree,
-    decide::{self, Decided, Decider, Fact, Policy},
+    decide::{self, Decided, Decider, Fact, Facts, Policy},
     diff::{self, Found, Kind, Side, Slot, TreeSource},
     facts::{self, Cleaning, CleaningWorker, Seen, Want},
     look::Looker,
@@ -320,7 +320,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         folded: None,
     };
     let (facts, same) = gather(&looker, index, &found, &policy)?;
-    let mut decided = Decider::new(index, policy, &mut looker).run(found.rows, facts)?;
+    let mut decided = Decider::new(index, policy, &mut looker).run(found.rows, facts.into_iter())?;
     if !decided.refusals.is_empty() {
         return Err(PlanError::Refused(decided.refusals));
     }
@@ -344,7 +344,7 @@ fn gather(
     index: &Index,
     found: &Found,
     policy: &Policy<'_>,
-) -> Result<(Vec<Fact>, Vec<usize>), PlanError> {
+) -> Result<(Facts, Vec<usize>), PlanError> {
     let restore = policy.kind == Kind::OneWay && policy.force != Force::No && policy.update;
     let same: Vec<usize> = found
         .same
@@ -355,10 +355,7 @@ fn gather(
         .collect();
     if policy.force == Force::Remnants {
         let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entries()[at]));
-        return Ok((
-            vec![Fact { seen: Seen::Unknown, clean: false }; found.rows.len()],
-            unfinished.collect(),
-        ));
+        return Ok((Facts::unknown(found.rows.len()), unfinished.collect()));
     }
     let mut asked = Vec::new();
     let mut questions = Vec::new();
@@ -382,11 +379,11 @@ fn gather(
         .chain(same.iter().copied().zip(seen_same))
         .collect();
     let mut clean = looker.clean(&entries)?.into_iter();
-    let mut facts = vec![Fact { seen: Seen::Unknown, clean: false }; found.rows.len()];
+    let mut facts = Facts::unknown(found.rows.len());
     for (&at, &seen) in asked.iter().zip(&seen) {
         let is_entry = matches!(found.rows[at].slot, Slot::Merged(_));
         let clean = is_entry && clean.next().expect("one verdict for each entry asked about");
-        facts[at] = Fact { seen, clean };
+        facts.set(at, Fact { seen, clean });
     }
     let changed = same.into_iter().zip(clean).filter(|(_, clean)| !clean).map(|(at, _)| at).collect();
     Ok((facts, changed))
@@ -417,7 +414,7 @@ pub(super) fn finish(
 fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
     let mut from = 0;
     let one_pass = writes.len() > index.entries().len() / 16;
-    let position = |path: &BStr| {
+    let mut position = |path: &BStr| {
         if one_pass {
             from += index.entries()[from..].iter().take_while(|entry| index.path(entry) < path).count();
         } else {
@@ -425,13 +422,11 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
         }
         index.entries().get(from).filter(|entry| index.path(entry) == path).map(|_| from)
     };
-    let paths = writes.iter().map(|(path, _)| path.as_bstr());
-    let found: Vec<Option<usize>> = paths.map(position).collect();
-    found
+    // Into the same memory: all that a large plan is made of is there at this moment.
+    let located = writes
         .into_iter()
-        .zip(writes)
-        .filter_map(|(entry, (_, premise))| entry.map(|entry| Write { entry, premise }))
-        .collect()
+        .filter_map(|(path, premise)| position(path.as_bstr()).map(|entry| Write { entry, premise }));
+    located.collect()
 }
 
 /// Attributes are loaded only when a file's content has to be compared.
