@@ -15,12 +15,14 @@ mod progress;
 mod settings;
 mod shim;
 mod text;
+mod trace;
 mod work;
 
 use std::{ffi::OsString, process::ExitCode};
 
 use failure::Failure;
 use global::{Invocation, Program};
+use trace::Trace;
 
 fn main() -> ExitCode {
     let started = std::time::Instant::now();
@@ -29,21 +31,24 @@ fn main() -> ExitCode {
     if let Some(name) = shim::called_as_git(argv.first()) {
         return ExitCode::from(shim::run(name, argv, started));
     }
-    let code = match run(argv) {
+    let code = match run(argv, started) {
         Ok(code) => code,
         Err(failure) => conclude(failure),
     };
     ExitCode::from(code)
 }
 
-fn run(argv: Vec<OsString>) -> Result<u8, Failure> {
+fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> {
     let interrupt = interrupt::Interrupt::install()
         .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
     let env = std::env::vars_os().collect();
-    let mut invocation = Invocation::parse(Program::Sapwood, argv.into_iter().skip(1), env)?;
+    let mut invocation = Invocation::parse(Program::Sapwood, argv.iter().skip(1).cloned(), env)?;
     invocation.interrupt = interrupt;
     invocation.enter()?;
-    cmd::dispatch(&invocation)
+    let trace = Trace::start(&mut invocation, &argv, started);
+    let result = cmd::dispatch(&invocation);
+    trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
+    result
 }
 
 /// Says what is left to say and gives the exit code.

@@ -6,13 +6,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt::Write as _,
     io::Write as _,
     path::PathBuf,
     time::Instant,
 };
 
 use super::{Env, Reason};
+use crate::text::json;
 
 /// What became of an invocation.
 pub(super) enum Outcome<'a> {
@@ -52,6 +52,11 @@ impl Log {
         Log { file, argv, started }
     }
 
+    /// When the program did.
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
     /// Writes the line. The time is that from the program's start until now.
     pub(super) fn write(&self, command: &str, outcome: &Outcome<'_>) {
         let Some(file) = &self.file else { return };
@@ -63,36 +68,19 @@ impl Log {
 }
 
 fn line(argv: &[String], command: &str, outcome: &Outcome<'_>, milliseconds: f64) -> String {
-    let argv: Vec<String> = argv.iter().map(|arg| quoted(arg)).collect();
+    let argv: Vec<String> = argv.iter().map(|arg| json(arg)).collect();
     let (what, reason, code) = match outcome {
         Outcome::Native { code } => ("native", None, Some(code)),
         Outcome::HandedOver { reason } => ("handed-over", Some(reason), None),
         Outcome::Refused { reason } => ("refused", Some(reason), Some(&128)),
     };
-    let reason = reason.map_or_else(|| "null".into(), |reason| quoted(&reason.to_string()));
-    let command = if command.is_empty() { "null".into() } else { quoted(command) };
+    let reason = reason.map_or_else(|| "null".into(), |reason| json(&reason.to_string()));
+    let command = if command.is_empty() { "null".into() } else { json(command) };
     let code = code.map_or_else(|| "null".into(), u8::to_string);
     format!(
         "{{\"argv\":[{}],\"command\":{command},\"outcome\":\"{what}\",\"reason\":{reason},\"code\":{code},\"ms\":{milliseconds:.3}}}\n",
         argv.join(","),
     )
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            // Writing to a string does not fail.
-            letter if letter.is_control() => drop(write!(quoted, "\\u{:04x}", u32::from(letter))),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

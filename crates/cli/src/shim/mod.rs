@@ -32,6 +32,7 @@ use crate::{
     failure::Failure,
     global::{Invocation, Program},
     interrupt::{self, Interrupt},
+    trace::Trace,
 };
 
 /// Variables by name.
@@ -159,11 +160,13 @@ impl Call {
         if decide::colours_hints(&run) {
             console::colour_hints();
         }
+        let mut trace = None;
         let result = Interrupt::install()
             .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))
             .and_then(|interrupt| {
                 run.interrupt = interrupt;
                 run.enter()?;
+                trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
                 cmd::dispatch(&run)
             });
         let (code, signal) = match result {
@@ -183,6 +186,9 @@ impl Call {
             console::flush();
         }
         self.log.write(&run.command.to_str_lossy(), &Outcome::Native { code });
+        if let Some(trace) = trace {
+            trace.exit(code);
+        }
         match signal {
             Some(signal) => interrupt::die_by(signal),
             None => code,

@@ -3,7 +3,7 @@
 pub(crate) mod sideband;
 pub(crate) mod tracking;
 
-use std::io;
+use std::{fmt::Write as _, io};
 
 /// What the C library says of an error, without Rust's `(os error n)`.
 pub(crate) fn os_error(error: &io::Error) -> String {
@@ -12,4 +12,21 @@ pub(crate) fn os_error(error: &io::Error) -> String {
         Some(end) => text[..end].to_string(),
         None => text,
     }
+}
+
+/// A JSON string.
+pub(crate) fn json(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            // Writing to a string does not fail.
+            letter if letter.is_control() => drop(write!(quoted, "\\u{:04x}", u32::from(letter))),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

@@ -16,6 +16,7 @@ mod random;
 mod reset;
 mod shim;
 mod switch;
+mod trace;
 mod trees;
 mod walk;
 

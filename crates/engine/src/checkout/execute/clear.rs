@@ -37,6 +37,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let directories = Directories::new(run.worktree, &layout, &run.made);
     let missing = Missing(layout.dirs.iter().map(|_| AtomicBool::new(false)).collect());
     run.crew(layout.steps.len()).run(
+        "clear",
         layout.weights(),
         || Handles::new(&directories),
         |handles, units, done| {

@@ -43,6 +43,7 @@ pub(super) fn resolve<'r>(
     let owned = Owned::of(run, &outcomes);
     let verdicts: Vec<OnceLock<io::Result<bool>>> = in_the_way.iter().map(|_| OnceLock::new()).collect();
     run.crew(in_the_way.len()).run(
+        "collision",
         iter::repeat_n(1, in_the_way.len()),
         || (),
         |(), items, done| {

@@ -64,9 +64,11 @@ impl Crew {
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
-    /// on its thread; `act` does some units and calls the function it is given after each step.
+    /// on its thread; `act` does some units and calls the function it is given after each step. Several workers are traced,
+    /// each as a span `worker` with their `role`.
     pub(super) fn run<S>(
         self,
+        role: &'static str,
         weights: impl ExactSizeIterator<Item = usize>,
         start: impl Fn() -> S + Sync,
         act: impl Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync,
@@ -81,6 +83,7 @@ impl Crew {
             size: AtomicUsize::new(self.first),
             steps: AtomicUsize::new(0),
             growth: Mutex::new(Growth::default()),
+            role,
             start,
             act,
         };
@@ -101,6 +104,7 @@ struct Shift<F, G> {
     /// Done so far, by all.
     steps: AtomicUsize,
     growth: Mutex<Growth>,
+    role: &'static str,
     start: F,
     act: G,
 }
@@ -164,6 +168,8 @@ impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Syn
     }
 
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        let several = self.crew.first > 1 || number > 0;
+        let _traced = several.then(|| tracing::info_span!("worker", role = self.role, number).entered());
         let mut state = (self.start)();
         let mut watch = (self.crew.first < self.crew.limit).then(Watch::start);
         let mut grain = Grain::new();
@@ -238,6 +244,7 @@ mod tests {
         let (workers, steps) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let crew = Crew { first: 1, limit: 8 };
         crew.run(
+            "test",
             std::iter::repeat_n(1, 2000),
             || workers.fetch_add(1, Ordering::Relaxed),
             |_, units, done| {

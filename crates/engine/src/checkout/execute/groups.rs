@@ -26,6 +26,7 @@ pub(super) fn arrange<'r>(run: &'r Run<'r>, layout: &mut Layout<'r>) {
     let inodes: Vec<AtomicU64> = layout.dirs.iter().map(|_| AtomicU64::new(0)).collect();
     let directories = Directories::new(run.worktree, layout, &run.made);
     run.crew(inodes.len()).run(
+        "directory",
         inodes.iter().map(|_| 1),
         || Handles::new(&directories),
         |handles, dirs, done| {

@@ -60,6 +60,7 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
         Found::Nothing => {}
     };
     run.crew(layout.steps.len()).run(
+        "remnant",
         layout.weights(),
         || Worker::new(run, &directories),
         |worker, units, done| {

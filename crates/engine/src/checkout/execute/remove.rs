@@ -26,6 +26,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
     let emptying = Emptying::new(&layout, run.repo.prefix());
     run.crew(removals.len()).run(
+        "removal",
         layout.weights(),
         || Handles::new(&directories),
         |handles, units, done| {

@@ -32,21 +32,21 @@ pub(super) fn write(run: &Run<'_>) -> Vec<Outcome> {
         .filter(|&step| outcomes[step].get().is_none())
         .partition(|&step| run.is_link(step));
     let in_the_way = Mutex::new(Vec::new());
-    create(run, &files, &links, &outcomes, &in_the_way);
+    create(run, files, links, &outcomes, &in_the_way);
     collide::resolve(run, outcomes, &into_inner(in_the_way))
 }
 
 /// Creates `files`, then `links`. Steps that found something in their way are added to `in_the_way`.
 fn create<'r>(
     run: &'r Run<'r>,
-    files: &[usize],
-    links: &[usize],
+    files: Vec<usize>,
+    links: Vec<usize>,
     outcomes: &[OnceLock<Outcome>],
     in_the_way: &Mutex<Vec<usize>>,
 ) {
-    let paths = |&step: &usize| (step, run.write(step).2);
+    let paths = |step: usize| (step, run.write(step).2);
     let (mut file_layout, link_layout) =
-        (Layout::new(files.iter().map(paths)), Layout::new(links.iter().map(paths)));
+        (Layout::new(files.into_iter().map(paths)), Layout::new(links.into_iter().map(paths)));
     groups::arrange(run, &mut file_layout);
     let [file_dirs, link_dirs] =
         [&file_layout, &link_layout].map(|layout| Directories::new(run.worktree, layout, &run.made));
@@ -54,9 +54,10 @@ fn create<'r>(
         [&file_dirs, &link_dirs].map(|directories| Round { run, directories, outcomes, in_the_way });
     let lane = Lane::new(&file_round);
     thread::scope(|scope| {
-        file_round.work(&|step, dir| lane.send(scope, step, dir));
+        // The name that Git's worker processes have.
+        file_round.work("checkout_worker", &|step, dir| lane.send(scope, step, dir));
         lane.close();
-        link_round.work(&|_, _| unreachable!("links have no filters"));
+        link_round.work("link", &|_, _| unreachable!("links have no filters"));
     });
 }
 
@@ -70,10 +71,11 @@ pub(super) struct Round<'r> {
 
 impl Round<'_> {
     /// `external` takes steps and their directories that an external filter must see to.
-    fn work(&self, external: &(dyn Fn(usize, usize) + Sync)) {
+    fn work(&self, role: &'static str, external: &(dyn Fn(usize, usize) + Sync)) {
         let Round { run, directories, .. } = *self;
         let layout = directories.layout;
         run.crew(layout.steps.len()).run(
+            role,
             layout.weights(),
             || (Worker::new(run, directories), Vec::new()),
             |(worker, steps), units, done| {
