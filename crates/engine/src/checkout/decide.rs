@@ -17,7 +17,7 @@ use super::{
     Force, PlanError, Premise, Refusal, RefusalKind, Removal,
     cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
     diff::{Kind, Row, Side, Slot},
-    facts::{Seen, Want},
+    facts::{Fact, Seen, Want},
 };
 
 /// What matters of the options here.
@@ -32,55 +32,6 @@ pub(super) struct Policy<'a> {
     pub(super) cwd: Option<&'a BStr>,
     /// Go on after a refusal.
     pub(super) report_all: bool,
-}
-
-/// What is known of a row's path when it is decided.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fact {
-    pub(super) seen: Seen,
-    /// The file is the index entry's.
-    pub(super) clean: bool,
-}
-
-/// One fact for each row. Two of them are nearly all that a checkout into an empty tree has: they take four bytes each.
-#[derive(Debug)]
-pub(super) struct Facts {
-    /// [`UNKNOWN`], [`ABSENT`], or a place in `others` beyond these.
-    codes: Vec<u32>,
-    others: Vec<Fact>,
-}
-
-const UNKNOWN: u32 = 0;
-const ABSENT: u32 = 1;
-const OTHERS: u32 = 2;
-
-impl Facts {
-    /// Of so many rows nothing.
-    pub(super) fn unknown(rows: usize) -> Facts {
-        Facts { codes: vec![UNKNOWN; rows], others: Vec::new() }
-    }
-
-    /// Of one row this.
-    pub(super) fn set(&mut self, row: usize, fact: Fact) {
-        self.codes[row] = match fact {
-            Fact { seen: Seen::Unknown, clean: false } => UNKNOWN,
-            Fact { seen: Seen::Absent, clean: false } => ABSENT,
-            other => {
-                self.others.push(other);
-                u32::try_from(self.others.len() - 1).expect("an index counts its entries in 32 bits") + OTHERS
-            }
-        };
-    }
-
-    /// In the order of the rows.
-    pub(super) fn into_iter(self) -> impl Iterator<Item = Fact> {
-        let Facts { codes, others } = self;
-        codes.into_iter().map(move |code| match code {
-            UNKNOWN => Fact { seen: Seen::Unknown, clean: false },
-            ABSENT => Fact { seen: Seen::Absent, clean: false },
-            other => others[(other - OTHERS) as usize],
-        })
-    }
 }
 
 /// Questions too rare to be answered ahead.

@@ -45,6 +45,55 @@ pub(super) enum Seen {
     There(Stat),
 }
 
+/// What is known of a row's path when it is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub(super) seen: Seen,
+    /// The file is the index entry's.
+    pub(super) clean: bool,
+}
+
+/// One fact for each row. Two of them are nearly all that a checkout into an empty tree has: they take four bytes each.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// [`UNKNOWN`], [`ABSENT`], or a place in `others` beyond these.
+    codes: Vec<u32>,
+    others: Vec<Fact>,
+}
+
+const UNKNOWN: u32 = 0;
+const ABSENT: u32 = 1;
+const OTHERS: u32 = 2;
+
+impl Facts {
+    /// Of so many rows nothing.
+    pub(super) fn unknown(rows: usize) -> Facts {
+        Facts { codes: vec![UNKNOWN; rows], others: Vec::new() }
+    }
+
+    /// Of one row this.
+    pub(super) fn set(&mut self, row: usize, fact: Fact) {
+        self.codes[row] = match fact {
+            Fact { seen: Seen::Unknown, clean: false } => UNKNOWN,
+            Fact { seen: Seen::Absent, clean: false } => ABSENT,
+            other => {
+                self.others.push(other);
+                u32::try_from(self.others.len() - 1).expect("an index counts its entries in 32 bits") + OTHERS
+            }
+        };
+    }
+
+    /// In the order of the rows.
+    pub(super) fn into_iter(self) -> impl Iterator<Item = Fact> {
+        let Facts { codes, others } = self;
+        codes.into_iter().map(move |code| match code {
+            UNKNOWN => Fact { seen: Seen::Unknown, clean: false },
+            ABSENT => Fact { seen: Seen::Absent, clean: false },
+            other => others[(other - OTHERS) as usize],
+        })
+    }
+}
+
 /// Fewer new paths than this are asked for one by one.
 const LIST_FROM: usize = 4;
 /// A directory is listed if its entries in the index are at most this many for each new path.
@@ -293,4 +342,25 @@ pub(super) fn hash(
     hasher.update(content);
     // A collision attack is not the entry's content.
     Ok(Some(hasher.finish().unwrap_or(ObjectId::null(entry.oid.kind()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_come_back_in_the_order_of_the_rows() {
+        let fact = |seen, clean| Fact { seen, clean };
+        let given = [
+            fact(Seen::Absent, false),
+            fact(Seen::Unknown, true),
+            fact(Seen::Unknown, false),
+            fact(Seen::Absent, true),
+        ];
+        let mut facts = Facts::unknown(6);
+        given.into_iter().enumerate().rev().for_each(|(row, fact)| facts.set(row, fact));
+        let unknown = fact(Seen::Unknown, false);
+        let expected: Vec<Fact> = given.into_iter().chain([unknown; 2]).collect();
+        assert_eq!(facts.into_iter().collect::<Vec<_>>(), expected);
+    }
 }

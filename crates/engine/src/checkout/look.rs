@@ -8,8 +8,8 @@ use sys::{Dir, FileType};
 
 use super::{
     PlanError,
-    decide::{Ask, Fact},
-    facts::{self, Cleaning, Seen, Want},
+    decide::Ask,
+    facts::{self, Cleaning, Fact, Seen, Want},
 };
 use crate::{
     ignore::{Ignores, SparsePatterns},

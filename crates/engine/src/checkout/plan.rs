@@ -12,9 +12,9 @@ use repo::convert::Converter;
 
 use super::{
     Refusal, cache_tree,
-    decide::{self, Decided, Decider, Fact, Facts, Policy},
+    decide::{self, Decided, Decider, Policy},
     diff::{self, Found, Kind, Side, Slot, TreeSource},
-    facts::{self, Cleaning, CleaningWorker, Seen, Want},
+    facts::{self, Cleaning, CleaningWorker, Fact, Facts, Seen, Want},
     look::Looker,
     refusal,
 };

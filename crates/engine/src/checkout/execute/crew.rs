@@ -101,7 +101,7 @@ struct Shift<F, G> {
     crew: Crew,
     /// Workers of this number and beyond leave when they have done what they had.
     size: AtomicUsize,
-    /// Done so far, by all.
+    /// Done so far, by all; told every [`STEPS_BETWEEN_LOOKS`].
     steps: AtomicUsize,
     growth: Mutex<Growth>,
     role: &'static str,
@@ -179,11 +179,10 @@ impl<S, F: Fn() -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Syn
         };
         while let Some(units) = next(grain.most()) {
             (self.act)(&mut state, units, &mut || {
-                if let Some(watch) = &mut watch {
-                    self.steps.fetch_add(1, Ordering::Relaxed);
-                    if watch.waits() {
-                        self.grow(scope);
-                    }
+                if let Some(watch) = &mut watch
+                    && watch.waits(&self.steps)
+                {
+                    self.grow(scope);
                 }
             });
         }
@@ -202,11 +201,16 @@ impl Watch {
         Watch { steps: 0, since: busy().map(|busy| (Instant::now(), busy)) }
     }
 
-    /// To be called after each step; answers once in a while for the time since it last did.
-    fn waits(&mut self) -> bool {
+    /// To be called after each step; answers once in a while for the time since it last did. Adds to the steps `done` by
+    /// all.
+    fn waits(&mut self, done: &AtomicUsize) -> bool {
         let Some((then, busy_then)) = self.since else { return false };
         self.steps += 1;
-        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) || then.elapsed() < TIME_BETWEEN_LOOKS {
+        if !self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) {
+            return false;
+        }
+        done.fetch_add(STEPS_BETWEEN_LOOKS, Ordering::Relaxed);
+        if then.elapsed() < TIME_BETWEEN_LOOKS {
             return false;
         }
         let now = Instant::now();
@@ -273,12 +277,15 @@ mod tests {
 
     #[test]
     fn grows_no_further_than_helps() {
-        let lock = Mutex::new(());
-        let one_at_a_time = || {
+        // The more are at it the slower each is, as with locks, and by far more than a loaded machine can hide.
+        let (lock, waiting) = (Mutex::new(()), AtomicUsize::new(0));
+        let in_each_others_way = || {
+            let others = waiting.fetch_add(1, Ordering::Relaxed);
             let _held = lock.lock().expect("nobody panics");
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1 + 2 * others as u64));
+            waiting.fetch_sub(1, Ordering::Relaxed);
         };
-        assert_eq!(crew_after(one_at_a_time), 2);
+        assert_eq!(crew_after(in_each_others_way), 2);
     }
 
     #[test]
