@@ -34,6 +34,11 @@ impl Failure {
         Failure::Error(message.into(), 1)
     }
 
+    /// An option without the one it belongs to.
+    pub(crate) fn requires(option: &str, other: &str) -> Failure {
+        Failure::fatal(format!("the option '{option}' requires '{other}'"))
+    }
+
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
     pub(crate) fn unsupported(what: &str) -> Failure {
         Failure::Fatal(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)").into())

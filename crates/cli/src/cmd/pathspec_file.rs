@@ -31,9 +31,7 @@ impl PathspecFile {
     ) -> Result<Pathspecs, Failure> {
         let Some(file) = self.file(run) else {
             return match self.nul {
-                true => {
-                    Err(Failure::fatal("the option '--pathspec-file-nul' requires '--pathspec-from-file'"))
-                }
+                true => Err(Failure::requires("--pathspec-file-nul", "--pathspec-from-file")),
                 false => Ok(given),
             };
         };

@@ -140,9 +140,9 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
             Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
             Key::PathspecFromFile => request.pathspec_file.files.extend(event.value),
             Key::PathspecFileNul => request.pathspec_file.nul = event.on,
-            Key::Unified => return Err(requires("--unified", "--patch")),
-            Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
-            Key::AutoAdvance if !event.on => return Err(requires("--no-auto-advance", "--patch")),
+            Key::Unified => return Err(Failure::requires("--unified", "--patch")),
+            Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
+            Key::AutoAdvance if !event.on => return Err(Failure::requires("--no-auto-advance", "--patch")),
             Key::RecurseSubmodules | Key::Patch | Key::AutoAdvance => {}
         }
     }
@@ -151,10 +151,6 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
-}
-
-fn requires(option: &str, other: &str) -> Failure {
-    Failure::fatal(format!("the option '{option}' requires '{other}'"))
 }
 
 /// The revision (`HEAD` if none is given) and the paths.
@@ -241,7 +237,7 @@ impl Reset<'_> {
             _ => {}
         }
         if self.request.intent_to_add && mode != Mode::Mixed {
-            return Err(requires("-N", "--mixed"));
+            return Err(Failure::requires("-N", "--mixed"));
         }
         if matches!(mode, Mode::Soft | Mode::Keep) && self.in_a_merge()? {
             return Err(Failure::fatal(format!(

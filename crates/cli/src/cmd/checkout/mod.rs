@@ -222,9 +222,9 @@ impl Request {
             Key::PathspecFileNul => self.pathspec_file.nul = on,
             Key::Ours => return Err(Failure::unsupported("option '--ours'")),
             Key::Theirs => return Err(Failure::unsupported("option '--theirs'")),
-            Key::Unified => return Err(requires("--unified", "--patch")),
-            Key::InterHunk => return Err(requires("--inter-hunk-context", "--patch")),
-            Key::AutoAdvance if !on => return Err(requires("--no-auto-advance", "--patch")),
+            Key::Unified => return Err(Failure::requires("--unified", "--patch")),
+            Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
+            Key::AutoAdvance if !on => return Err(Failure::requires("--no-auto-advance", "--patch")),
             Key::RecurseSubmodules | Key::Merge | Key::Conflict | Key::Patch | Key::AutoAdvance => {}
         }
         Ok(())
@@ -442,10 +442,6 @@ impl Request {
         use std::io::IsTerminal as _;
         self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())
     }
-}
-
-fn requires(option: &str, other: &str) -> Failure {
-    Failure::fatal(format!("the option '{option}' requires '{other}'"))
 }
 
 /// What Git says of a ref that is called like an object.
