@@ -7,7 +7,7 @@ use testkit::{Oracle, Repo};
 use crate::SAPWOOD;
 
 /// Two branches that differ, a tag, and a directory.
-fn two_branches(repo: &Repo<'_>) {
+pub(crate) fn two_branches(repo: &Repo<'_>) {
     repo.write("a", "one\n");
     repo.write("dir/b", "one\n");
     repo.commit("first");

@@ -5,7 +5,8 @@ use std::{fs, process::Command};
 use bstr::{BString, ByteSlice as _};
 use testkit::{Oracle, Sandbox};
 
-use super::{Shim, finished, one, same, two_branches};
+use super::{Shim, finished, one, same};
+use crate::switch::two_branches;
 
 #[test]
 fn native_commands_are_gits_to_the_byte() {

@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 use testkit::{Repo, Run, Sandbox};
 
-use crate::SAPWOOD;
+use crate::{SAPWOOD, switch::two_branches};
 
 mod decide;
 mod handover;
@@ -86,21 +86,6 @@ fn finished(command: &mut Command) -> Run {
     let output = command.output().expect("it can be run");
     let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
     Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
-}
-
-/// Two branches that differ, a tag, a directory.
-fn two_branches(repo: &Repo<'_>) {
-    repo.write("a", "one\n");
-    repo.write("dir/b", "one\n");
-    repo.commit("first");
-    repo.git(&["tag", "v1"]);
-    repo.git(&["branch", "topic"]);
-    repo.write("a", "two\n");
-    repo.commit("second");
-    repo.git(&["switch", "-q", "topic"]);
-    repo.write("dir/b", "topic\n");
-    repo.commit("on topic");
-    repo.git(&["switch", "-q", "main"]);
 }
 
 /// One repository for both, the real Git and the shim.
