@@ -25,10 +25,14 @@ pub(crate) use text;
 
 /// A line on standard output.
 pub(crate) fn out(line: impl AsRef<[u8]>) {
-    let line = [line.as_ref(), b"\n"].concat();
+    out_raw(&[line.as_ref(), b"\n"].concat());
+}
+
+/// Bytes on standard output.
+pub(crate) fn out_raw(bytes: &[u8]) {
     match &mut *held() {
-        Some(held) => held.extend(line),
-        None => drop(std::io::stdout().lock().write_all(&line)),
+        Some(held) => held.extend_from_slice(bytes),
+        None => drop(std::io::stdout().lock().write_all(bytes)),
     }
 }
 

@@ -158,3 +158,11 @@ impl From<store::config::Error> for Failure {
         Failure::fatal(error.to_string()).advised(advice)
     }
 }
+
+impl From<engine::worktree::Error> for Failure {
+    fn from(error: engine::worktree::Error) -> Failure {
+        let engine::worktree::Error::Config(error) = error else { return Failure::fatal(error.to_string()) };
+        console::error(error.to_string());
+        Failure::fatal("unable to upgrade repository format to support relative worktrees")
+    }
+}

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsStr,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -28,12 +29,42 @@ pub(crate) fn post_checkout(
     branch_changed: bool,
 ) -> Result<u8, Failure> {
     let Some(worktree) = repo.work_tree() else { return Ok(0) };
-    let dir = match repo.config_path("core.hooksPath")? {
-        Some(path) => worktree.join(path),
+    let Some(mut command) = post_checkout_in(run, repo, settings, worktree)? else { return Ok(0) };
+    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
+    command.args([name(old), name(new), u8::from(branch_changed).to_string()]);
+    if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != worktree.join(".git") {
+        command.env("GIT_DIR", repo.git_dir());
+    }
+    finish(command)
+}
+
+/// As [`post_checkout`], in a worktree that was just made, at `top`: it finds its repository by itself.
+pub(crate) fn post_checkout_of_new(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    top: &Path,
+    new: ObjectId,
+) -> Result<u8, Failure> {
+    let Some(mut command) = post_checkout_in(run, repo, settings, top)? else { return Ok(0) };
+    command.args([ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()]);
+    command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
+    finish(command)
+}
+
+/// The hook's command without arguments, to be run in `dir`, if there is one.
+fn post_checkout_in(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    dir: &Path,
+) -> Result<Option<Command>, Failure> {
+    let hooks = match repo.config_path("core.hooksPath")? {
+        Some(path) => repo.work_tree().unwrap_or(&run.cwd).join(path),
         None => repo.common_dir().join("hooks"),
     };
-    let path = dir.join("post-checkout");
-    let Ok(meta) = path.metadata() else { return Ok(0) };
+    let path = hooks.join("post-checkout");
+    let Ok(meta) = path.metadata() else { return Ok(None) };
     if meta.permissions().mode() & 0o111 == 0 || !meta.is_file() {
         if settings.advises(repo, "ignoredHook")? {
             console::hint(format!(
@@ -42,26 +73,25 @@ pub(crate) fn post_checkout(
                 path.display()
             ));
         }
-        return Ok(0);
+        return Ok(None);
     }
-    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
     let mut command = Command::new(&path);
     command
-        .args([name(old), name(new), u8::from(branch_changed).to_string()])
-        .current_dir(worktree)
+        .current_dir(dir)
         .env_clear()
         .envs(&run.env)
         .env("GIT_PREFIX", OsStr::from_bytes(repo.prefix()))
         .stdin(Stdio::null())
         .stdout(std::io::stderr());
-    if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != worktree.join(".git") {
-        command.env("GIT_DIR", repo.git_dir());
-    }
     if !run.config.is_empty() {
         let before = run.variable("GIT_CONFIG_PARAMETERS").unwrap_or_default();
         let all = text!(before, if before.is_empty() { "" } else { " " }, parameters(&run.config));
         command.env("GIT_CONFIG_PARAMETERS", OsStr::from_bytes(&all));
     }
+    Ok(Some(command))
+}
+
+fn finish(mut command: Command) -> Result<u8, Failure> {
     console::flush();
     match command.status() {
         Ok(status) => {
@@ -70,7 +100,7 @@ pub(crate) fn post_checkout(
         }
         Err(error) => {
             let reason = crate::text::os_error(&error);
-            console::error(format!("cannot exec '{}': {reason}", path.display()));
+            console::error(format!("cannot exec '{}': {reason}", command.get_program().display()));
             Ok(1)
         }
     }

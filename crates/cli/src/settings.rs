@@ -38,6 +38,9 @@ pub(crate) struct Settings {
     pub(crate) fsync: Fsync,
     /// `core.sharedRepository`, `core.lockfilePid`
     pub(crate) locks: LockOptions,
+    /// The same for files of configuration, which many may change at once: as long as for packed-refs
+    /// (`core.packedRefsTimeout`), another file that all worktrees share.
+    pub(crate) config_locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
 }
@@ -75,6 +78,11 @@ impl Settings {
         let delay = run
             .variable("GIT_PROGRESS_DELAY")
             .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_secs));
+        let locks = LockOptions {
+            wait: Wait::No,
+            shared: shared(repo)?,
+            record_pid: flag("core.lockfilePid", false)?,
+        };
         Ok(Settings {
             workers,
             threshold,
@@ -97,20 +105,14 @@ impl Settings {
                 ..WriteOptions::default()
             },
             fsync: fsync(run, repo)?,
-            locks: LockOptions {
-                wait: Wait::No,
-                shared: shared(repo)?,
-                record_pid: flag("core.lockfilePid", false)?,
-            },
+            locks,
+            config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
     }
 
     /// How refs are written.
     pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
-        let wait = |key, default| {
-            Ok::<Wait, repo::Error>(Wait::from_config(repo.config_int(key)?.unwrap_or(default)))
-        };
         let log = match repo.config_str("core.logAllRefUpdates") {
             Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
             _ => match repo.config_bool("core.logAllRefUpdates")? {
@@ -128,8 +130,8 @@ impl Settings {
             log,
             fsync: self.fsync,
             locks: Locks {
-                loose: wait("core.filesRefLockTimeout", 100)?,
-                packed: wait("core.packedRefsTimeout", 1000)?,
+                loose: wait(repo, "core.filesRefLockTimeout", 100)?,
+                packed: wait(repo, "core.packedRefsTimeout", 1000)?,
                 shared: self.locks.shared,
             },
         })
@@ -143,6 +145,10 @@ impl Settings {
 
 /// Git's default for `checkout.thresholdForParallelism`.
 const DEFAULT_THRESHOLD: usize = 100;
+
+fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error> {
+    Ok(Wait::from_config(repo.config_int(key)?.unwrap_or(default)))
+}
 
 /// The number as `checkout.workers` means it: below one, as many as there are cores.
 fn workers(number: i64) -> Workers {

@@ -7,3 +7,5 @@ mod parallel;
 pub mod pathspec;
 pub mod stat;
 pub mod switch;
+pub mod trash;
+pub mod worktree;

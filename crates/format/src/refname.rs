@@ -1,6 +1,6 @@
 //! Which names a ref may have: the rules of `git-check-ref-format(1)`.
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 /// How many components a name must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,39 @@ fn is_component(component: &[u8]) -> bool {
         && !component.ends_with(b".lock")
         && !component.contains_str("..")
         && !component.contains_str("@{")
-        && !component
-            .iter()
-            .any(|byte| matches!(byte, 0..=b' ' | 127 | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\'))
+        && !component.iter().any(|byte| is_forbidden(*byte))
+}
+
+fn is_forbidden(byte: u8) -> bool {
+    matches!(byte, 0..=b' ' | 127 | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')
+}
+
+/// The nearest thing to `name`, without slashes, that may be a component of a ref's name: what may not be in it becomes
+/// a dash. Git names the directories of worktrees so.
+pub fn sanitized(name: &BStr) -> BString {
+    if name == "@" {
+        return BString::from("-");
+    }
+    let mut clean = BString::default();
+    let mut last = 0;
+    for &byte in name.iter().filter(|byte| **byte != b'/') {
+        match byte {
+            b'.' if last == b'.' => {}
+            b'{' if last == b'@' => clean.push(b'-'),
+            byte if is_forbidden(byte) => clean.push(b'-'),
+            byte => clean.push(byte),
+        }
+        last = byte;
+    }
+    if name.starts_with(b".") && !clean.is_empty() {
+        clean[0] = b'-';
+    }
+    if name.ends_with(b".lock") {
+        while let Some(stem) = clean.strip_suffix(b".lock") {
+            clean = stem.into();
+        }
+    }
+    clean
 }
 
 #[cfg(test)]
@@ -59,5 +89,19 @@ mod tests {
         assert_eq!(check("main".into(), Levels::One), Ok(()));
         assert_eq!(check("main".into(), Levels::Two), Err(InvalidRefName));
         assert_eq!(check("@".into(), Levels::One), Err(InvalidRefName));
+    }
+
+    #[test]
+    fn names_made_possible() {
+        for (name, clean) in [
+            ("plain", "plain"),
+            (".a..b", "-a.b"),
+            ("a b~c", "a-b-c"),
+            ("x.lock.lock", "x"),
+            ("@", "-"),
+            ("a@{b", "a@-b"),
+        ] {
+            assert_eq!(sanitized(name.into()), clean, "{name}");
+        }
     }
 }

@@ -1,14 +1,11 @@
-//! Branches and what they are built on: upstream, push destination, remote branches to guess from,
-//! and which worktree holds a branch.
+//! Branches and what they are built on: upstream, push destination, remote branches to guess from.
 //!
 //! Source: git-config(1) `branch.<name>.*`, `remote.<name>.*`, `push.default`; git-worktree(1).
-
-use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Error, Repository, branch_name, disk};
+use crate::{Error, Repository, branch_name};
 
 /// The ref a branch is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,76 +268,6 @@ impl Repository {
             None => Guess::Ambiguous { matches: count },
         })
     }
-
-    /// The worktree that has a branch (full name) checked out, or is rebasing or bisecting it.
-    /// `others`: this worktree does not count.
-    pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
-        for (git_dir, path) in self.worktrees()? {
-            if others && git_dir == self.layout.git_dir {
-                continue;
-            }
-            if uses(&git_dir, branch) {
-                return Ok(Some(path));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Git directory and top of every worktree, the main one first (unless the repository is bare).
-    fn worktrees(&self) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
-        let common = &self.layout.common_dir;
-        let mut found = Vec::new();
-        let real = common.canonicalize().unwrap_or_else(|_| common.clone());
-        let top = match real.file_name() {
-            Some(name) if name == ".git" => real.parent().unwrap_or(&real).to_owned(),
-            _ => real,
-        };
-        let bare = match common == &self.layout.git_dir {
-            true => self.layout.bare,
-            false => self.config_bool("core.bare")? == Some(true),
-        };
-        if !bare {
-            found.push((common.clone(), top));
-        }
-        let dir = common.join("worktrees");
-        let mut names = match sys::by_path::list(&dir) {
-            Ok(names) => names,
-            Err(err) if disk::is_missing(&err) => Vec::new(),
-            Err(err) => {
-                return Err(Error::new(format!("unable to read '{}': {}", dir.display(), sys::reason(&err))));
-            }
-        };
-        names.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, _) in names {
-            let git_dir = dir.join(name);
-            let Some(gitfile) = disk::read_optional(&git_dir.join("gitdir")).ok().flatten() else { continue };
-            let Ok(gitfile) = gitfile.trim_end().to_path() else { continue };
-            let gitfile = git_dir.join(gitfile);
-            let top = match gitfile.file_name() {
-                Some(name) if name == ".git" => gitfile.parent().unwrap_or(&gitfile),
-                _ => &gitfile,
-            };
-            found.push((git_dir, top.canonicalize().unwrap_or_else(|_| top.to_owned())));
-        }
-        Ok(found)
-    }
-}
-
-/// Whether the worktree with this git directory is on the branch, or will come back to it.
-fn uses(git_dir: &Path, branch: &BStr) -> bool {
-    let read = |name: &str| {
-        disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))
-    };
-    let head = read("HEAD").unwrap_or_default();
-    if let Some(target) = head.strip_prefix(b"ref:") {
-        return target.trim() == branch.as_bytes();
-    }
-    let short = branch_name(branch);
-    let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]
-        .iter()
-        .any(|file| read(file).is_some_and(|name| name == branch));
-    let applying = git_dir.join("rebase-apply/applying").exists();
-    (rebased && !applying) || read("BISECT_START").is_some_and(|start| start == short)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod quote;
 mod reflog;
 mod refs;
 mod revision;
+mod worktrees;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,6 +40,7 @@ pub use env::Env;
 pub use history::LeftBehind;
 pub use outside::Outside;
 pub use refs::branch_name;
+pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
 /// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,
 /// all passed in as values.

@@ -3,7 +3,7 @@
 //! Source: gitrepository-layout(5) and git-check-ref-format(1). A name that is not well formed is no
 //! ref; a file that is not well formed is an error in Git's words.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
@@ -16,16 +16,20 @@ const MAX_SYMREF_DEPTH: usize = 5;
 
 /// Opens the store of a repository.
 pub(crate) fn store(layout: &crate::open::Layout) -> Store {
-    let hash = gix_hash(layout.hash);
+    store_at(&layout.git_dir, &layout.common_dir, layout.hash)
+}
+
+/// The refs as one worktree sees them.
+pub(crate) fn store_at(git_dir: &Path, common_dir: &Path, hash: HashKind) -> Store {
+    let hash = gix_hash(hash);
     let options = gix::refs::store::init::Options {
         write_reflog: gix::refs::store::WriteReflog::Disable,
         ..Default::default()
     };
-    let git_dir = layout.git_dir.clone();
-    if layout.git_dir == layout.common_dir {
-        Store::at_opts(git_dir, hash, options)
+    if git_dir == common_dir {
+        Store::at_opts(git_dir.to_owned(), hash, options)
     } else {
-        Store::for_linked_worktree_opts(git_dir, layout.common_dir.clone(), hash, options)
+        Store::for_linked_worktree_opts(git_dir.to_owned(), common_dir.to_owned(), hash, options)
     }
 }
 
@@ -132,9 +136,29 @@ impl Repository {
     }
 
     fn read_ref(&self, name: &BStr) -> Result<Option<Value>, Error> {
+        self.read_ref_in(&self.refs, name)
+    }
+
+    /// What `name` finally points to: the name of the last ref on the way, unless that is `name` itself, and its value.
+    pub(crate) fn resolve_in(
+        &self,
+        store: &Store,
+        name: &BStr,
+    ) -> Result<(Option<BString>, Option<ObjectId>), Error> {
+        let mut last = None;
+        for _ in 0..=MAX_SYMREF_DEPTH {
+            match self.read_ref_in(store, last.as_ref().map_or(name, |last: &BString| last.as_bstr()))? {
+                None => return Ok((last, None)),
+                Some(Value::Id(id)) => return Ok((last, Some(id))),
+                Some(Value::Symbolic(target)) => last = Some(target.into_inner()),
+            }
+        }
+        Ok((None, None))
+    }
+
+    fn read_ref_in(&self, store: &Store, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
-        let found = self
-            .refs
+        let found = store
             .try_find(full.as_partial_name())
             .map_err(|_| Error::new(format!("unable to resolve reference '{name}': reference broken")))?;
         // The search may have gone on to `refs/tags/<name>` and so on.

@@ -9,7 +9,7 @@ use std::{
         ffi::OsStringExt,
         fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     },
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::fs::{AtFlags, CWD};
@@ -110,6 +110,27 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
+/// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
+/// its letters. Absolute if `path` is.
+pub fn resolved(path: &Path) -> PathBuf {
+    let components: Vec<_> = path.components().collect();
+    let found = (1..=components.len()).rev().find_map(|there| {
+        let real = fs::canonicalize(components[..there].iter().collect::<PathBuf>()).ok()?;
+        Some((real, there))
+    });
+    let (mut real, there) = found.unwrap_or_default();
+    for component in &components[there..] {
+        match component {
+            Component::ParentDir => {
+                real.pop();
+            }
+            Component::CurDir => {}
+            other => real.push(other),
+        }
+    }
+    real
+}
+
 /// `fsync` of a directory: the names in it survive a crash from here on.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     crate::sync_file(File::open(path)?)
@@ -122,5 +143,22 @@ fn absent_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
             Ok(None)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_taken_by_its_letters() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let real = place.path().canonicalize().expect("there");
+        fs::create_dir(real.join("a")).expect("made");
+        symlink("a".as_ref(), &real.join("l")).expect("made");
+        for (path, expected) in [("l", "a"), ("l/x/y", "a/x/y"), ("l/x/../y", "a/y"), ("l/./x/../../z", "z")]
+        {
+            assert_eq!(resolved(&real.join(path)), real.join(expected), "{path}");
+        }
     }
 }

@@ -162,6 +162,21 @@ impl Dir {
         retry_on_intr(|| rustix::fs::openat(&self.fd, c".", flags, Mode::empty()))
     }
 
+    /// Calls with the directory holding the last component of `path`, and that component. `None` if there is
+    /// no such thing (`ENOENT`, or a leading component is no directory).
+    pub(crate) fn with_parent<T>(
+        &self,
+        path: &[u8],
+        call: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
+    ) -> io::Result<Option<T>> {
+        let answer = self.parent_of(path).and_then(|(parent, name)| call(parent.as_fd(), name));
+        match answer {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn at<T>(
         &self,
         path: &[u8],

@@ -4,7 +4,9 @@ use std::{
     ffi::{CString, OsStr, OsString},
     fs::File,
     io,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    path::Path,
+    process::{Command, Stdio},
 };
 
 use rustix::{fs::FlockOperation, io::Errno, process::Pid};
@@ -62,6 +64,33 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
     error
 }
 
+/// Starts a program that goes on when we are gone: in a session of its own, so that no terminal's or job's end reaches
+/// it; with nothing of ours open, so that nobody who waits for the end of our output waits for it; at the lowest
+/// priority; in the root directory, so that it keeps none busy. Nobody waits for it.
+pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.arg0(argv0).args(args).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let detach = || {
+        // Courtesies: a kernel that refuses one of them makes the program no less able to do its work.
+        // SAFETY: plain system calls without pointers, allowed between fork and exec.
+        unsafe {
+            libc::setsid();
+            libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST);
+            libc::syscall(libc::SYS_close_range, FIRST_OTHER, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+        }
+        Ok(())
+    };
+    // SAFETY: `detach` allocates nothing, takes no lock and touches no memory of ours.
+    unsafe { command.pre_exec(detach) };
+    command.spawn().map(drop)
+}
+
+/// The "nice" value of what gives way to everybody.
+const LOWEST: libc::c_int = 19;
+/// The first descriptor that is not a standard stream.
+const FIRST_OTHER: libc::c_uint = 3;
+
 fn environment_with((name, value): (&OsStr, &OsStr)) -> Result<Vec<CString>, io::Error> {
     let others = std::env::vars_os().filter(|(other, _)| other != name);
     let all = others.chain([(name.to_owned(), value.to_owned())]);
@@ -88,6 +117,19 @@ mod tests {
         let argv = ["x".into()];
         assert_eq!(exec("/does/not/exist".as_ref(), &argv, None).kind(), io::ErrorKind::NotFound);
         assert_eq!(exec("a\0b".as_ref(), &argv, None).kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_detached_program_holds_no_pipe_of_ours() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let fifo = place.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().expect("can be run").success());
+        let script = format!("echo there > '{}'", fifo.display());
+        spawn_detached("/bin/sh".as_ref(), "sh".as_ref(), &["-c".as_ref(), script.as_ref()])
+            .expect("started");
+        assert_eq!(std::fs::read(&fifo).expect("it writes"), b"there\n");
+        let missing = spawn_detached("/does/not/exist".as_ref(), "x".as_ref(), &[]);
+        assert_eq!(missing.expect_err("not there").kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -16,7 +16,9 @@ pub(crate) mod clone;
 mod paths;
 mod pathspec_file;
 mod reset;
+mod trash;
 mod upstream;
+pub(crate) mod worktree;
 
 /// Runs the command that was named. Returns its exit code.
 pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
@@ -26,6 +28,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"restore" => checkout::restore(run),
         b"reset" => reset::run(run),
         b"clone" => clone::run(run),
+        b"worktree" => worktree::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -40,6 +43,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
             console::out(HELP);
             Ok(1)
         }
+        name if name == trash::COMMAND.as_bytes() => trash::run(run),
         name => {
             console::note(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
             Ok(1)
@@ -56,6 +60,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"restore" => checkout::survey(checkout::Dress::Restore, args),
         b"reset" => reset::survey(args),
         b"clone" => clone::survey(args),
+        b"worktree" => worktree::survey(args),
         _ => return None,
     })
 }
@@ -74,6 +79,7 @@ Git's commands that fill and change a worktree:
    switch     Switch branches
    reset      Set `HEAD` or the index to a known state
    restore    Restore working tree files
+   worktree   Manage multiple working trees
 
 Beside them:
 

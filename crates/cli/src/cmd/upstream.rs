@@ -94,7 +94,37 @@ fn write(
         edits.push(Edit::Set { key: key("rebase"), value: "true".into() });
     }
     let path = repo.common_dir().join("config");
-    Ok(store::config::edit(&path, &edits, &settings.locks, &settings.fsync)?)
+    match store::config::edit(&path, &edits, &settings.config_locks, &settings.fsync) {
+        Err(store::config::Error::Store(store::Error::Locked { .. } | store::Error::CannotLock { .. })) => {
+            Err(not_written(repo, branch, upstream))
+        }
+        edited => Ok(edited?),
+    }
+}
+
+/// The branch is there, but somebody else keeps the configuration locked.
+fn not_written(repo: &Repository, branch: &BStr, upstream: &Upstream) -> Failure {
+    let shown = crate::text::git_path(repo, "config");
+    console::error(format!("could not lock config file {}: File exists", shown.display()));
+    console::error("unable to write upstream branch configuration");
+    console::hint(
+        "\nAfter fixing the error cause you may try to fix up\n\
+         the remote tracking information by invoking:",
+    );
+    match (&upstream.merge[..], &upstream.remote) {
+        ([only], Some(remote)) => {
+            console::hint(text!("  git branch --set-upstream-to=", remote, "/", only));
+        }
+        ([only], None) => console::hint(text!("  git branch --set-upstream-to=", only)),
+        (many, remote) => {
+            let remote = remote.clone().unwrap_or_else(|| ".".into());
+            console::hint(text!("  git config --add branch.\"", branch, "\".remote ", remote));
+            for name in many {
+                console::hint(text!("  git config --add branch.\"", branch, "\".merge ", name));
+            }
+        }
+    }
+    Failure::Said(1)
 }
 
 fn announce(branch: &BStr, upstream: &Upstream, rebase: bool) {

@@ -15,6 +15,7 @@ use super::{
     handover::{self, RealGit},
     obstacles,
     scope::{self, First, Scope},
+    worktree,
 };
 use crate::{args::Survey, cmd, failure::Failure, global::Invocation};
 
@@ -24,7 +25,7 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
     if run.paginate {
         return Err(Reason::Option("--paginate".into()));
     }
-    let scope = match scope::of(run.command.as_bstr()) {
+    let scope = match scope::of(run.command.as_bstr(), &run.args) {
         Some(scope) => scope,
         None if run.command.is_empty() => return Err(Reason::command_line("no command")),
         None if builtins::is_builtin(&run.command) => return Err(unknown(run)),
@@ -38,6 +39,7 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
     match scope.first {
         First::Repository => clone(run, &survey),
         First::Revision | First::Path => in_a_repository(run, scope, &survey),
+        First::Worktree => worktree::decide(run, scope, &survey),
     }
 }
 
@@ -73,10 +75,11 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Scope, 
     }
     let mut words = value.fields().map(BString::from);
     let command = words.next().unwrap_or_default();
-    let scope = scope::of(command.as_bstr())
+    let args: Vec<BString> = words.chain(run.args.iter().cloned()).collect();
+    let scope = scope::of(command.as_bstr(), &args)
         .ok_or_else(|| Reason::command_line(format!("alias '{name}' of '{value}'")))?;
     run.command = command;
-    run.args.splice(..0, words);
+    run.args = args;
     Ok(scope)
 }
 
@@ -92,7 +95,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
 }
 
 /// Its first line, without where to read more.
-fn refusal(failure: &Failure) -> String {
+pub(super) fn refusal(failure: &Failure) -> String {
     match failure {
         Failure::Fatal(message) => {
             let message = message.to_str_lossy();
@@ -103,12 +106,12 @@ fn refusal(failure: &Failure) -> String {
     }
 }
 
-fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
+pub(super) fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
     reasons.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Git lists the objects that a short name may mean.
-fn unambiguous(repo: &Repository, word: &BStr) -> Result<(), Reason> {
+pub(super) fn unambiguous(repo: &Repository, word: &BStr) -> Result<(), Reason> {
     let end = word.iter().position(|byte| b"^~:".contains(byte)).unwrap_or(word.len());
     let end = word[..end].find("@{").filter(|&at| at > 0).unwrap_or(end);
     let base = word[..end].as_bstr();

@@ -11,7 +11,8 @@ use super::{
     handover::Find,
     install,
     obstacles::{self, Config},
-    scope::{SCOPES, Scope},
+    scope::{First, SCOPES, Scope},
+    worktree,
 };
 use crate::{console, failure::Failure, global::Invocation};
 
@@ -66,6 +67,10 @@ fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Rea
         return Ok(obstacles::settings(scope.command, &outside, &run.env));
     }
     let mut reasons = obstacles::settings(scope.command, repo, &run.env);
+    if scope.first == First::Worktree {
+        reasons.extend(worktree::obstacles_of(repo, &run.env));
+        return Ok(reasons);
+    }
     reasons.extend(obstacles::files(repo));
     reasons.extend(obstacles::index(repo));
     Ok(reasons)

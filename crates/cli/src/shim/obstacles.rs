@@ -56,6 +56,24 @@ const CLONE_SETTINGS: &[Setting] = &[
     ("url.*", When::Set),
 ];
 
+/// To making or removing a worktree.
+const WORKTREE_SETTINGS: &[Setting] =
+    &[("core.ignorecase", When::True), ("core.sharedrepository", When::Set)];
+
+/// To what only changes what is known of worktrees: nothing of the general table is looked at by it.
+const RECORD_SETTINGS: &[Setting] =
+    &[("color.advice*", When::Set), ("core.ignorecase", When::True), ("trace2.*", When::Set)];
+
+/// Commands that change or show only what is known of worktrees.
+const RECORDS: &[&str] = &[
+    "worktree list",
+    "worktree lock",
+    "worktree move",
+    "worktree prune",
+    "worktree repair",
+    "worktree unlock",
+];
+
 /// What a repository may be extended by.
 const EXTENSIONS: &[&str] = &[
     "noop",
@@ -121,7 +139,13 @@ impl Config for repo::Outside {
 /// What is configured against the native `command`.
 pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Reason> {
     let clones = command == "clone";
-    let tables = [SETTINGS, if clones { CLONE_SETTINGS } else { &[] }];
+    let tables = match command {
+        "clone" => [SETTINGS, CLONE_SETTINGS],
+        "worktree add" | "worktree remove" => [SETTINGS, WORKTREE_SETTINGS],
+        _ if RECORDS.contains(&command) => [RECORD_SETTINGS, &[]],
+        _ => [SETTINGS, &[]],
+    };
+    let name_of_command = command.split(' ').next().unwrap_or(command);
     let mut found = Vec::new();
     for name in config.names() {
         let name_text = name.to_str_lossy();
@@ -134,7 +158,7 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
                 let value = config.value(&name_text).unwrap_or_default().to_ascii_lowercase();
                 !values.iter().any(|known| known.as_bytes() == value)
             }
-            None => is_unknown(&name) || name_text == format!("pager.{command}"),
+            None => is_unknown(&name) || name_text == format!("pager.{name_of_command}"),
         };
         if stands {
             found.push(Reason::Setting(name_text.into_owned()));
@@ -192,23 +216,12 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
     lock.push(".lock");
     look(Path::new(&lock), "the index is locked");
     look(&repo.git_dir().join("HEAD.lock"), "HEAD is locked");
-    look(&repo.common_dir().join("config.lock"), "the configuration is locked");
     let branch = repo.head().ok().and_then(|head| head.branch().map(BStr::to_owned));
     if let Some(mut branch) = branch {
         branch.extend_from_slice(b".lock");
         look(&repo.common_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
     }
-    match repo.config_path("core.hooksPath") {
-        Ok(dir) => {
-            let dir = match (dir, repo.work_tree()) {
-                (None, _) => repo.common_dir().join("hooks"),
-                (Some(dir), Some(work_tree)) => work_tree.join(dir),
-                (Some(dir), None) => repo.git_dir().join(dir),
-            };
-            HOOKS.iter().for_each(|hook| look(&dir.join(hook), &format!("there is a hook '{hook}'")));
-        }
-        Err(_) => found.push(Reason::Setting("core.hookspath".into())),
-    }
+    found.extend(hooks(repo));
     let is_directory = |path| {
         let stat = by_path::stat_followed(path).ok().flatten();
         stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
@@ -222,8 +235,22 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
     found
 }
 
+/// Hooks that are not run.
+pub(super) fn hooks(repo: &Repository) -> Vec<Reason> {
+    let Ok(dir) = repo.config_path("core.hooksPath") else {
+        return vec![Reason::Setting("core.hookspath".into())];
+    };
+    let dir = match (dir, repo.work_tree()) {
+        (None, _) => repo.common_dir().join("hooks"),
+        (Some(dir), Some(work_tree)) => work_tree.join(dir),
+        (Some(dir), None) => repo.git_dir().join(dir),
+    };
+    let there = HOOKS.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
+    there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()
+}
+
 /// The oldest way to name the branch a worktree is on, this one or another.
-fn some_head_is_a_link(repo: &Repository) -> bool {
+pub(super) fn some_head_is_a_link(repo: &Repository) -> bool {
     let linked = repo.common_dir().join("worktrees");
     let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
     let dirs = names.map(|name| linked.join(name)).chain([repo.common_dir().to_owned()]);
@@ -241,7 +268,12 @@ pub(super) fn template(dir: &Path) -> Vec<Reason> {
 
 /// What is in the index against it.
 pub(super) fn index(repo: &Repository) -> Vec<Reason> {
-    let opened = match by_path::open(&repo.index_path()) {
+    index_at(&repo.index_path(), repo, true)
+}
+
+/// What is in the index at `path` against it, submodules if they `matter`.
+pub(super) fn index_at(path: &Path, repo: &Repository, submodules_matter: bool) -> Vec<Reason> {
+    let opened = match by_path::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
         opened => opened,
     };
@@ -255,7 +287,7 @@ pub(super) fn index(repo: &Repository) -> Vec<Reason> {
             found.push(Reason::repository(what));
         }
     };
-    say(glance.gitlinks, "there are submodules");
+    say(glance.gitlinks && submodules_matter, "there are submodules");
     say(glance.sparse, "the index is sparse");
     say(glance.split, "the index is split");
     say(glance.fsmonitor, "the index belongs to a file system monitor");

@@ -49,11 +49,14 @@ pub(super) enum First {
     Path,
     /// A repository.
     Repository,
+    /// A worktree, or where one is to be.
+    Worktree,
 }
 
 /// A command, and what of it is native.
 #[derive(Debug)]
 pub(super) struct Scope {
+    /// Its name, and after a space that of a subcommand.
     pub(super) command: &'static str,
     pub(super) options: &'static [Native],
     pub(super) first: First,
@@ -160,14 +163,63 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--separate-git-dir"),
         ],
     },
+    Scope {
+        command: "worktree add",
+        first: First::Worktree,
+        options: &[
+            both("--force"),
+            both("-b"),
+            both("-B"),
+            both("--orphan"),
+            both("--detach"),
+            both("--checkout"),
+            both("--lock"),
+            both("--reason"),
+            both("--quiet"),
+            both("--track"),
+            both("--guess-remote"),
+            both("--relative-paths"),
+        ],
+    },
+    Scope {
+        command: "worktree list",
+        first: First::Worktree,
+        options: &[both("--porcelain"), both("--verbose"), both("--expire"), on("-z")],
+    },
+    Scope { command: "worktree lock", first: First::Worktree, options: &[both("--reason")] },
+    Scope {
+        command: "worktree move",
+        first: First::Worktree,
+        options: &[both("--force"), both("--relative-paths")],
+    },
+    Scope {
+        command: "worktree prune",
+        first: First::Worktree,
+        options: &[both("--dry-run"), both("--verbose"), both("--expire")],
+    },
+    Scope { command: "worktree remove", first: First::Worktree, options: &[both("--force")] },
+    Scope { command: "worktree repair", first: First::Worktree, options: &[both("--relative-paths")] },
+    Scope { command: "worktree unlock", first: First::Worktree, options: &[] },
 ];
 
-/// The command's entry.
-pub(super) fn of(command: &BStr) -> Option<&'static Scope> {
-    SCOPES.iter().find(|scope| scope.command.as_bytes() == command.as_bytes())
+/// The entry of a command, or of the subcommand its arguments begin with.
+pub(super) fn of(command: &BStr, args: &[BString]) -> Option<&'static Scope> {
+    SCOPES.iter().find(|scope| {
+        let (name, subcommand) = scope.names();
+        name.as_bytes() == command.as_bytes()
+            && subcommand.is_none_or(|subcommand| args.first().is_some_and(|first| first == subcommand))
+    })
 }
 
 impl Scope {
+    /// The command's name, and the subcommand's.
+    pub(super) fn names(&self) -> (&'static str, Option<&'static str>) {
+        match self.command.split_once(' ') {
+            Some((command, subcommand)) => (command, Some(subcommand)),
+            None => (self.command, None),
+        }
+    }
+
     /// Why this command line is not native; it has been parsed without a mistake.
     pub(super) fn obstacle(&self, survey: &Survey) -> Option<Reason> {
         for given in &survey.options {
@@ -191,7 +243,9 @@ impl Scope {
     pub(super) fn words<'a>(&self, survey: &'a Survey) -> impl Iterator<Item = &'a BStr> {
         let arguments = match self.first {
             First::Revision => survey.rest.split(|word| word == "--").next().unwrap_or_default(),
-            First::Path | First::Repository => &[],
+            // After the path.
+            First::Worktree if self.command == "worktree add" => survey.rest.get(1..).unwrap_or_default(),
+            First::Path | First::Repository | First::Worktree => &[],
         };
         let sources = survey.options.iter().filter(|given| given.name == "--source");
         let sources = sources.filter_map(|given| given.value.as_ref());
@@ -207,8 +261,9 @@ mod tests {
     fn obstacle(line: &str) -> Option<String> {
         let mut words = line.split(' ').map(BString::from);
         let command = words.next().expect("a command");
-        let scope = of(command.as_bstr()).expect("in the table");
-        let survey = cmd::survey(command.as_bstr(), &words.collect::<Vec<_>>()).expect("has a table");
+        let args: Vec<BString> = words.collect();
+        let scope = of(command.as_bstr(), &args).expect("in the table");
+        let survey = cmd::survey(command.as_bstr(), &args).expect("has a table");
         scope.obstacle(&survey.expect("no mistake")).map(|reason| reason.to_string())
     }
 
@@ -217,8 +272,10 @@ mod tests {
     fn every_name_is_an_option_of_its_command() {
         for scope in SCOPES {
             for native in scope.options {
-                let args = [native.option.into(), "value".into()];
-                let survey = cmd::survey(scope.command.into(), &args).expect("has a table");
+                let (command, subcommand) = scope.names();
+                let words = subcommand.into_iter().chain([native.option, "value"]);
+                let args: Vec<BString> = words.map(BString::from).collect();
+                let survey = cmd::survey(command.into(), &args).expect("has a table");
                 let survey = survey.unwrap_or_else(|stop| panic!("{} {stop:?}", scope.command));
                 assert_eq!(survey.options[0].name, native.option, "{}", scope.command);
             }
@@ -244,6 +301,9 @@ mod tests {
             "reset --pathspec-from-file=- --pathspec-file-nul",
             "clone -q --bare src dst",
             "clone --no-tags -b v1 src",
+            "worktree add -ff --no-checkout ../w main~2",
+            "worktree list --porcelain -z",
+            "worktree prune -n --expire now",
         ] {
             assert_eq!(obstacle(line), None, "{line}");
         }
@@ -267,6 +327,7 @@ mod tests {
             ("clone --no-local a", "option '--no-local'"),
             ("clone --depth=1 a", "option '--depth'"),
             ("clone -v a", "option '--verbose'"),
+            ("worktree add ../w :x", "an argument that may look into the index"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

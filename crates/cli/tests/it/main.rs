@@ -19,6 +19,7 @@ mod switch;
 mod trace;
 mod trees;
 mod walk;
+mod worktree;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -20,6 +20,7 @@ mod show;
 
 pub use execute::{Action, Attributes, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
 pub use paths::{IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
+pub(crate) use plan::excludes;
 pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, RacyCheck, Unclean, local_changes, refresh};

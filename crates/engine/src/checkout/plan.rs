@@ -464,7 +464,7 @@ impl CleaningWorker for Broken<'_> {
 }
 
 /// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
-pub(super) fn excludes(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
+pub(crate) fn excludes(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
     let home = |name: &str, below: &str| {
         repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
     };

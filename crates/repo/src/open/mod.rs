@@ -73,6 +73,12 @@ pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> R
     finder.check_owner(git_dir, None, None, git_dir)
 }
 
+/// Whether a directory looks like a repository's.
+pub(crate) fn is_git_directory(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
+    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    finder.is_git_directory(dir).unwrap_or(false)
+}
+
 impl Finder<'_> {
     fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;

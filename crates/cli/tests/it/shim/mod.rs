@@ -18,10 +18,10 @@ mod handover;
 mod install;
 
 /// A directory with `bin/git`, the shim, and `run`, which calls it as a shell would with `bin` first.
-struct Shim(TempDir);
+pub(crate) struct Shim(TempDir);
 
 impl Shim {
-    fn new() -> Shim {
+    pub(crate) fn new() -> Shim {
         let dir = tempfile::Builder::new().prefix("shim-").tempdir().expect("a directory for tests");
         let shim = Shim(dir);
         fs::create_dir(shim.path("bin")).expect("made");
@@ -46,13 +46,13 @@ impl Shim {
     }
 
     /// `git` in `repo`, with the shim first on PATH.
-    fn command(&self, repo: &Repo<'_>) -> Command {
+    pub(crate) fn command(&self, repo: &Repo<'_>) -> Command {
         let mut command = repo.command(&self.path("run"));
         command.stdin(Stdio::null());
         command
     }
 
-    fn run(&self, repo: &Repo<'_>, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, repo: &Repo<'_>, args: &[&str]) -> Run {
         finished(self.command(repo).args(args))
     }
 
@@ -65,7 +65,7 @@ impl Shim {
 
     /// The last line must tell of a command run here.
     #[track_caller]
-    fn was_native(&self, context: &[&str]) {
+    pub(crate) fn was_native(&self, context: &[&str]) {
         let log = self.log();
         let line = log.last().expect("a line");
         assert!(line.contains("\"outcome\":\"native\",\"reason\":null"), "{context:?}: {line}");
@@ -82,7 +82,7 @@ impl Shim {
     }
 }
 
-fn finished(command: &mut Command) -> Run {
+pub(crate) fn finished(command: &mut Command) -> Run {
     let output = command.output().expect("it can be run");
     let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
     Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }

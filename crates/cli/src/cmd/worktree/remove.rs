@@ -1,0 +1,170 @@
+//! `worktree remove`: gone at once, deleted by somebody else; and removing administrative directories.
+//!
+//! Order: everything that can be refused; the worktree, by way of the trash if that is possible and surely ends well, or now with
+//! its errors; its administrative directory, whatever became of the worktree, as with Git. Killed in between, the worktree shows
+//! as prunable.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, ByteSlice as _};
+use engine::{
+    trash::{self, Trash},
+    worktree::changes::{self, Untracked},
+};
+use repo::{OpenOptions, Repository, Worktree};
+use sys::{Dir, by_path};
+
+use super::{Key, Scene, force, lock_reason, only, refuse_submodules};
+use crate::{
+    args::Parsed,
+    cmd::trash::workers,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    work,
+};
+
+/// Runs it.
+pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let arg = only(scene, &parsed)?;
+    let force = force(&parsed);
+    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+    let Some(id) = &worktree.id else {
+        return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
+    };
+    let reason = if force < 2 { lock_reason(&worktree)? } else { None };
+    match reason {
+        Some(reason) if reason.is_empty() => {
+            return Err(Failure::fatal(
+                "cannot remove a locked working tree;\nuse 'remove -f -f' to override or unlock first",
+            ));
+        }
+        Some(reason) => {
+            return Err(Failure::Fatal(text!(
+                "cannot remove a locked working tree, lock reason: ",
+                reason,
+                "\nuse 'remove -f -f' to override or unlock first"
+            )));
+        }
+        None => {}
+    }
+    scene
+        .validate(&worktree, true)
+        .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot remove working tree: ", wrong)))?;
+    let mut code = 0;
+    if !matches!(by_path::stat(&worktree.path), Ok(None)) {
+        if force == 0 {
+            refuse_submodules(scene, &worktree)?;
+            refuse_changes(scene, &worktree, arg)?;
+        }
+        if !delete_tree(scene, &worktree)? {
+            code = 255;
+        }
+    }
+    if !delete_admin(scene, id)? {
+        code = 255;
+    }
+    drop_empty_list(scene);
+    Ok(code)
+}
+
+/// The repository as its worktree sees it.
+pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
+    let options = OpenOptions {
+        cwd: worktree.path.clone(),
+        git_dir: Some(worktree.path.join(".git")),
+        work_tree: Some(worktree.path.clone()),
+        ..run.outside()
+    };
+    Ok(Repository::open(&options)?)
+}
+
+fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<(), Failure> {
+    let repo = open_worktree(scene.run, worktree)?;
+    let settings = Settings::read(scene.run, &repo)?;
+    let root = Dir::open(&worktree.path).map_err(|error| {
+        let reason = crate::text::os_error(&error);
+        Failure::fatal(format!("cannot open '{}': {reason}", worktree.path.display()))
+    })?;
+    let untracked = match repo.config_str("status.showUntrackedFiles") {
+        Some(value) if value == "no" => Untracked::Hidden,
+        Some(_) if matches!(repo.config_bool("status.showUntrackedFiles"), Ok(Some(false))) => {
+            Untracked::Hidden
+        }
+        _ => Untracked::Counts,
+    };
+    let index = work::load_index(&repo, &settings)?;
+    match changes::any(&repo, &root, index, repo.head()?.oid(), untracked)? {
+        false => Ok(()),
+        true => Err(Failure::Fatal(text!(
+            "'",
+            arg,
+            "' contains modified or untracked files, use --force to delete it"
+        ))),
+    }
+}
+
+/// Removes a worktree's files. `false` if some stay; that has been said.
+fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
+    let mut trash = Trash::new(scene.repo.common_dir(), workers(), scene.run.interrupt.flag());
+    let removed = split(&worktree.path).and_then(|(above, name)| {
+        let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
+        trash.discard(&root, name.as_bytes().as_bstr()).map(drop)
+    });
+    outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
+}
+
+/// Removes what was begun of a worktree that could not be made.
+pub(super) fn remove_junk(paths: &[&Path]) {
+    for path in paths {
+        if let Ok((above, name)) = split(path)
+            && let Ok(root) = Dir::open(&above)
+        {
+            // Nobody is asked twice: who wants it gone has been told what went wrong already.
+            let go_on = std::sync::atomic::AtomicBool::new(false);
+            let _ = trash::remove(&root, name.as_bytes().as_bstr(), workers(), &go_on);
+        }
+    }
+}
+
+fn split(path: &Path) -> Result<(PathBuf, std::ffi::OsString), trash::Error> {
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => Ok((above.to_owned(), name.to_owned())),
+        _ => Err(stuck(path.as_os_str().as_bytes().as_bstr(), std::io::ErrorKind::ResourceBusy.into())),
+    }
+}
+
+fn stuck(path: &BStr, source: std::io::Error) -> trash::Error {
+    trash::Error::Stuck(vec![trash::Stuck { path: path.to_owned(), source }])
+}
+
+fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -> Result<bool, Failure> {
+    match removed {
+        Ok(()) => Ok(true),
+        Err(trash::Error::Interrupted) => Err(scene.run.interrupt.failure()),
+        Err(trash::Error::Stuck(stuck)) => {
+            let reason = stuck.first().map(|stuck| crate::text::os_error(&stuck.source)).unwrap_or_default();
+            console::error(text!("failed to delete '", shown, "': ", reason));
+            Ok(false)
+        }
+    }
+}
+
+/// Removes `worktrees/<id>`. `false` if it stays; that has been said.
+pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr) -> Result<bool, Failure> {
+    let name = id.as_bytes().as_bstr();
+    let removed = Dir::open(&scene.repo.common_dir().join("worktrees"))
+        .map_err(|source| stuck(name, source))
+        .and_then(|root| trash::remove(&root, name, 1, scene.run.interrupt.flag()));
+    outcome(scene, removed, scene.admin_shown(id).as_bstr())
+}
+
+/// Removes `worktrees/` if nothing is in it.
+pub(super) fn drop_empty_list(scene: &Scene<'_>) {
+    let _ = by_path::remove_dir(&scene.repo.common_dir().join("worktrees"));
+}

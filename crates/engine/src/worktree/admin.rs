@@ -1,0 +1,190 @@
+//! The administrative directory of a worktree, and the two files by which it and the worktree name each other.
+//!
+//! Order: the directory, with `locked` in it, so that nobody prunes it; the rest is the caller's. On failure the
+//! caller removes what [`make`] returned.
+
+use std::{
+    cell::Cell,
+    ffi::{OsStr, OsString},
+    io::{self, ErrorKind, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::{Component, Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::Edit;
+use store::{Fsync, LockOptions};
+use sys::by_path;
+
+use super::{Error, canonical};
+
+/// How a worktree and its administrative directory name each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Links {
+    Absolute,
+    Relative,
+}
+
+/// A new administrative directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// `worktrees/<id>` in the common directory.
+    pub dir: PathBuf,
+    /// Its name.
+    pub id: OsString,
+}
+
+/// Makes a directory `worktrees/<name>` in `common`, or with a number after the name: the first that nobody has, however
+/// many do the same at once. It is locked with `reason`.
+pub fn make(common: &Path, name: &BStr, reason: &[u8]) -> Result<Admin, Error> {
+    let all = common.join("worktrees");
+    let mut number = 0u32;
+    let mut attempts = 0;
+    loop {
+        let mut id = OsStr::from_bytes(name).to_owned();
+        if number > 0 {
+            id.push(number.to_string());
+        }
+        let dir = all.join(&id);
+        match by_path::create_dir(&dir) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                number += 1;
+                continue;
+            }
+            // Who removes the last worktree removes the directory around it, also under our hands.
+            Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {
+                attempts += 1;
+                by_path::create_dir_all(&all)
+                    .map_err(|source| Error::Leading { path: dir.clone(), source })?;
+                continue;
+            }
+            Err(source) => return Err(Error::Directory { path: dir, source }),
+        }
+        match write_new(&dir.join("locked"), &line_of(reason)) {
+            Ok(()) => return Ok(Admin { dir, id }),
+            // Somebody pruned it before it was locked.
+            Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => attempts += 1,
+            Err(source) => {
+                let _ = by_path::remove_dir(&dir);
+                return Err(Error::Write { path: dir.join("locked"), source });
+            }
+        }
+    }
+}
+
+/// How often something that vanished is made again.
+const ATTEMPTS: u32 = 100;
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    by_path::create_new(path, 0o666)?.write_all(content)
+}
+
+/// A text with a newline at its end, unless it is empty.
+fn line_of(text: &[u8]) -> Vec<u8> {
+    let end: &[u8] = if text.is_empty() || text.ends_with(b"\n") { b"" } else { b"\n" };
+    [text, end].concat()
+}
+
+/// Writes a small file of an administrative directory, with a newline at its end. One that is there is replaced whole.
+pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
+    let line = line_of(text);
+    match write_new(path, &line) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let none = store::Components::empty();
+            Ok(store::replace(path, &line, &LockOptions::default(), &Fsync::default(), none)?)
+        }
+        answer => answer.map_err(|source| Error::Write { path: path.to_owned(), source }),
+    }
+}
+
+/// Writes the two names, and before the first relative one that the repository has such.
+#[derive(Debug)]
+pub struct Linker {
+    /// How.
+    pub links: Links,
+    /// The repository's configuration: `config` in the common directory.
+    pub config: PathBuf,
+    /// `core.repositoryFormatVersion`
+    pub version: i64,
+    /// `extensions.relativeWorktrees`: older versions of Git are kept away already.
+    pub extended: Cell<bool>,
+    /// How the configuration is locked.
+    pub locks: LockOptions,
+    /// What is synced.
+    pub fsync: Fsync,
+}
+
+impl Linker {
+    /// Makes the worktree at `top` and its administrative directory `admin` name each other. Both are there.
+    pub fn link(&self, top: &Path, admin: &Path) -> Result<(), Error> {
+        let (top, admin) = (canonical(top)?, canonical(admin)?);
+        let (to_top, to_admin) = match self.links {
+            Links::Absolute => (top.clone(), admin.clone()),
+            Links::Relative => {
+                self.extend()?;
+                (relative(&top, &admin), relative(&admin, &top))
+            }
+        };
+        let bytes = |path: &Path| BString::from(path.as_os_str().as_bytes());
+        write(&admin.join("gitdir"), &bytes(&to_top.join(".git")))?;
+        write(&top.join(".git"), &[b"gitdir: ", bytes(&to_admin).as_bytes()].concat())
+    }
+
+    fn extend(&self) -> Result<(), Error> {
+        if self.extended.get() {
+            return Ok(());
+        }
+        let set = |key: &str, value: &str| Edit::Set { key: key.into(), value: value.into() };
+        let mut edits = Vec::new();
+        if self.version < 1 {
+            edits.push(set("core.repositoryformatversion", "1"));
+        }
+        edits.push(set("extensions.relativeWorktrees", "true"));
+        store::config::edit(&self.config, &edits, &self.locks, &self.fsync)?;
+        self.extended.set(true);
+        Ok(())
+    }
+}
+
+/// The way from the directory `from` to `to`, both absolute and without links.
+fn relative(to: &Path, from: &Path) -> PathBuf {
+    let shared = to.components().zip(from.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways() {
+        for (to, from, way) in [
+            ("/a/b", "/a/c/d", "../../b"),
+            ("/a/b/c", "/a/b", "c"),
+            ("/a", "/a/b", ".."),
+            ("/a/bb", "/a/b", "../bb"),
+        ] {
+            assert_eq!(relative(to.as_ref(), from.as_ref()), Path::new(way), "{to} from {from}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_once() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let mut made: Vec<OsString> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| make(place.path(), "same".into(), b"why").expect("made").id))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        made.sort();
+        made.dedup();
+        assert_eq!(made.len(), 8);
+        assert!(made.contains(&"same".into()));
+        let locked = by_path::read(&place.path().join("worktrees/same/locked")).expect("read");
+        assert_eq!(locked.as_deref(), Some(&b"why\n"[..]));
+    }
+}

@@ -1,0 +1,142 @@
+//! Making worktrees and their administrative directories name each other again, after one of them was moved.
+//!
+//! [`at_path`] starts from a worktree and mends `gitdir`; [`from_admin`] starts from the administrative directory and mends `.git`.
+//! What was mended, and what cannot be, is returned in order; the messages are Git's.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::ByteSlice as _;
+use repo::{GitfileError, Repository, Worktree};
+use sys::{FileType, by_path};
+
+use super::{
+    Error,
+    admin::{Linker, Links},
+};
+
+/// What was found at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where.
+    pub path: PathBuf,
+    /// What.
+    pub message: &'static str,
+    /// Whether it is mended, or cannot be.
+    pub outcome: Outcome,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Outcome {
+    Mended,
+    Beyond,
+}
+
+fn beyond(path: &Path, message: &'static str) -> Option<Finding> {
+    Some(Finding { path: path.to_owned(), message, outcome: Outcome::Beyond })
+}
+
+fn mended(path: &Path, message: &'static str) -> Option<Finding> {
+    Some(Finding { path: path.to_owned(), message, outcome: Outcome::Mended })
+}
+
+fn is_directory(path: &Path) -> bool {
+    let stat = by_path::stat_followed(path).ok().flatten();
+    stat.is_some_and(|stat| stat.file_type == FileType::Directory)
+}
+
+/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`.
+pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Result<Option<Finding>, Error> {
+    let top = &worktree.path;
+    if worktree.id.is_none() || matches!(by_path::stat(top), Ok(None)) {
+        return Ok(None);
+    }
+    if !is_directory(top) {
+        return Ok(beyond(top, "not a directory"));
+    }
+    let dir = super::canonical(&worktree.git_dir)?;
+    let message = match repo.read_gitfile(&top.join(".git")) {
+        Err(GitfileError::NotAFile | GitfileError::IsADirectory) => {
+            return Ok(beyond(top, ".git is not a file"));
+        }
+        Err(_) => ".git file broken",
+        Ok(named) if named != dir => ".git file incorrect",
+        Ok(_) if linker.links == Links::Relative => ".git file absolute/relative path mismatch",
+        Ok(_) => return Ok(None),
+    };
+    linker.link(top, &dir)?;
+    Ok(mended(top, message))
+}
+
+/// Mends `gitdir` of the administrative directory that the worktree at `path` names, or should name. `shown` is the path as
+/// the user gave it.
+pub fn at_path(
+    path: &Path,
+    shown: &Path,
+    repo: &Repository,
+    linker: &Linker,
+) -> Result<Option<Finding>, Error> {
+    if is_main(path, repo) {
+        return Ok(None);
+    }
+    let Ok(gitfile) = by_path::canonical(&path.join(".git")) else {
+        return Ok(beyond(shown, "not a valid path"));
+    };
+    let inferred = infer(&gitfile, repo);
+    let named = match (repo.read_gitfile(&gitfile), &inferred) {
+        (Ok(named), _) => named,
+        (Err(GitfileError::NotAFile | GitfileError::IsADirectory), _) => {
+            return Ok(beyond(&gitfile, "unable to locate repository; .git is not a file"));
+        }
+        (Err(GitfileError::NotARepository), Some(inferred)) => inferred.clone(),
+        (Err(GitfileError::NotARepository), None) => {
+            let message = "unable to locate repository; .git file does not reference a repository";
+            return Ok(beyond(&gitfile, message));
+        }
+        (Err(_), _) => return Ok(beyond(&gitfile, "unable to locate repository; .git file broken")),
+    };
+    // Both were copied, not moved: the copy belongs to the copy.
+    let dir = inferred.unwrap_or(named);
+    let gitdir = dir.join("gitdir");
+    let message = match by_path::read(&gitdir) {
+        Ok(None) | Err(_) => "gitdir unreadable",
+        Ok(Some(content)) => {
+            let is_absolute = content.first() == Some(&b'/');
+            let old = dir.join(OsStr::from_bytes(content.trim_end()));
+            let old = if is_absolute { old } else { by_path::resolved(&old) };
+            match (linker.links == Links::Relative) == is_absolute {
+                true => "gitdir absolute/relative path mismatch",
+                false if old != gitfile => "gitdir incorrect",
+                false => return Ok(None),
+            }
+        }
+    };
+    let top = gitfile.parent().unwrap_or(Path::new("/"));
+    linker.link(top, &dir)?;
+    Ok(mended(&gitdir, message))
+}
+
+fn is_main(path: &Path, repo: &Repository) -> bool {
+    let stripped = |path: &Path| {
+        let real = by_path::resolved(path);
+        if real.ends_with(".git") { real.parent().map(Path::to_owned).unwrap_or(real) } else { real }
+    };
+    stripped(path) == stripped(repo.common_dir())
+}
+
+/// The administrative directory with the name that a `.git` file ends in, if there is one in this repository.
+fn infer(gitfile: &Path, repo: &Repository) -> Option<PathBuf> {
+    let content = by_path::read(gitfile).ok().flatten()?;
+    if !content.starts_with(b"gitdir:") {
+        return None;
+    }
+    let slash = content.rfind_byte(b'/')?;
+    let id = content[slash + 1..].trim();
+    let dir = repo.common_dir().join("worktrees").join(OsStr::from_bytes(id));
+    (!id.is_empty() && is_directory(&dir)).then(|| by_path::resolved(&dir))
+}

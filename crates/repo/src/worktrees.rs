@@ -1,0 +1,212 @@
+//! The worktrees of a repository: the main one, and what `worktrees/` in the common directory knows of.
+//!
+//! Source: git-worktree(1), "DETAILS", and gitrepository-layout(5). Nothing is changed; an administrative directory
+//! that names no worktree is left out.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use sys::{FileType, by_path};
+
+use crate::{Error, Repository, config, disk, open, refs, refs::branch_name};
+
+/// One of the worktrees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// Its top, as Git writes it: what `gitdir` says, without `/.git`.
+    pub path: PathBuf,
+    /// Its directory below `worktrees/`; none for the main worktree.
+    pub id: Option<OsString>,
+    /// Its Git directory.
+    pub git_dir: PathBuf,
+    /// There is a repository, but no worktree. Only the main one can be.
+    pub is_bare: bool,
+    /// It is the one the repository was opened in.
+    pub is_current: bool,
+}
+
+/// What a worktree's HEAD says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeHead {
+    /// The commit; null while the branch is not born, or if HEAD cannot be read.
+    pub oid: ObjectId,
+    /// What it points to.
+    pub kind: WorktreeHeadKind,
+}
+
+/// What a worktree's HEAD points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum WorktreeHeadKind {
+    /// The full name of a ref.
+    Branch(BString),
+    Detached,
+    Unreadable,
+}
+
+impl Repository {
+    /// All of them, the main one first, the others by the name of their directory.
+    pub fn worktrees(&self) -> Result<Vec<Worktree>, Error> {
+        let mut found = vec![self.main_worktree()?];
+        let dir = self.common_dir().join("worktrees");
+        let mut names = match by_path::list(&dir) {
+            Ok(names) => names,
+            Err(err) if disk::is_missing(&err) => Vec::new(),
+            Err(err) => {
+                return Err(Error::new(format!("unable to read '{}': {}", dir.display(), sys::reason(&err))));
+            }
+        };
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        found.extend(names.iter().filter_map(|(name, _)| self.linked_worktree(name)));
+        Ok(found)
+    }
+
+    fn main_worktree(&self) -> Result<Worktree, Error> {
+        let common = self.common_dir();
+        let real = common.canonicalize().unwrap_or_else(|_| common.to_owned());
+        let path = without_suffix(&real, b"/.git");
+        let is_current = self.git_dir() == common;
+        // In another worktree, what the main one says of itself was not read.
+        let bare_elsewhere =
+            || setting_of(&common.join("config.worktree"), "core.bare").is_some_and(|value| value.is_true());
+        let is_bare = self.config_bool("core.bare")? == Some(true)
+            || self.is_bare()
+            || (!is_current && bare_elsewhere());
+        Ok(Worktree { path, id: None, git_dir: common.to_owned(), is_bare, is_current })
+    }
+
+    /// The worktree of an administrative directory; `None` if that names none.
+    pub fn linked_worktree(&self, id: &OsStr) -> Option<Worktree> {
+        let git_dir = self.common_dir().join("worktrees").join(id);
+        let gitfile =
+            by_path::read(&git_dir.join("gitdir")).ok().flatten().filter(|file| !file.is_empty())?;
+        let gitfile = Path::new(OsStr::from_bytes(gitfile.trim_end()));
+        let path = without_suffix(gitfile, b"/.git");
+        let path = match path.is_absolute() {
+            true => path,
+            false => by_path::resolved(&git_dir.join(path)),
+        };
+        let is_current = self.git_dir() == git_dir;
+        Some(Worktree { path, id: Some(id.to_owned()), git_dir, is_bare: false, is_current })
+    }
+
+    /// Where the HEAD of a worktree points.
+    pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
+        let null = ObjectId::null(self.hash());
+        let store = refs::store_at(&worktree.git_dir, self.common_dir(), self.hash());
+        match self.resolve_in(&store, "HEAD".into()) {
+            Ok((None, Some(oid))) => WorktreeHead { oid, kind: WorktreeHeadKind::Detached },
+            Ok((Some(name), oid)) => {
+                WorktreeHead { oid: oid.unwrap_or(null), kind: WorktreeHeadKind::Branch(name) }
+            }
+            Ok((None, None)) | Err(_) => WorktreeHead { oid: null, kind: WorktreeHeadKind::Unreadable },
+        }
+    }
+
+    /// The worktree that has a branch (full name) checked out, or is rebasing or bisecting it.
+    /// `others`: this worktree does not count.
+    pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
+        let counts = |worktree: &Worktree| !(worktree.is_bare || others && worktree.is_current);
+        let found = self.worktrees()?.into_iter().filter(counts).find(|found| uses(&found.git_dir, branch));
+        Ok(found.map(|worktree| worktree.path))
+    }
+}
+
+/// Why a `.git` file does not lead to a repository, numbered as Git numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum GitfileError {
+    StatFailed = 1,
+    NotAFile = 2,
+    OpenFailed = 3,
+    ReadFailed = 4,
+    InvalidFormat = 5,
+    NoPath = 6,
+    NotARepository = 7,
+    TooLarge = 8,
+    Missing = 9,
+    IsADirectory = 10,
+}
+
+/// A `.git` file larger than this is none.
+const MAX_GITFILE: u64 = 1 << 20;
+
+impl Repository {
+    /// The repository that the `.git` file at `path` names, without links.
+    pub fn read_gitfile(&self, path: &Path) -> Result<PathBuf, GitfileError> {
+        let stat = match by_path::stat_followed(path) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Err(GitfileError::Missing),
+            Err(_) => return Err(GitfileError::StatFailed),
+        };
+        match stat.file_type {
+            FileType::Directory => return Err(GitfileError::IsADirectory),
+            FileType::File if stat.size > MAX_GITFILE => return Err(GitfileError::TooLarge),
+            FileType::File => {}
+            _ => return Err(GitfileError::NotAFile),
+        }
+        let bytes = by_path::read(path).map_err(|_| GitfileError::OpenFailed)?;
+        let bytes = bytes.ok_or(GitfileError::OpenFailed)?;
+        let target = bytes.strip_prefix(b"gitdir: ").ok_or(GitfileError::InvalidFormat)?;
+        let target = target.trim_end_with(|letter| letter == '\n' || letter == '\r');
+        if target.is_empty() {
+            return Err(GitfileError::NoPath);
+        }
+        let dir = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(target));
+        match self.is_git_directory(&dir) {
+            true => by_path::canonical(&dir).map_err(|_| GitfileError::NotARepository),
+            false => Err(GitfileError::NotARepository),
+        }
+    }
+
+    /// Whether a directory looks like a repository's: `HEAD`, `objects` and `refs`, its own or shared.
+    pub fn is_git_directory(&self, dir: &Path) -> bool {
+        open::is_git_directory(&self.options, &self.env, dir)
+    }
+}
+
+/// A value in one file of configuration, by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting(Option<BString>);
+
+impl Setting {
+    /// Whether it is a boolean, and true.
+    pub fn is_true(&self) -> bool {
+        config::parse_bool(self.0.as_ref().map(|value| value.as_bstr())) == Some(true)
+    }
+}
+
+/// The last value of `key` (in lower case) in the file at `path`, nothing else considered. `None` too if the file is missing or not
+/// in the grammar.
+pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
+    let bytes = by_path::read(path).ok().flatten()?;
+    let pairs = config::parse::parse(&bytes).ok()?;
+    pairs.into_iter().rev().find(|pair| pair.key == key).map(|pair| Setting(pair.value))
+}
+
+fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
+    let bytes = path.as_os_str().as_bytes();
+    PathBuf::from(OsStr::from_bytes(bytes.strip_suffix(suffix).unwrap_or(bytes)))
+}
+
+/// Whether the worktree with this git directory is on the branch, or will come back to it.
+fn uses(git_dir: &Path, branch: &BStr) -> bool {
+    let read = |name: &str| {
+        disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))
+    };
+    let head = read("HEAD").unwrap_or_default();
+    if let Some(target) = head.strip_prefix(b"ref:") {
+        return target.trim() == branch.as_bytes();
+    }
+    let short = branch_name(branch);
+    let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]
+        .iter()
+        .any(|file| read(file).is_some_and(|name| name == branch));
+    let applying = git_dir.join("rebase-apply/applying").exists();
+    (rebased && !applying) || read("BISECT_START").is_some_and(|start| start == short)
+}

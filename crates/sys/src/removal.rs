@@ -1,0 +1,125 @@
+//! What decides, beyond type and owner, whether something can be removed.
+
+use std::{io, os::fd::AsFd as _};
+
+use rustix::{
+    fs::{Access, AtFlags, StatxAttributes, StatxFlags},
+    io::{Errno, retry_on_intr},
+};
+
+use crate::{Dir, FileType};
+
+/// What an entry of a directory is to who wants to remove it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    /// Its type.
+    pub file_type: FileType,
+    /// Its owner.
+    pub uid: u32,
+    /// It is a directory with the sticky bit: of what others own in it, only they can remove it.
+    pub sticky: bool,
+    /// The device it lies on.
+    pub device: u64,
+    /// What keeps it there whoever owns it.
+    pub hold: Hold,
+}
+
+/// What keeps an entry there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing that is known here.
+    Free,
+    /// It may not be changed (`chattr +i`, `+a`).
+    Immutable,
+    /// Another file system, or another part of the same, is mounted on it.
+    Mount,
+    /// This kernel (before Linux 5.8) or file system does not say.
+    Unknown,
+}
+
+impl Dir {
+    /// What holds an entry; `None` if there is nothing. A link is not followed.
+    pub fn tenure(&self, path: &[u8]) -> io::Result<Option<Tenure>> {
+        self.with_parent(path, |dir, name| tenure(dir, name, AtFlags::SYMLINK_NOFOLLOW))
+    }
+
+    /// As [`Dir::tenure`], of the directory itself.
+    pub fn tenure_self(&self) -> io::Result<Tenure> {
+        Ok(tenure(self.as_fd(), b"", AtFlags::EMPTY_PATH)?)
+    }
+
+    /// Whether this process may see what is in the directory, and remove it.
+    pub fn may_be_emptied(&self) -> bool {
+        let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+        retry_on_intr(|| rustix::fs::accessat(self.as_fd(), c".", wanted, AtFlags::EACCESS)).is_ok()
+    }
+
+    /// Renames an entry of this directory to one of another. What is at `to` is replaced as by `rename`.
+    pub fn rename_into(&self, from: &[u8], other: &Dir, to: &[u8]) -> io::Result<()> {
+        let renamed = self.with_parent(from, |dir, from| {
+            retry_on_intr(|| rustix::fs::renameat(dir, from, other.as_fd(), to))
+        });
+        renamed?.ok_or_else(|| Errno::NOENT.into())
+    }
+}
+
+fn tenure(dir: std::os::fd::BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Tenure, Errno> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
+    let flags = flags | AtFlags::NO_AUTOMOUNT;
+    let statx = retry_on_intr(|| rustix::fs::statx(dir, name, flags, wanted))?;
+    let attributes = statx.stx_attributes;
+    let hold = if !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        Hold::Unknown
+    } else if attributes.contains(StatxAttributes::MOUNT_ROOT) {
+        Hold::Mount
+    } else if attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND) {
+        Hold::Immutable
+    } else {
+        Hold::Free
+    };
+    let mode = u32::from(statx.stx_mode);
+    Ok(Tenure {
+        file_type: FileType::of(rustix::fs::FileType::from_raw_mode(mode)),
+        uid: statx.stx_uid,
+        sticky: mode & 0o1000 != 0,
+        device: rustix::fs::makedev(statx.stx_dev_major, statx.stx_dev_minor),
+        hold,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_directory_of_ones_own_is_free() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        std::fs::create_dir_all(place.path().join("a/b")).expect("made");
+        std::os::unix::fs::symlink("nowhere", place.path().join("a/l")).expect("made");
+        let dir = Dir::open(place.path()).expect("opens");
+        let own = dir.tenure_self().expect("there");
+        for (path, file_type) in
+            [("a", FileType::Directory), ("a/b", FileType::Directory), ("a/l", FileType::Symlink)]
+        {
+            let found = dir.tenure(path.as_bytes()).expect("asked").expect("there");
+            assert_eq!((found.file_type, found.device), (file_type, own.device), "{path}");
+            assert!(matches!(found.hold, Hold::Free | Hold::Unknown), "{path}");
+        }
+        assert_eq!(dir.tenure(b"a/x").expect("asked"), None);
+        assert!(dir.may_be_emptied());
+        let proc = Dir::open("/proc".as_ref()).expect("opens").tenure_self().expect("there");
+        assert!(matches!(proc.hold, Hold::Mount | Hold::Unknown));
+    }
+
+    #[test]
+    fn renames_between_directories() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        std::fs::create_dir_all(place.path().join("a/b")).expect("made");
+        std::fs::create_dir_all(place.path().join("t")).expect("made");
+        let (dir, other) =
+            (Dir::open(place.path()).expect("opens"), Dir::open(&place.path().join("t")).expect("opens"));
+        dir.rename_into(b"a/b", &other, b"0").expect("renamed");
+        assert!(place.path().join("t/0").is_dir());
+        assert_eq!(dir.rename_into(b"a/b", &other, b"1").expect_err("gone").kind(), io::ErrorKind::NotFound);
+    }
+}
