@@ -134,6 +134,10 @@ fn shows(repo: &Repository, survey: &Survey) -> Result<(), Reason> {
 fn remove(run: &Invocation, repo: &Repository, worktree: &Worktree) -> Result<(), Reason> {
     let is =
         |file_type| matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == file_type);
+    if worktree.id.is_none() {
+        // Refused, wherever it is.
+        return Ok(());
+    }
     if is(FileType::Symlink) {
         return Err(Reason::repository("the worktree is a symbolic link"));
     }

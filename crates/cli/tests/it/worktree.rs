@@ -107,7 +107,8 @@ fn agree(lines: &[&str]) {
         }
         shim.was_native(&[line]);
     }
-    ours.repo.git(&["fsck"]);
+    let check = |side: &Side<'_>| side.plain(side.repo.try_git(&["fsck"]), &top);
+    assert_eq!(check(&git), check(&ours), "git left, shim right");
 }
 
 #[test]
