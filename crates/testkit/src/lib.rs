@@ -4,6 +4,7 @@
 //!   identity), in which Git and the program under test are run.
 //! - [`Oracle`]: the same repository made twice; one command is run in one copy by Git, in the other
 //!   by the program under test, and everything one can see afterwards must be the same.
+//! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`FILTER_PROTOCOL`]: what scripts of long-running filters begin with.
 
 #![allow(clippy::disallowed_methods)]
@@ -11,6 +12,7 @@
 mod filter;
 mod oracle;
 mod sandbox;
+pub mod weather;
 
 pub use filter::FILTER_PROTOCOL;
 pub use oracle::{Oracle, Snapshot};

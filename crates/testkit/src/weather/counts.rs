@@ -1,0 +1,104 @@
+//! How many of each operation were served.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+macro_rules! operations {
+    ($($name:ident $text:literal,)*) => {
+        /// A request of the kernel. One system call may become several of them, or none.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum Operation { $($name,)* }
+
+        impl Operation {
+            /// All of them.
+            pub const ALL: &[Operation] = &[$(Operation::$name,)*];
+
+            /// Its name in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(Operation::$name => $text,)* }
+            }
+        }
+    };
+}
+
+operations! {
+    Lookup "lookup",
+    Getattr "getattr",
+    Setattr "setattr",
+    Readlink "readlink",
+    Mknod "mknod",
+    Mkdir "mkdir",
+    Unlink "unlink",
+    Rmdir "rmdir",
+    Symlink "symlink",
+    Rename "rename",
+    Link "link",
+    Open "open",
+    Read "read",
+    Write "write",
+    Create "create",
+    Release "release",
+    Fsync "fsync",
+    Opendir "opendir",
+    Readdir "readdir",
+    Fsyncdir "fsyncdir",
+    Statfs "statfs",
+    Setxattr "setxattr",
+    Getxattr "getxattr",
+    Listxattr "listxattr",
+    Removexattr "removexattr",
+    Access "access",
+    Fallocate "fallocate",
+}
+
+/// Counters while the mount is in use.
+#[derive(Debug)]
+pub(super) struct Counters([AtomicU64; Operation::ALL.len()]);
+
+impl Counters {
+    pub(super) fn new() -> Counters {
+        Counters(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    pub(super) fn add(&self, operation: Operation) {
+        self.0[operation as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Counts {
+        Counts(std::array::from_fn(|which| self.0[which].load(Ordering::Relaxed)))
+    }
+}
+
+/// How many of each operation were served, failed ones included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts([u64; Operation::ALL.len()]);
+
+impl Counts {
+    /// How many of one kind.
+    pub fn of(&self, operation: Operation) -> u64 {
+        self.0[operation as usize]
+    }
+
+    /// All but [`Operation::Release`], which nobody waits for.
+    pub fn all(&self) -> u64 {
+        self.0.iter().sum::<u64>() - self.of(Operation::Release)
+    }
+
+    /// What has come since `earlier`.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        Counts(std::array::from_fn(|which| self.0[which] - earlier.0[which]))
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut served: Vec<_> = Operation::ALL.iter().map(|&kind| (self.of(kind), kind.name())).collect();
+        served.retain(|(count, _)| *count > 0);
+        served.sort_by(|left, right| right.cmp(left));
+        let words: Vec<String> = served.iter().map(|(count, name)| format!("{count} {name}")).collect();
+        f.write_str(&words.join(", "))
+    }
+}

@@ -1,0 +1,174 @@
+//! Operations that fail, or write less than they were asked to.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bstr::{BString, ByteSlice as _};
+use rustix::io::Errno;
+
+use super::Operation;
+
+/// A rule: of the operations it is about, some come to grief.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Which kind; none: all.
+    pub operation: Option<Operation>,
+    /// Where.
+    pub at: At,
+    /// Which of those.
+    pub nth: Nth,
+    /// What becomes of them.
+    pub what: What,
+}
+
+/// Which paths, from the mount's root without a leading slash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// All.
+    Anywhere,
+    /// One.
+    Path(BString),
+    /// What lies below a directory, and the directory.
+    Below(BString),
+    /// Those that end so.
+    Suffix(BString),
+}
+
+/// Which of the operations that a rule is about, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nth {
+    /// All.
+    Every,
+    /// One.
+    Only(u64),
+    /// One and all that follow: a disk that is full stays full.
+    From(u64),
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It fails, and nothing was done.
+    Fail(Errno),
+    /// A write writes no more than so many bytes. Nothing happens to other operations.
+    Short(usize),
+    /// The plug is pulled before it: it fails, and so does all that follows.
+    Cut,
+}
+
+impl Fault {
+    /// All operations of a kind fail.
+    pub fn fail(operation: Operation, errno: Errno) -> Fault {
+        let what = What::Fail(errno);
+        Fault { operation: Some(operation), at: At::Anywhere, nth: Nth::Every, what }
+    }
+
+    /// No more than `most` bytes are written at once.
+    pub fn short(most: usize) -> Fault {
+        let (operation, what) = (Some(Operation::Write), What::Short(most));
+        Fault { operation, at: At::Anywhere, nth: Nth::Every, what }
+    }
+
+    /// The plug is pulled before an operation of a kind.
+    pub fn cut(operation: Operation) -> Fault {
+        Fault { operation: Some(operation), at: At::Anywhere, nth: Nth::Every, what: What::Cut }
+    }
+
+    /// Only there.
+    pub fn at(self, at: At) -> Fault {
+        Fault { at, ..self }
+    }
+
+    /// Only those.
+    pub fn nth(self, nth: Nth) -> Fault {
+        Fault { nth, ..self }
+    }
+}
+
+impl At {
+    fn holds(&self, path: &[u8]) -> bool {
+        match self {
+            At::Anywhere => true,
+            At::Path(this) => *this == path,
+            At::Below(dir) => match path.strip_prefix(dir.as_slice()) {
+                Some(rest) => dir.is_empty() || rest.is_empty() || rest.starts_with(b"/"),
+                None => false,
+            },
+            At::Suffix(end) => path.ends_with_str(end),
+        }
+    }
+}
+
+/// The rules in force, each with how many operations it has seen.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Whether there are rules: paths are put together only then.
+    any: AtomicBool,
+    rules: Mutex<Vec<(Fault, u64)>>,
+}
+
+impl Faults {
+    /// Replaces all rules.
+    pub(super) fn set(&self, faults: Vec<Fault>) {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(!faults.is_empty(), Ordering::Release);
+        *rules = faults.into_iter().map(|fault| (fault, 0)).collect();
+    }
+
+    /// What becomes of one operation, on one of `paths`: the first rule decides that has something to say.
+    pub(super) fn strike(&self, operation: Operation, paths: impl FnOnce() -> Vec<BString>) -> Option<What> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let paths = paths();
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut struck = None;
+        for (fault, seen) in rules.iter_mut() {
+            let is_meant = fault.operation.is_none_or(|kind| kind == operation)
+                && paths.iter().any(|path| fault.at.holds(path));
+            if !is_meant {
+                continue;
+            }
+            *seen += 1;
+            let strikes = match fault.nth {
+                Nth::Every => true,
+                Nth::Only(nth) => *seen == nth,
+                Nth::From(nth) => *seen >= nth,
+            };
+            if strikes {
+                struck = struck.or(Some(fault.what));
+            }
+        }
+        struck
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_count_what_they_are_about() {
+        let faults = Faults::default();
+        let strike = |operation, path: &str| faults.strike(operation, || vec![path.into()]);
+        assert_eq!(strike(Operation::Write, "a"), None);
+        let disk_full = Fault::fail(Operation::Write, Errno::NOSPC).nth(Nth::From(2));
+        let one_file = Fault::fail(Operation::Create, Errno::IO).at(At::Path("d/a".into())).nth(Nth::Only(2));
+        let below = Fault::fail(Operation::Unlink, Errno::ACCESS).at(At::Below("d".into()));
+        faults.set(vec![disk_full, one_file, below]);
+        assert_eq!(strike(Operation::Write, "a"), None);
+        assert_eq!(strike(Operation::Read, "a"), None);
+        assert_eq!(strike(Operation::Write, "b"), Some(What::Fail(Errno::NOSPC)));
+        assert_eq!(strike(Operation::Write, "b"), Some(What::Fail(Errno::NOSPC)));
+        assert_eq!(strike(Operation::Create, "d/a"), None);
+        assert_eq!(strike(Operation::Create, "d/b"), None);
+        assert_eq!(strike(Operation::Create, "d/a"), Some(What::Fail(Errno::IO)));
+        assert_eq!(strike(Operation::Create, "d/a"), None);
+        assert_eq!(strike(Operation::Unlink, "dd"), None);
+        assert_eq!(strike(Operation::Unlink, "d/x"), Some(What::Fail(Errno::ACCESS)));
+        faults.set(Vec::new());
+        assert_eq!(strike(Operation::Write, "b"), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Starting and ending a mount.
+//!
+//! It ends when the value is dropped: unmounted, or cut off from its users if some are left, and its threads joined. A small
+//! process of its own waits for the end of a pipe that this process holds, so that a mount whose server was killed goes, too.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use nix::{
+    errno::Errno,
+    mount::{MntFlags, umount, umount2},
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{
+    Counts, Fault, Profile, Report, Survivors,
+    counts::Counters,
+    disk::{Disk, Shared},
+    faults::Faults,
+    power::Power,
+    timer::Timer,
+    tree::Tree,
+};
+
+/// Two are enough: they only start what the timer ends.
+const SESSION_THREADS: usize = 2;
+
+/// A directory with weather. Dropping it ends the mount.
+pub struct Mount {
+    at: PathBuf,
+    backing: PathBuf,
+    profile: Profile,
+    shared: Arc<Shared>,
+    session: Option<BackgroundSession>,
+    watch: Watch,
+}
+
+/// Why no mount can be made here at all.
+#[derive(Debug, thiserror::Error)]
+#[error("no FUSE here: {0}")]
+pub struct Unusable(String);
+
+/// Whether mounts can be made here: there is a device, and we may mount.
+pub fn usable() -> Result<(), Unusable> {
+    let refused = |error: &io::Error| {
+        let text = error.to_string();
+        let words = ["not permitted", "denied", "No such file", "No such device"];
+        words.iter().any(|word| text.contains(word)).then_some(Unusable(text))
+    };
+    let tried = tempfile::Builder::new()
+        .prefix("weather-")
+        .tempdir()
+        .and_then(|dir| Mount::new(&Profile::calm(), dir.path()).map(drop));
+    match tried {
+        Err(error) => refused(&error).map_or(Ok(()), Err),
+        Ok(()) => Ok(()),
+    }
+}
+
+enum End {
+    /// With what is still to be written written.
+    Gently,
+    /// Whoever still waits is told that there is no connection.
+    AtOnce,
+}
+
+impl Mount {
+    /// Mounts an empty disk at `dir/disk`, which is `dir/backing`.
+    pub fn new(profile: &Profile, dir: &Path) -> io::Result<Mount> {
+        Mount::over(profile, &dir.join("backing"), &dir.join("disk"))
+    }
+
+    /// Mounts `backing` at `at`. Both are made if they are not there. `backing` is not to be touched meanwhile.
+    pub fn over(profile: &Profile, backing: &Path, at: &Path) -> io::Result<Mount> {
+        fs::create_dir_all(backing)?;
+        fs::create_dir_all(at)?;
+        let (backing, at) = (backing.canonicalize()?, at.canonicalize()?);
+        take_handles();
+        let power = profile.power.map(|journal| Power::new(&backing, journal)).transpose()?;
+        let shared = Arc::new(Shared {
+            tree: Tree::new(&backing, profile.names, power)?,
+            counters: Counters::new(),
+            faults: Faults::default(),
+            timer: Timer::new(profile.latency)?,
+            cut: AtomicBool::new(false),
+        });
+        let disk = Disk::new(Arc::clone(&shared), profile.caching, profile.xattrs);
+        let mut config = Config::default();
+        config.mount_options =
+            vec![MountOption::FSName("weather".into()), MountOption::Subtype("weather".into())];
+        config.n_threads = Some(SESSION_THREADS);
+        config.clone_fd = true;
+        let watch = Watch::over(&at)?;
+        let session = Session::new(disk, &at, &config)?.spawn()?;
+        Ok(Mount { at, backing, profile: profile.clone(), shared, session: Some(session), watch })
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// What it passes through to.
+    pub fn backing(&self) -> &Path {
+        &self.backing
+    }
+
+    /// Puts rules in force instead of those there are. None: fair weather again.
+    pub fn set_faults(&self, faults: Vec<Fault>) {
+        self.shared.faults.set(faults);
+    }
+
+    /// How many of each operation were served so far.
+    pub fn counts(&self) -> Counts {
+        self.shared.counters.read()
+    }
+
+    /// What was served so far, and how late answers were since [`Mount::reset_lateness`].
+    pub fn report(&self) -> Report {
+        Report { counts: self.counts(), lateness: self.shared.timer.lateness() }
+    }
+
+    /// Forgets how late answers were.
+    pub fn reset_lateness(&self) {
+        self.shared.timer.reset();
+    }
+
+    /// Whether a rule has pulled the plug.
+    pub fn is_cut(&self) -> bool {
+        self.shared.cut.load(Ordering::Acquire)
+    }
+
+    /// Unmounts and says what went wrong, which dropping cannot.
+    pub fn end(mut self) -> io::Result<()> {
+        self.finish(&End::Gently)
+    }
+
+    /// Pulls the plug, unless a rule has done so: what was not synced is lost but for the survivors. Then the disk is mounted
+    /// again, without faults.
+    pub fn pull_plug(mut self, survivors: Survivors) -> io::Result<Mount> {
+        self.shared.cut.store(true, Ordering::Release);
+        self.finish(&End::AtOnce)?;
+        let Some(power) = &self.shared.tree.power else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the profile does not say what is durable",
+            ));
+        };
+        power.spare(&self.shared.tree, survivors)?;
+        let [after, lost] = ["after", "lost"].map(|word| {
+            let mut name = self.backing.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".{word}"));
+            self.backing.with_file_name(name)
+        });
+        power.restore(&after)?;
+        fs::rename(&self.backing, &lost)?;
+        fs::rename(&after, &self.backing)?;
+        fs::remove_dir_all(&lost)?;
+        Mount::over(&self.profile, &self.backing, &self.at)
+    }
+
+    fn finish(&mut self, how: &End) -> io::Result<()> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        let gone = match how {
+            End::Gently => umount(&self.at),
+            End::AtOnce => Err(Errno::EBUSY),
+        };
+        // Somebody has a file open there, or works there: lazily, and without further answers.
+        let gone = gone.or_else(|_| umount2(&self.at, MntFlags::MNT_FORCE | MntFlags::MNT_DETACH));
+        let ended = match gone {
+            Ok(()) => session.join(),
+            // Only root may; others have a program for it.
+            Err(_) => session.umount_and_join(),
+        };
+        self.watch.dismiss();
+        ended
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(error) = self.finish(&End::Gently) {
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("weather: {}: {error}", self.at.display());
+            }
+        }
+    }
+}
+
+/// Each directory the kernel knows is a handle.
+fn take_handles() {
+    let limit = getrlimit(Resource::Nofile);
+    // Small trees need no more than there are.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Unmounts if this process ends without doing so.
+struct Watch(Child);
+
+impl Watch {
+    fn over(at: &Path) -> io::Result<Watch> {
+        use std::os::unix::process::CommandExt as _;
+        let script = "read -r word || umount -l \"$0\" || fusermount3 -uz \"$0\"";
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .arg(at)
+            .current_dir("/")
+            // Ctrl-C is not for it.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Watch(child))
+    }
+
+    fn dismiss(&mut self) {
+        use std::io::Write as _;
+        if let Some(mut pipe) = self.0.stdin.take() {
+            // It has ended before: then there is nothing to be told.
+            let _ = pipe.write_all(b"done\n");
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.dismiss();
+    }
+}

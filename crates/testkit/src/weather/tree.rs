@@ -1,0 +1,402 @@
+//! What the kernel knows of, and where it is in the backing directory.
+//!
+//! A directory is reached by a handle that is kept as long as the kernel knows the directory, a file by its
+//! directory's handle and its name there, never by a longer path: nothing that is renamed meanwhile can mislead. A file
+//! that loses its last name while the kernel still knows it is held by a handle of its own, so that its inode
+//! number is not given to another.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    os::{
+        fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use bstr::BString;
+use fuser::{FileAttr, FileType, INodeNo};
+use rustix::{
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, openat, statat},
+    io::Errno,
+};
+
+use super::{Names, contents::Handles, power::Power};
+
+pub(super) type Result<T> = std::result::Result<T, Errno>;
+
+/// The root's number, whatever it is in the backing directory.
+const ROOT: u64 = 1;
+
+/// Everything that is served.
+pub(super) struct Tree {
+    inodes: Mutex<HashMap<u64, Arc<Inode>>>,
+    root: Arc<Inode>,
+    /// The root's number in the backing directory.
+    root_number: u64,
+    names: Names,
+    pub(super) power: Option<Power>,
+    pub(super) handles: Handles,
+}
+
+/// Something the kernel knows of.
+pub(super) struct Inode {
+    /// As the kernel and `stat` know it: that of the backing directory, but for the root.
+    pub(super) number: u64,
+    /// A directory's handle.
+    dir: Option<OwnedFd>,
+    /// How often the kernel was told of it and has not forgotten.
+    known: AtomicU64,
+    /// Where it lies on a disk with an arm.
+    pub(super) place: Place,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Its names, as far as they were asked for.
+    links: Vec<(Arc<Inode>, OsString)>,
+    /// A handle (`O_PATH`) of what has lost its last name, or may lose it in a power cut.
+    held: Option<Arc<OwnedFd>>,
+    /// A directory's names by their folded spelling, once they were read.
+    spellings: Option<HashMap<OsString, OsString>>,
+}
+
+/// A place on a disk, and how much of the disk the things below it are spread over. What is below one directory lies near
+/// to it, and nearer the deeper it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) at: u64,
+    span: u64,
+}
+
+impl Place {
+    pub(super) fn below(self, name: &OsStr) -> Place {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let offset = (u128::from(hasher.finish()) * u128::from(self.span)) >> 64;
+        Place { at: self.at.saturating_add(offset as u64), span: self.span / 16 }
+    }
+}
+
+/// How something is reached: by a handle of its own, or by a name in a directory.
+pub(super) enum Way {
+    Held(Arc<OwnedFd>),
+    Dir(Arc<Inode>),
+    Named(Arc<Inode>, OsString),
+}
+
+impl Way {
+    /// A path for system calls that take nothing else; it follows no link of the tree's.
+    pub(super) fn path(&self) -> PathBuf {
+        let of = |fd: BorrowedFd<'_>| PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        match self {
+            Way::Held(fd) => of(fd.as_fd()),
+            Way::Dir(inode) => of(inode.fd()),
+            Way::Named(dir, name) => of(dir.fd()).join(name),
+        }
+    }
+
+    pub(super) fn stat(&self) -> Result<Stat> {
+        match self {
+            Way::Held(fd) => fstat(fd),
+            Way::Dir(inode) => fstat(inode.fd()),
+            Way::Named(dir, name) => statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW),
+        }
+    }
+
+    pub(super) fn open(&self, flags: OFlags) -> Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC;
+        match self {
+            Way::Named(dir, name) => openat(dir.fd(), name, flags | OFlags::NOFOLLOW, Mode::empty()),
+            Way::Held(_) | Way::Dir(_) => openat(CWD, self.path(), flags, Mode::empty()),
+        }
+    }
+}
+
+impl Inode {
+    fn new(number: u64, dir: Option<OwnedFd>, place: Place) -> Inode {
+        Inode { number, dir, known: AtomicU64::new(0), place, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A directory's handle.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_ref().expect("asked of directories only").as_fd()
+    }
+
+    fn link(&self, dir: &Arc<Inode>, name: &OsStr) {
+        let mut state = self.state();
+        if !state.links.iter().any(|(at, called)| Arc::ptr_eq(at, dir) && called == name) {
+            if self.dir.is_some() {
+                state.links.clear();
+            }
+            state.links.push((Arc::clone(dir), name.to_owned()));
+        }
+    }
+
+    fn unlink(&self, dir: &Arc<Inode>, name: &OsStr) {
+        self.state().links.retain(|(at, called)| !(Arc::ptr_eq(at, dir) && called == name));
+    }
+
+    /// Its path from the root, by the name that was asked for first.
+    fn path(&self) -> BString {
+        let above = self.state().links.first().cloned();
+        above.map_or_else(BString::default, |(dir, name)| dir.path_of(&name))
+    }
+
+    /// The path of something below.
+    pub(super) fn path_of(&self, name: &OsStr) -> BString {
+        let mut path = self.path();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        path
+    }
+
+    /// All paths it is known by.
+    pub(super) fn paths(&self) -> Vec<BString> {
+        let links = self.state().links.clone();
+        if links.is_empty() {
+            return vec![BString::default()];
+        }
+        links.iter().map(|(dir, name)| dir.path_of(name)).collect()
+    }
+}
+
+impl Tree {
+    pub(super) fn new(backing: &Path, names: Names, power: Option<Power>) -> Result<Tree> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(CWD, backing, flags, Mode::empty())?;
+        let root_number = number(&fstat(&fd)?);
+        let root = Arc::new(Inode::new(ROOT, Some(fd), Place { at: 0, span: u64::MAX }));
+        root.known.store(1, Ordering::Relaxed);
+        let inodes = Mutex::new(HashMap::from([(ROOT, Arc::clone(&root))]));
+        Ok(Tree { inodes, root, root_number, names, power, handles: Handles::default() })
+    }
+
+    pub(super) fn root(&self) -> &Arc<Inode> {
+        &self.root
+    }
+
+    fn inodes(&self) -> MutexGuard<'_, HashMap<u64, Arc<Inode>>> {
+        self.inodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, number: INodeNo) -> Result<Arc<Inode>> {
+        self.inodes().get(&number.0).cloned().ok_or(Errno::STALE)
+    }
+
+    pub(super) fn find_dir(&self, number: INodeNo) -> Result<Arc<Inode>> {
+        let inode = self.find(number)?;
+        if inode.dir.is_some() { Ok(inode) } else { Err(Errno::NOTDIR) }
+    }
+
+    /// Tells the kernel of `name` in `dir`, which is to be counted until it forgets.
+    pub(super) fn enter(&self, dir: &Arc<Inode>, name: &OsStr, stat: &Stat) -> Result<Arc<Inode>> {
+        let number = self.number(stat);
+        let mut inodes = self.inodes();
+        let inode = match inodes.get(&number) {
+            Some(inode) => Arc::clone(inode),
+            None => {
+                let way = Way::Named(Arc::clone(dir), name.to_owned());
+                let handle = match kind(stat) {
+                    FileType::Directory => Some(way.open(OFlags::RDONLY | OFlags::DIRECTORY)?),
+                    _ => None,
+                };
+                let inode = Arc::new(Inode::new(number, handle, dir.place.below(name)));
+                if self.power.is_some() && inode.dir.is_none() {
+                    inode.state().held = Some(Arc::new(way.open(OFlags::PATH)?));
+                }
+                inodes.insert(number, Arc::clone(&inode));
+                inode
+            }
+        };
+        inode.known.fetch_add(1, Ordering::Relaxed);
+        drop(inodes);
+        inode.link(dir, name);
+        Ok(inode)
+    }
+
+    /// The kernel no longer counts on `times` tellings.
+    pub(super) fn forget(&self, number: INodeNo, times: u64) {
+        let mut inodes = self.inodes();
+        let Some(inode) = inodes.get(&number.0) else { return };
+        let left = inode.known.load(Ordering::Relaxed).saturating_sub(times);
+        inode.known.store(left, Ordering::Relaxed);
+        // What a power cut may bring back must keep its number.
+        if left == 0 && number.0 != ROOT && self.power.is_none() {
+            inodes.remove(&number.0);
+        }
+    }
+
+    /// How an inode is reached.
+    pub(super) fn way(&self, inode: &Arc<Inode>) -> Result<Way> {
+        if inode.dir.is_some() {
+            return Ok(Way::Dir(Arc::clone(inode)));
+        }
+        let state = inode.state();
+        match (&state.held, state.links.first()) {
+            (Some(held), _) => Ok(Way::Held(Arc::clone(held))),
+            (None, Some((dir, name))) => Ok(Way::Named(Arc::clone(dir), name.clone())),
+            (None, None) => Err(Errno::STALE),
+        }
+    }
+
+    /// The name in `dir` that `name` means: another spelling where names are folded.
+    pub(super) fn spelled<'a>(&self, dir: &Inode, name: &'a OsStr) -> Result<Cow<'a, OsStr>> {
+        if self.names == Names::Exact {
+            return Ok(Cow::Borrowed(name));
+        }
+        let mut state = dir.state();
+        let spellings = match &mut state.spellings {
+            Some(spellings) => spellings,
+            empty => empty.insert(read_spellings(dir)?),
+        };
+        let spelled = spellings.get(&folded(name)).cloned();
+        Ok(spelled.map_or(Cow::Borrowed(name), Cow::Owned))
+    }
+
+    /// `name` is now in `dir`, and is `inode`.
+    pub(super) fn added(&self, dir: &Arc<Inode>, name: &OsStr) {
+        if let Some(spellings) = &mut dir.state().spellings {
+            spellings.insert(folded(name), name.to_owned());
+        }
+        self.changed(dir.number);
+    }
+
+    /// What is `name` in `dir`, if the kernel knows it.
+    pub(super) fn known(&self, dir: &Inode, name: &OsStr) -> Result<Option<Arc<Inode>>> {
+        let stat = statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(self.inodes().get(&self.number(&stat)).cloned())
+    }
+
+    /// As [`Tree::known`], of what will lose this name: it is held from now on if that is its last.
+    pub(super) fn losing(&self, dir: &Inode, name: &OsStr) -> Result<Option<Arc<Inode>>> {
+        let stat = statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let inode = self.inodes().get(&self.number(&stat)).cloned();
+        if let Some(inode) = &inode {
+            let mut state = inode.state();
+            if inode.dir.is_none() && state.held.is_none() && stat.st_nlink == 1 {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                state.held = Some(Arc::new(openat(dir.fd(), name, flags, Mode::empty())?));
+            }
+        }
+        Ok(inode)
+    }
+
+    /// `name` is no longer in `dir`; it was `inode`, if the kernel knew that.
+    pub(super) fn lost(&self, dir: &Arc<Inode>, name: &OsStr, inode: Option<&Arc<Inode>>) {
+        if let Some(spellings) = &mut dir.state().spellings {
+            spellings.remove(&folded(name));
+        }
+        if let Some(inode) = inode {
+            inode.unlink(dir, name);
+        }
+        self.changed(dir.number);
+    }
+
+    /// `name` in `dir` is now `inode`.
+    pub(super) fn linked(&self, dir: &Arc<Inode>, name: &OsStr, inode: Option<&Arc<Inode>>) {
+        if let Some(inode) = inode {
+            inode.link(dir, name);
+        }
+        self.added(dir, name);
+    }
+
+    /// A change that a power cut undoes unless it is synced.
+    pub(super) fn changed(&self, number: u64) {
+        if let Some(power) = &self.power {
+            power.changed(number);
+        }
+    }
+
+    /// A number of the backing directory as the kernel knows it.
+    pub(super) fn number(&self, stat: &Stat) -> u64 {
+        self.presented(number(stat))
+    }
+
+    pub(super) fn presented(&self, number: u64) -> u64 {
+        if number == self.root_number { ROOT } else { number }
+    }
+
+    /// What the kernel is told of something.
+    pub(super) fn attributes(&self, stat: &Stat) -> FileAttr {
+        // The types differ from one architecture to the other.
+        #[allow(clippy::unnecessary_cast)]
+        FileAttr {
+            ino: INodeNo(self.number(stat)),
+            size: stat.st_size as u64,
+            blocks: stat.st_blocks as u64,
+            atime: time(stat.st_atime as i64, stat.st_atime_nsec as u32),
+            mtime: time(stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            ctime: time(stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+            crtime: SystemTime::UNIX_EPOCH,
+            kind: kind(stat),
+            perm: (stat.st_mode & 0o7777) as u16,
+            nlink: stat.st_nlink as u32,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            rdev: stat.st_rdev as u32,
+            blksize: stat.st_blksize as u32,
+            flags: 0,
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_cast)]
+fn number(stat: &Stat) -> u64 {
+    stat.st_ino as u64
+}
+
+pub(super) fn kind(stat: &Stat) -> FileType {
+    kind_of(rustix::fs::FileType::from_raw_mode(stat.st_mode))
+}
+
+pub(super) fn kind_of(kind: rustix::fs::FileType) -> FileType {
+    match kind {
+        rustix::fs::FileType::Directory => FileType::Directory,
+        rustix::fs::FileType::Symlink => FileType::Symlink,
+        rustix::fs::FileType::Fifo => FileType::NamedPipe,
+        rustix::fs::FileType::Socket => FileType::Socket,
+        rustix::fs::FileType::CharacterDevice => FileType::CharDevice,
+        rustix::fs::FileType::BlockDevice => FileType::BlockDevice,
+        rustix::fs::FileType::RegularFile | rustix::fs::FileType::Unknown => FileType::RegularFile,
+    }
+}
+
+fn time(seconds: i64, nanoseconds: u32) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let second = if seconds < 0 { SystemTime::UNIX_EPOCH - whole } else { SystemTime::UNIX_EPOCH + whole };
+    second + Duration::from_nanos(nanoseconds.into())
+}
+
+fn read_spellings(dir: &Inode) -> Result<HashMap<OsString, OsString>> {
+    let mut spellings = HashMap::new();
+    for entry in Dir::read_from(dir.fd())? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        spellings.insert(folded(name), name.to_owned());
+    }
+    Ok(spellings)
+}
+
+/// What two spellings of one name have in common.
+fn folded(name: &OsStr) -> OsString {
+    match name.to_str() {
+        Some(text) => text.to_lowercase().into(),
+        None => OsString::from(OsStr::from_bytes(&name.as_bytes().to_ascii_lowercase())),
+    }
+}

@@ -1,0 +1,563 @@
+//! Each kind of weather, proved by real programs.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+use std::{
+    fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink},
+    panic,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::io::Errno;
+use testkit::{
+    Repo, Sandbox,
+    weather::{
+        self, At, Caching, Fault, Journal, Latency, Mount, Nth, Operation, Profile, Survivors, Writes,
+    },
+};
+
+/// A disk in a sandbox; the sandbox goes last. None, and a line that says so, where there is no FUSE.
+fn disk(profile: &Profile) -> Option<(Sandbox, Mount)> {
+    if let Err(unusable) = weather::usable() {
+        println!("skipped: {unusable}");
+        return None;
+    }
+    let sandbox = Sandbox::new();
+    let mount = Mount::new(profile, &sandbox.path()).expect("a disk");
+    Some((sandbox, mount))
+}
+
+/// The latency of `profile`'s kind, so small that tests need not wait for it.
+fn quick(profile: Profile) -> Profile {
+    let latency = match profile.latency {
+        Latency::Slots { at_once, .. } => Latency::Slots { each: Duration::from_micros(100), at_once },
+        Latency::Arm { .. } => {
+            Latency::Arm { settle: Duration::from_micros(10), stroke: Duration::from_micros(200) }
+        }
+        Latency::None => Latency::None,
+    };
+    Profile { latency, ..profile }
+}
+
+fn os_error<T>(result: std::io::Result<T>) -> Option<i32> {
+    result.err().and_then(|error| error.raw_os_error())
+}
+
+/// Two commits that differ in content, mode, kind and place.
+fn history(repo: &Repo<'_>) {
+    for number in 0..30 {
+        repo.write(format!("dir{}/sub/file{number}", number % 3), format!("{number}\n").repeat(number + 1));
+    }
+    repo.write_executable("run", "#!/bin/sh\necho ran\n");
+    repo.symlink("dir0/sub", "link");
+    repo.write("empty", "");
+    repo.commit("one");
+    repo.git(&["branch", "one"]);
+    repo.git(&["mv", "dir1", "moved"]);
+    repo.remove("link");
+    repo.write("link/is/deeper", "now");
+    repo.write("dir0/sub/file0", vec![b'x'; 300_000]);
+    repo.commit("two");
+}
+
+#[test]
+fn git_works_in_any_weather() {
+    let far = [Profile::nfs(), Profile::efs(), Profile::ebs(), Profile::hdd()].map(quick);
+    let near = [Profile::calm(), Profile::casefold(), Profile::power(Journal::Strict)];
+    for profile in far.into_iter().chain(near) {
+        let Some((sandbox, mount)) = disk(&profile) else { return };
+        let repo = sandbox.init("disk/repo");
+        history(&repo);
+        repo.git(&["clone", "-q", "--no-local", ".", "../copy"]);
+        let copy = sandbox.repo("disk/copy");
+        for branch in ["one", "main"] {
+            copy.git(&["checkout", "-q", "-B", branch, &format!("origin/{branch}")]);
+            assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "", "{profile:?}");
+        }
+        assert_eq!(copy.read("dir0/sub/file0").len(), 300_000);
+        assert_eq!(copy.run(&copy.join("run"), &[]).stdout, "ran\n");
+        copy.git(&["gc", "-q"]);
+        copy.git(&["fsck", "--strict", "--no-progress"]);
+        copy.git(&["rm", "-rq", "."]);
+        copy.git(&[
+            "-c",
+            "checkout.workers=8",
+            "-c",
+            "checkout.thresholdForParallelism=0",
+            "reset",
+            "-q",
+            "--hard",
+        ]);
+        assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "");
+        copy.git(&["worktree", "add", "-q", "../second", "one"]);
+        assert_eq!(sandbox.repo("disk/second").git(&["status", "--porcelain"]).stdout, "");
+        // What is on the disk is in the backing directory.
+        mount.end().expect("nobody is left");
+        let behind = sandbox.repo("backing/copy");
+        assert_eq!(behind.read("dir0/sub/file0").len(), 300_000);
+        behind.git(&["fsck", "--strict", "--no-progress"]);
+    }
+}
+
+#[test]
+fn a_disk_is_a_disk() {
+    for writes in [Writes::Through, Writes::Back] {
+        let calm = Profile::calm();
+        let profile = Profile { caching: Caching { writes, ..calm.caching }, ..calm };
+        let Some((_sandbox, mount)) = disk(&profile) else { return };
+        let at = |path: &str| mount.path().join(path);
+
+        // Files: appending, overwriting, truncating, holes, times, modes.
+        fs::write(at("a"), "one").expect("new");
+        let mut file = File::options().read(true).append(true).open(at("a")).expect("there");
+        file.write_all(b" two").expect("room");
+        file.write_at(b"O", 0).expect("room");
+        file.seek(SeekFrom::Start(0)).expect("a file");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("text");
+        // Appending writes at the end wherever it is told to.
+        assert_eq!(text, "one twoO");
+        file.set_len(2).expect("shorter");
+        assert_eq!(fs::read(at("a")).expect("there"), b"on");
+        File::options().write(true).open(at("a")).expect("there").write_at(b"far", 10_000).expect("room");
+        let whole = fs::read(at("a")).expect("there");
+        assert_eq!((whole.len(), &whole[9_999..]), (10_003, &b"\0far"[..]));
+        File::options()
+            .write(true)
+            .truncate(true)
+            .open(at("a"))
+            .expect("there")
+            .write_all(b"new")
+            .expect("room");
+        assert_eq!(fs::read(at("a")).expect("there"), b"new");
+        let time = SystemTime::UNIX_EPOCH + Duration::new(1_111_111_111, 222_222_222);
+        File::options().write(true).open(at("a")).expect("there").set_modified(time).expect("ours");
+        assert_eq!(fs::metadata(at("a")).expect("there").modified().expect("known"), time);
+        fs::set_permissions(at("a"), fs::Permissions::from_mode(0o640)).expect("ours");
+        assert_eq!(fs::metadata(at("a")).expect("there").mode(), 0o100_640);
+
+        // Names: hard links, links, renames over what is there, directories.
+        fs::hard_link(at("a"), at("b")).expect("the same disk");
+        let [a, b] = ["a", "b"].map(|name| fs::metadata(at(name)).expect("there"));
+        assert_eq!((a.ino(), b.nlink()), (b.ino(), 2));
+        fs::remove_file(at("a")).expect("there");
+        assert_eq!(fs::read(at("b")).expect("by its other name"), b"new");
+        symlink("../elsewhere", at("s")).expect("new");
+        assert_eq!(fs::read_link(at("s")).expect("a link"), Path::new("../elsewhere"));
+        fs::create_dir(at("d")).expect("new");
+        fs::write(at("d/x"), "x").expect("new");
+        fs::write(at("d/y"), "y").expect("new");
+        fs::rename(at("d/x"), at("d/y")).expect("there");
+        assert_eq!(fs::read(at("d/y")).expect("there"), b"x");
+        fs::rename(at("d"), at("e")).expect("there");
+        assert_eq!(fs::read(at("e/y")).expect("moved"), b"x");
+        assert_eq!(os_error(fs::remove_dir(at("e"))), Some(Errno::NOTEMPTY.raw_os_error()));
+        assert_eq!(os_error(fs::create_dir(at("e"))), Some(Errno::EXIST.raw_os_error()));
+
+        // What is open stays, though its last name goes.
+        let mut open = File::options().read(true).write(true).open(at("e/y")).expect("there");
+        fs::remove_file(at("e/y")).expect("there");
+        open.write_all(b"still").expect("room");
+        open.seek(SeekFrom::Start(0)).expect("a file");
+        let mut text = String::new();
+        open.read_to_string(&mut text).expect("text");
+        assert_eq!((text.as_str(), open.metadata().expect("open").nlink()), ("still", 0));
+        fs::write(at("e/y"), "another").expect("a new one");
+        assert_ne!(open.metadata().expect("open").ino(), fs::metadata(at("e/y")).expect("there").ino());
+
+        // A directory that is read while it is emptied.
+        fs::create_dir(at("many")).expect("new");
+        for number in 0..700 {
+            fs::write(at(&format!("many/a-rather-long-name-{number}")), "").expect("new");
+        }
+        let mut seen = 0;
+        for entry in fs::read_dir(at("many")).expect("there") {
+            fs::remove_file(entry.expect("readable").path()).expect("seen once");
+            seen += 1;
+        }
+        assert_eq!(seen, 700);
+        fs::remove_dir(at("many")).expect("empty");
+    }
+}
+
+#[test]
+fn extended_attributes() {
+    let Some((_sandbox, mount)) = disk(&Profile::calm()) else { return };
+    let file = mount.path().join("file");
+    fs::write(&file, "").expect("new");
+    let flags = rustix::fs::XattrFlags::empty();
+    match rustix::fs::setxattr(&file, "user.weather", b"fair", flags) {
+        Err(Errno::OPNOTSUPP) => return println!("skipped: the backing directory has no attributes"),
+        other => other.expect("ours"),
+    }
+    let mut value = [0; 16];
+    assert_eq!(rustix::fs::getxattr(&file, "user.weather", &mut value[..]), Ok(4));
+    assert_eq!(&value[..4], b"fair");
+    let missing = rustix::fs::getxattr(&file, "user.missing", &mut value[..]);
+    assert_eq!(missing, Err(Errno::NODATA));
+}
+
+#[test]
+fn operations_take_their_time() {
+    let each = Duration::from_millis(20);
+    let latency = Latency::Slots { each, at_once: 2 };
+    let Some((_sandbox, mount)) = disk(&Profile { latency, ..Profile::nfs() }) else { return };
+    let missing = |number: u32| os_error(fs::metadata(mount.path().join(format!("none-{number}"))));
+    let start = Instant::now();
+    for number in 0..5 {
+        assert_eq!(missing(number), Some(Errno::NOENT.raw_os_error()));
+    }
+    assert!(start.elapsed() >= each * 5);
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            scope.spawn(move || missing(number));
+        }
+    });
+    assert!(start.elapsed() >= each * 4, "two at once");
+    let report = mount.report();
+    assert!(report.counts.of(Operation::Lookup) >= 13, "{report}");
+    assert!(report.lateness.answers >= 13, "{report}");
+
+    // The name was looked for, which is what a network mount would not do: only that is paid for.
+    mount.reset_lateness();
+    let before = mount.counts();
+    File::create_new(mount.path().join("new")).expect("new");
+    let made = mount.counts().since(&before);
+    assert_eq!((made.of(Operation::Lookup), made.of(Operation::Create)), (1, 1), "{made}");
+    // A getattr is none of the file's that is made, but may come of the directory.
+    let waited = made.of(Operation::Lookup) + made.of(Operation::Getattr);
+    assert_eq!(mount.report().lateness.answers, waited, "{made}");
+}
+
+#[test]
+fn the_arm_serves_one_after_the_other() {
+    let settle = Duration::from_millis(10);
+    let latency = Latency::Arm { settle, stroke: Duration::from_millis(5) };
+    let Some((_sandbox, mount)) = disk(&Profile { latency, ..Profile::hdd() }) else { return };
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let path = mount.path().join(format!("none-{number}"));
+            scope.spawn(move || fs::metadata(path).is_err());
+        }
+    });
+    assert!(start.elapsed() >= settle * 8, "one at once");
+}
+
+#[test]
+fn the_kernel_keeps_what_it_may() {
+    let Some((_sandbox, mount)) = disk(&quick(Profile::hdd())) else { return };
+    let file = mount.path().join("file");
+    fs::write(&file, "kept").expect("new");
+    fs::metadata(&file).expect("there");
+    let before = mount.counts();
+    for _ in 0..20 {
+        fs::metadata(&file).expect("there");
+        assert_eq!(fs::read(&file).expect("there"), b"kept");
+    }
+    let since = mount.counts().since(&before);
+    let asked = [Operation::Lookup, Operation::Read].map(|operation| since.of(operation));
+    assert_eq!(asked, [0, 0], "{since}");
+    assert_eq!(since.of(Operation::Open), 20, "{since}");
+}
+
+#[test]
+fn operations_fail_as_told() {
+    let Some((_sandbox, mount)) = disk(&Profile::calm()) else { return };
+    let at = |path: &str| mount.path().join(path);
+    fs::create_dir(at("d")).expect("new");
+    for errno in [Errno::IO, Errno::NOSPC, Errno::DQUOT, Errno::ACCESS, Errno::MFILE, Errno::STALE] {
+        let raw = Some(errno.raw_os_error());
+        mount.set_faults(vec![Fault::fail(Operation::Create, errno).at(At::Path("d/x".into()))]);
+        assert_eq!(os_error(File::create(at("d/x"))), raw);
+        assert!(!at("d/x").exists(), "nothing was done");
+        File::create(at("d/other")).expect("this one may be made");
+        mount.set_faults(vec![Fault::fail(Operation::Write, errno).nth(Nth::From(2))]);
+        let mut file = File::create(at("w")).expect("this is no write");
+        file.write_all(b"first").expect("the first may be");
+        assert_eq!(os_error(file.write_all(b"second")), raw);
+        assert_eq!(os_error(file.write_all(b"third")), raw);
+        mount.set_faults(vec![Fault::fail(Operation::Fsync, errno).nth(Nth::Only(1))]);
+        assert_eq!(os_error(file.sync_all()), raw);
+        file.sync_all().expect("only the first failed");
+        let below = At::Below("d".into());
+        mount.set_faults(vec![Fault::fail(Operation::Unlink, errno).at(below)]);
+        assert_eq!(os_error(fs::remove_file(at("d/other"))), raw);
+        fs::remove_file(at("w")).expect("elsewhere");
+        mount.set_faults(Vec::new());
+        fs::remove_file(at("d/other")).expect("fair weather");
+    }
+    // Interrupted: Rust's library calls again.
+    mount.set_faults(vec![Fault::fail(Operation::Create, Errno::INTR).nth(Nth::Only(1))]);
+    let before = mount.counts();
+    File::create_new(at("again")).expect("the second time");
+    assert_eq!(mount.counts().since(&before).of(Operation::Create), 2);
+
+    mount.set_faults(vec![Fault::short(7)]);
+    let mut file = File::create(at("short")).expect("new");
+    assert_eq!(file.write(b"0123456789").expect("some room"), 7);
+    file.write_all(b"789abcdefghijklmnop").expect("little by little");
+    mount.set_faults(Vec::new());
+    assert_eq!(fs::read(at("short")).expect("there"), b"0123456789abcdefghijklmnop");
+}
+
+#[test]
+fn git_finishes_once_the_fault_is_gone() {
+    let Some((sandbox, mount)) = disk(&Profile::calm()) else { return };
+    let repo = sandbox.init("disk/repo");
+    history(&repo);
+    let full = Fault::fail(Operation::Write, Errno::NOSPC).at(At::Suffix("dir1/sub/file1".into()));
+    mount.set_faults(vec![full]);
+    let run = repo.try_git(&["checkout", "-q", "one"]);
+    assert_eq!(run.stderr, "error: unable to write file dir1/sub/file1\n");
+    mount.set_faults(Vec::new());
+    repo.git(&["checkout", "-q", "-f", "one"]);
+    assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
+}
+
+/// A file with this content, whose content and name are synced as far as asked for.
+fn put(path: &Path, content: &str, syncs: &[&str]) {
+    let mut file = File::create(path).expect("new");
+    file.write_all(content.as_bytes()).expect("room");
+    if syncs.contains(&"file") {
+        file.sync_all().expect("a file");
+    }
+    if syncs.contains(&"dir") {
+        sync_dir(path.parent().expect("below the root"));
+    }
+}
+
+fn sync_dir(path: &Path) {
+    File::open(path).and_then(|dir| dir.sync_all()).expect("a directory");
+}
+
+#[test]
+fn what_is_not_synced_is_lost() {
+    for writes in [Writes::Through, Writes::Back] {
+        let strict = Profile::power(Journal::Strict);
+        let profile = Profile { caching: Caching { writes, ..strict.caching }, ..strict };
+        let Some((_sandbox, mount)) = disk(&profile) else { return };
+        let at = mount.path().to_owned();
+        put(&at.join("whole"), "whole", &["file", "dir"]);
+        put(&at.join("old"), "old", &["file", "dir"]);
+        put(&at.join("nameless"), "synced", &["file"]);
+        put(&at.join("empty"), "not synced", &[]);
+        sync_dir(&at);
+        put(&at.join("nothing"), "neither", &[]);
+        fs::create_dir(at.join("d")).expect("new");
+        put(&at.join("d/below"), "in a directory without a name", &["file", "dir"]);
+        fs::rename(at.join("old"), at.join("new")).expect("there");
+        fs::remove_file(at.join("whole")).expect("there");
+        put(&at.join("whole"), "another, whose name is not synced", &["file"]);
+        // All that was written has reached the server, which is not enough.
+        assert!(mount.counts().of(Operation::Write) >= 7, "{}", mount.counts());
+
+        let mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
+        let read = |name: &str| fs::read_to_string(at.join(name)).ok();
+        assert_eq!(read("whole").as_deref(), Some("whole"));
+        assert_eq!(read("old").as_deref(), Some("old"));
+        assert_eq!(read("nameless").as_deref(), Some("synced"), "its directory was synced later");
+        assert_eq!(read("empty").as_deref(), Some(""));
+        for lost in ["nothing", "d", "new"] {
+            assert!(!at.join(lost).exists(), "{lost}");
+        }
+        // The disk that was mounted again can be used, and lose its power, once more.
+        put(&at.join("after"), "the cut", &["file", "dir"]);
+        put(&at.join("too late"), "", &[]);
+        let _mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
+        assert_eq!(read("after").as_deref(), Some("the cut"));
+        assert!(read("whole").is_some() && !at.join("too late").exists());
+    }
+}
+
+#[test]
+fn a_journal_keeps_what_came_before() {
+    let Some((_sandbox, mount)) = disk(&Profile::power(Journal::Ordered)) else { return };
+    let at = mount.path().to_owned();
+    put(&at.join("first"), "not synced itself", &[]);
+    fs::rename(at.join("first"), at.join("renamed")).expect("there");
+    put(&at.join("second"), "synced", &["file"]);
+    put(&at.join("third"), "too late", &[]);
+    let _mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
+    let names: Vec<_> =
+        fs::read_dir(&at).expect("there").map(|entry| entry.expect("readable").file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(fs::read_to_string(at.join("renamed")).expect("kept"), "not synced itself");
+    assert_eq!(fs::read_to_string(at.join("second")).expect("kept"), "synced");
+}
+
+#[test]
+fn some_of_it_may_survive() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..24 {
+        let Some((_sandbox, mount)) = disk(&Profile::power(Journal::Strict)) else { return };
+        let at = mount.path().to_owned();
+        put(&at.join("file"), "content", &[]);
+        let _mount = mount.pull_plug(Survivors::Some { seed }).expect("the disk is made anew");
+        outcomes.insert(fs::read_to_string(at.join("file")).ok());
+    }
+    let possible = [None, Some(String::new()), Some("content".into())];
+    assert!(outcomes.iter().all(|outcome| possible.contains(outcome)), "{outcomes:?}");
+    assert!(outcomes.len() > 1, "{outcomes:?}");
+}
+
+#[test]
+fn git_survives_a_cut_at_each_sync() {
+    for nth in 1.. {
+        let Some((sandbox, mount)) = disk(&Profile::power(Journal::Ordered)) else { return };
+        let repo = sandbox.init("disk/repo");
+        repo.write("file", "one");
+        repo.commit("one");
+        rustix::fs::syncfs(File::open(mount.path()).expect("the root")).expect("nothing to do with it");
+        sync_dir(mount.path());
+        let before = repo.git(&["rev-parse", "HEAD"]).stdout;
+        mount.set_faults(vec![Fault::cut(Operation::Fsync).nth(Nth::From(nth))]);
+        repo.write("file", "two");
+        let commit = repo.try_git(&["-c", "core.fsync=all", "commit", "-qam", "two"]);
+        let was_cut = mount.is_cut();
+        assert_eq!(commit.code == 0, !was_cut, "{commit:?}");
+        let mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
+        for lock in ["index.lock", "HEAD.lock", "refs/heads/main.lock"] {
+            let _ = fs::remove_file(repo.join(format!(".git/{lock}")));
+        }
+        repo.git(&["fsck", "--no-progress"]);
+        repo.git(&["status", "--porcelain"]);
+        let after = repo.git(&["rev-parse", "HEAD"]).stdout;
+        assert!(after == before || repo.git(&["rev-parse", "HEAD^"]).stdout == before, "{after}");
+        mount.end().expect("nobody is left");
+        if !was_cut {
+            assert!(nth > 2, "a commit syncs objects and refs");
+            return;
+        }
+    }
+}
+
+#[test]
+fn case_is_kept_but_means_nothing() {
+    let Some((sandbox, mount)) = disk(&Profile::casefold()) else { return };
+    let at = |path: &str| mount.path().join(path);
+    fs::write(at("Name"), "1").expect("new");
+    assert_eq!(fs::read(at("nAME")).expect("the same"), b"1");
+    assert_eq!(os_error(File::create_new(at("NAME"))), Some(Errno::EXIST.raw_os_error()));
+    fs::write(at("NAME"), "2").expect("the same");
+    let names = || -> Vec<_> {
+        fs::read_dir(mount.path()).expect("there").map(|entry| entry.expect("readable").file_name()).collect()
+    };
+    assert_eq!(names(), ["Name"]);
+    fs::write(at("other"), "3").expect("new");
+    fs::rename(at("other"), at("nAmE")).expect("over the same");
+    assert_eq!(names(), ["nAmE"]);
+    fs::create_dir(at("Ärger")).expect("new");
+    fs::write(at("äRGER/x"), "x").expect("new");
+    fs::remove_file(at("ärger/X")).expect("there");
+    fs::remove_dir(at("ÄRGER")).expect("empty");
+    fs::remove_file(at("name")).expect("there");
+    assert!(names().is_empty());
+
+    let source = sandbox.init("source");
+    for path in ["dir/file", "DIR/other", "same", "SAME"] {
+        source.write(path, path);
+    }
+    source.commit("collides");
+    let clone = sandbox.repo("disk").git(&["clone", "-q", "../source", "clone"]);
+    assert!(clone.stderr.to_string().contains("'SAME'\n  'same'"), "{}", clone.stderr);
+    let repo = sandbox.repo("disk/clone");
+    assert_eq!(repo.git(&["config", "core.ignorecase"]).stdout, "true\n");
+    let source_knows = source.try_git(&["config", "core.ignorecase"]);
+    assert_eq!(source_knows.stdout, "", "only there");
+    assert!(repo.exists("Dir/File") && repo.exists("dIR/OTHER"));
+}
+
+#[test]
+fn counts_tell_what_was_asked_for() {
+    let Some((_sandbox, mount)) = disk(&Profile::calm()) else { return };
+    let before = mount.counts();
+    for number in 0..3 {
+        File::create_new(mount.path().join(format!("{number}"))).expect("new").sync_all().expect("a file");
+    }
+    fs::create_dir(mount.path().join("d")).expect("new");
+    fs::rename(mount.path().join("0"), mount.path().join("d/0")).expect("there");
+    fs::remove_file(mount.path().join("1")).expect("there");
+    let since = mount.counts().since(&before);
+    for (operation, count) in [
+        (Operation::Create, 3),
+        (Operation::Fsync, 3),
+        (Operation::Mkdir, 1),
+        (Operation::Rename, 1),
+        (Operation::Unlink, 1),
+        (Operation::Write, 0),
+        (Operation::Symlink, 0),
+    ] {
+        assert_eq!(since.of(operation), count, "{}: {since}", operation.name());
+    }
+    assert!(since.to_string().contains("3 create") && since.all() >= 12, "{since}");
+}
+
+fn is_mounted(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("proc is there");
+    mounts.lines().any(|line| line.split(' ').nth(4) == path.to_str())
+}
+
+#[test]
+fn nothing_is_left_mounted() {
+    let Some((sandbox, mount)) = disk(&quick(Profile::nfs())) else { return };
+    let path = mount.path().to_owned();
+    assert!(is_mounted(&path));
+    // Somebody works there, and holds a file open.
+    fs::write(path.join("file"), "").expect("new");
+    let mut sitter = Command::new("sh")
+        .args(["-c", "exec 3>>file; echo ready; read -r line; echo line >new"])
+        .current_dir(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell");
+    let mut ready = [0; 6];
+    sitter.stdout.as_mut().expect("piped").read_exact(&mut ready).expect("it says so");
+    let panicked = panic::catch_unwind(panic::AssertUnwindSafe(move || {
+        let _mount = mount;
+        panic::resume_unwind(Box::new("a test that fails"));
+    }));
+    assert!(panicked.is_err());
+    assert!(!is_mounted(&path));
+    drop(sitter.stdin.take());
+    assert!(!sitter.wait().expect("it ends").success(), "there is no disk any more");
+    assert!(fs::read_dir(&path).expect("the bare directory").next().is_none());
+    let again = Mount::new(&Profile::calm(), &sandbox.path()).expect("a disk");
+    assert!(again.path().join("file").exists());
+}
+
+/// The server of this one is killed.
+#[test]
+fn nothing_is_left_mounted_by_the_dead() {
+    const DIR: &str = "SAPWOOD_TEST_WEATHER_DIR";
+    if let Some(dir) = std::env::var_os(DIR) {
+        let mount = Mount::new(&Profile::calm(), dir.as_ref()).expect("a disk");
+        assert!(is_mounted(mount.path()));
+        fs::write(mount.path().join("there"), "").expect("new");
+        std::process::abort();
+    }
+    let Some((sandbox, mount)) = disk(&Profile::calm()) else { return };
+    drop(mount);
+    let mut child = Command::new(std::env::current_exe().expect("this one"))
+        .args(["--exact", "nothing_is_left_mounted_by_the_dead"])
+        .env(DIR, sandbox.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("this program");
+    assert_eq!(child.wait().expect("it ends").code(), None, "it was to abort");
+    assert!(sandbox.path().join("backing/there").exists());
+    let start = Instant::now();
+    while is_mounted(&sandbox.path().join("disk")) {
+        assert!(start.elapsed() < Duration::from_secs(120), "it is still mounted");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
