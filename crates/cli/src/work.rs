@@ -9,8 +9,8 @@ use std::path::Path;
 
 use bstr::BString;
 use engine::checkout::{
-    self, Attributes, ExecuteOptions, IndexOptions, LocalChange, Outcome, Plan, PlanError, PlanOptions,
-    StepError, Unclean,
+    self, Attributes, ExecuteOptions, IndexOptions, Links, LocalChange, Outcome, Plan, PlanError,
+    PlanOptions, StepError, Unclean,
 };
 use format::{
     ObjectId,
@@ -34,6 +34,10 @@ pub(crate) struct Work<'a> {
     dry_run: bool,
     worktree: sys::Dir,
     lock: Option<store::Lock>,
+    /// What is refused is to be merged, which is not done here.
+    pub(crate) merges: bool,
+    /// Set by a clone: see [`Links`].
+    links: Links,
     /// Show `Updating files`.
     pub(crate) progress: bool,
     /// What long-running filters are told about where the files come from.
@@ -129,6 +133,8 @@ impl<'a> Work<'a> {
             dry_run,
             worktree,
             lock,
+            merges: false,
+            links: Links::TakePlace,
             progress: false,
             metadata: Metadata::default(),
             attributes: Attributes::default(),
@@ -191,6 +197,7 @@ impl<'a> Work<'a> {
     /// Plans, carries out and records for a clone. `goes_on` is set if it can be gone on with: when
     /// something was in the way, or stopped the steps.
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
+        self.links = Links::GiveWay;
         let done = self.plan_and_carry_out(options, 128)?;
         *goes_on = self.in_the_way || self.stopped;
         self.finish(Recorded::Yes)?;
@@ -216,6 +223,7 @@ impl<'a> Work<'a> {
             progress: &|done, total| progress.update(done, total),
             big_file_threshold: self.settings.big_file_threshold,
             symlinks: self.settings.symlinks,
+            links: self.links,
             metadata: self.metadata.clone(),
             attributes: self.attributes,
         };
@@ -301,6 +309,7 @@ impl<'a> Work<'a> {
     /// What stopped planning, said in Git's way.
     pub(crate) fn explain(&self, error: PlanError, operation: &str, refusal: u8) -> Failure {
         match error {
+            PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
             PlanError::Refused(refusals) => {
                 let advice = self.settings.advises(self.repo, "commitBeforeMerge").unwrap_or(true);
                 console::raw(&checkout::refusal_text(&refusals, operation, advice));

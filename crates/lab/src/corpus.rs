@@ -85,6 +85,27 @@ pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Corpus,
     prepare(&source, old, new, &dir)
 }
 
+/// A repository made up of `files` small files in directories, with an older commit that has fewer of them.
+pub(crate) fn made(files: usize, dir: &Path) -> Result<Corpus, Error> {
+    let dir = absolute(&dir.join(format!("made-{files}")))?;
+    let source = dir.join("source.git");
+    if !source.exists() {
+        let mut stream = String::new();
+        for (mark, message, step) in [(1, "old", 4), (2, "new", 1)] {
+            let head = "committer lab <lab@example.org> 1700000000 +0000";
+            stream += &format!("commit refs/heads/main\nmark :{mark}\n{head}\ndata 3\n{message}\n");
+            for file in (0..files).filter(|file| step == 1 || file % step != 0) {
+                let content = format!("{}file {file} of {message}\n", "line\n".repeat(file % 97));
+                let path = format!("dir-{}/part-{}/file-{file}.txt", file % 13, file % 5);
+                stream += &format!("M 100644 inline {path}\ndata {}\n{content}\n", content.len());
+            }
+        }
+        must(Path::new("git"), &["init", "-q", "--bare", "-b", "main", "source.git"], &dir)?;
+        import(&source, stream.as_bytes())?;
+    }
+    prepare(&source, "main~1", "main", &dir)
+}
+
 fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Error> {
     let packed = dir.join("packed.git");
     let loose = dir.join("loose.git");
@@ -164,13 +185,17 @@ fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
         stream.extend_from_slice(&old);
         stream.extend_from_slice(b"change\n\n");
     }
+    import(repo, &stream)
+}
+
+fn import(repo: &Path, stream: &[u8]) -> Result<(), Error> {
     let mut import = hermetic(&mut Command::new("git"))
         .args(["fast-import", "--quiet", "--force"])
         .current_dir(repo)
         .stdin(Stdio::piped())
         .spawn()
         .map_err(|error| Error::Setup(format!("git fast-import: {error}")))?;
-    let fed = import.stdin.take().expect("piped above").write_all(&stream);
+    let fed = import.stdin.take().expect("piped above").write_all(stream);
     let status = import.wait();
     match (fed, status) {
         (Ok(()), Ok(status)) if status.success() => Ok(()),

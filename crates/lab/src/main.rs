@@ -8,6 +8,7 @@
 mod ballast;
 mod checkout;
 mod corpus;
+mod day;
 mod floor;
 mod measure;
 mod report;
@@ -39,6 +40,8 @@ struct Args {
 enum Command {
     /// Clone, full checkout and switches.
     Checkout(checkout::Args),
+    /// A day of user, editors, a job and agents, on Git and on the shim: the same, and how fast.
+    Day(day::Args),
     /// Make the linux repository from Debian's source packages and print where it is.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
@@ -55,6 +58,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Checkout(args) => checkout::run(&args),
+        Command::Day(args) => day::run(&args),
         Command::Corpus => corpus::linux().map(|corpus| {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS

@@ -137,7 +137,8 @@ pub(crate) fn machine() -> String {
     format!("{cores} cores,{}, kernel {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle one, or between the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

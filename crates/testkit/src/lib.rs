@@ -5,15 +5,18 @@
 //! - [`Oracle`]: the same repository made twice; one command is run in one copy by Git, in the other
 //!   by the program under test, and everything one can see afterwards must be the same.
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
+//! - [`CaseInsensitive`]: a file system that ignores case.
 //! - [`FILTER_PROTOCOL`]: what scripts of long-running filters begin with.
 
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod filter;
+mod mount;
 mod oracle;
 mod sandbox;
 pub mod weather;
 
 pub use filter::FILTER_PROTOCOL;
+pub use mount::CaseInsensitive;
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};

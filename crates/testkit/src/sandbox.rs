@@ -107,6 +107,11 @@ impl Repo<'_> {
         Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
     }
 
+    /// Git with the sandbox's environment, to be run here.
+    pub fn git_command(&self) -> Command {
+        self.command(&self.sandbox.git)
+    }
+
     /// A command with the sandbox's environment, to be run here.
     pub fn command(&self, program: &Path) -> Command {
         let home = self.sandbox.path().join("home");

@@ -6,7 +6,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Force, Merge, PlanOptions},
+    checkout::{self, Force, Merge, PlanError, PlanOptions},
     switch::{
         self, Target, names,
         state::{self, Operation},
@@ -19,7 +19,7 @@ use store::refs::LogPolicy;
 
 use crate::{
     cmd::{
-        checkout::{Dress, NewBranch, NewBranchKind, Request, Source, warn_ambiguous},
+        checkout::{Dress, NewBranch, NewBranchKind, Request, Source, describe, warn_ambiguous},
         paths, upstream,
     },
     console::{self, text},
@@ -28,7 +28,7 @@ use crate::{
     hook,
     settings::Settings,
     text::tracking,
-    work::{Done, Work},
+    work::{Done, Work, load_index},
 };
 
 /// Runs `checkout <branch>` and `switch`. Returns the exit code.
@@ -59,6 +59,33 @@ pub(crate) fn run(
         return switch.rename_unborn();
     }
     switch.go(source)
+}
+
+/// Whether local changes are in the way of switching to what `name` stands for, so that `-m` has something to
+/// merge; `None` if `name` is no commit. Only looks; a conflicted index needs no merge, it is refused.
+pub(crate) fn needs_a_merge(
+    run: &Invocation,
+    repo: &Repository,
+    name: &BStr,
+) -> Result<Option<bool>, Failure> {
+    let name = if name == "-" { BStr::new("@{-1}") } else { name };
+    let Ok(oid) = repo.rev_parse_or_base(name) else { return Ok(None) };
+    let source = describe(repo, name, oid)?;
+    if source.commit.is_none() {
+        return Ok(None);
+    }
+    let settings = Settings::read(run, repo)?;
+    let index = load_index(repo, &settings)?;
+    let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
+    let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
+    let head = Old::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;
+    let original_cwd = paths::original_cwd(run, repo);
+    let options = PlanOptions { original_cwd, ..PlanOptions::switch(head, source.tree) };
+    match checkout::plan(repo, &root, index, &options) {
+        Ok(_) => Ok(Some(false)),
+        Err(PlanError::Refused(_)) => Ok(Some(true)),
+        Err(error) => Err(Failure::fatal(error.to_string())),
+    }
 }
 
 /// Where HEAD is.
@@ -182,6 +209,7 @@ impl Switch<'_> {
         let mut work = Work::start(self.run, self.repo, self.settings, request.dry_run)?;
         work.progress = request.shows_progress();
         work.metadata = metadata;
+        work.merges = request.merges();
         let merge = match (request.discard, self.old.commit) {
             (true, _) => Merge::OneWay { target: tree },
             (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },

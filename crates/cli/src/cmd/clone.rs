@@ -378,6 +378,9 @@ fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32, goes_on: &mut bo
         })
 }
 
+/// What Git dies of if the worktree of a clone could not be filled.
+const UNFILLED: &str = "unable to checkout working tree";
+
 fn fill(
     run: &Invocation,
     cloned: &Cloned,
@@ -411,13 +414,18 @@ fn fill(
         original_cwd: None,
         operation: "checkout",
     };
-    let Filled { done, written, collided } = work.fill(&options, goes_on)?;
+    let filled = work.fill(&options, goes_on).map_err(|failure| match failure {
+        // A path no worktree may have: it has been named.
+        Failure::Said(_) => Failure::fatal(UNFILLED),
+        failure => failure,
+    });
+    let Filled { done, written, collided } = filled?;
     let took = started.elapsed().as_secs_f64();
     if !collided.is_empty() {
         console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
     }
     if done == Done::Incomplete {
-        return Err(Failure::fatal("unable to checkout working tree"));
+        return Err(Failure::fatal(UNFILLED));
     }
     if verbosity > 0 {
         let rate = written as f64 / took;

@@ -10,8 +10,8 @@ use crate::{
     shim,
 };
 
-mod branch;
-mod checkout;
+pub(crate) mod branch;
+pub(crate) mod checkout;
 pub(crate) mod clone;
 mod paths;
 mod pathspec_file;

@@ -3,7 +3,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Attributes, PathOptions, PathPlan, plan_paths},
+    checkout::{Attributes, ConflictSide, PathOptions, PathPlan, plan_paths},
     pathspec::{Defaults, Pathspecs},
 };
 use repo::Repository;
@@ -51,11 +51,15 @@ pub(crate) fn run(
         overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
         update_worktree: targets.worktree,
         include_sparse: request.ignore_skip_worktree,
+        side: request.side,
     };
     let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
         .map_err(|error| work.explain(error, "reset", 1))?;
-    let PathPlan { plan, unmatched, unmerged } = planned;
+    let PathPlan { plan, invalid, unmatched, unmerged } = planned;
+    for path in &invalid {
+        console::error(text!("invalid path '", path, "'"));
+    }
     for spec in &unmatched {
         console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
     }
@@ -63,7 +67,11 @@ pub(crate) fn run(
         return Err(Failure::Said(1));
     }
     for path in &unmerged {
-        let line = text!("path '", path, "' is unmerged");
+        let line = match request.side {
+            None => text!("path '", path, "' is unmerged"),
+            Some(ConflictSide::Ours) => text!("path '", path, "' does not have our version"),
+            Some(ConflictSide::Theirs) => text!("path '", path, "' does not have their version"),
+        };
         match request.ignore_unmerged {
             true if request.quiet => {}
             true => console::warning(line),

@@ -6,7 +6,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    checkout::{Force, IndexOptions, Merge, PlanOptions, Unclean, plan_index},
+    checkout::{Force, IndexOptions, Merge, PlanError, PlanOptions, Unclean, plan_index},
     pathspec::Pathspecs,
     switch::{self, ResetReason, names, state},
 };
@@ -385,8 +385,13 @@ impl Reset<'_> {
             intent_to_add: self.request.intent_to_add,
         };
         let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
-        let plan =
-            plan_index(self.repo, index, &options).map_err(|error| work.explain(error, "reset", 128))?;
+        let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
+            PlanError::InvalidPath(path) => {
+                console::error(text!("invalid path '", path, "'"));
+                Failure::Fatal(text!("make_cache_entry failed for path '", path, "'"))
+            }
+            error => work.explain(error, "reset", 128),
+        })?;
         let done = work.carry_out(plan)?;
         if done == Done::Planned {
             return Ok(done);

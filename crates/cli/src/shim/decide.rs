@@ -90,6 +90,9 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     first(obstacles::files(&repo))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     first(obstacles::index(&repo))?;
+    if let Some(name) = scope::merged_with(survey) {
+        mergeless(run, name)?;
+    }
     run.opened.set(Some(repo));
     Ok(())
 }
@@ -108,6 +111,18 @@ pub(super) fn refusal(failure: &Failure) -> String {
 
 pub(super) fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
     reasons.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// `-m` with nothing to merge is a plain switch. Whether it is, is planned in a repository opened for that
+/// alone: what the command has to say it says once.
+fn mergeless(run: &Invocation, name: &BStr) -> Result<(), Reason> {
+    let looked = run.open().and_then(|repo| cmd::branch::needs_a_merge(run, &repo, name));
+    match looked {
+        Ok(Some(false)) => Ok(()),
+        Ok(Some(true)) => Err(Reason::repository("local changes have to be merged")),
+        Ok(None) => Err(Reason::command_line("'--merge' with what may be no commit")),
+        Err(_) => Err(Reason::repository("it cannot be told whether there is something to merge")),
+    }
 }
 
 /// Git lists the objects that a short name may mean.

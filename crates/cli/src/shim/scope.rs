@@ -5,7 +5,10 @@
 use bstr::{BStr, BString, ByteSlice as _};
 
 use super::Reason;
-use crate::args::Survey;
+use crate::{
+    args::{Given, Survey},
+    cmd::checkout::is_conflict_style,
+};
 
 /// An option, and which of its forms are native.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,8 @@ pub(super) const SCOPES: &[Scope] = &[
             both("-l"),
             both("--guess"),
             both("--overlay"),
+            on("--ours"),
+            on("--theirs"),
             both("--quiet"),
             both("--progress"),
             both("--detach"),
@@ -85,7 +90,8 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--pathspec-from-file"),
             both("--pathspec-file-nul"),
             off("--recurse-submodules"),
-            off("--merge"),
+            both("--merge"),
+            both("--conflict"),
         ],
     },
     Scope {
@@ -105,7 +111,8 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--overwrite-ignore"),
             both("--ignore-other-worktrees"),
             off("--recurse-submodules"),
-            off("--merge"),
+            both("--merge"),
+            both("--conflict"),
         ],
     },
     Scope {
@@ -117,6 +124,8 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--worktree"),
             both("--ignore-unmerged"),
             both("--overlay"),
+            on("--ours"),
+            on("--theirs"),
             both("--quiet"),
             both("--progress"),
             both("--ignore-skip-worktree-bits"),
@@ -232,6 +241,9 @@ impl Scope {
                 }));
             }
         }
+        if let Some(reason) = conflicts(survey) {
+            return Some(reason);
+        }
         if self.words(survey).any(|word| word.starts_with(b":")) {
             return Some(Reason::command_line("an argument that may look into the index"));
         }
@@ -250,6 +262,51 @@ impl Scope {
         let sources = survey.options.iter().filter(|given| given.name == "--source");
         let sources = sources.filter_map(|given| given.value.as_ref());
         arguments.iter().chain(sources).map(|word| word.as_bstr())
+    }
+}
+
+/// What of `--merge`, `--conflict`, `--ours` and `--theirs` is not native: more than a switch to what is named
+/// and nothing else, and more than taking one side.
+fn conflicts(survey: &Survey) -> Option<Reason> {
+    const BESIDE_MERGE: &[&str] = &[
+        "-b",
+        "-B",
+        "-l",
+        "--conflict",
+        "--create",
+        "--detach",
+        "--force-create",
+        "--guess",
+        "--merge",
+        "--progress",
+        "--quiet",
+        "--track",
+    ];
+    let given = |name: &str| survey.options.iter().any(|given| given.name == name);
+    let mut styles = survey.options.iter().filter(|given| given.name == "--conflict" && given.on);
+    if styles.any(|given| !given.value.as_ref().is_some_and(|style| is_conflict_style(style))) {
+        return Some(Reason::command_line("an unknown style of conflicts"));
+    }
+    if (given("--ours") || given("--theirs")) && given("--ignore-unmerged") {
+        return Some(Reason::command_line("--ignore-unmerged with a side of conflicts"));
+    }
+    let merges =
+        survey.options.iter().find(|given| given.on && matches!(given.name, "--merge" | "--conflict"))?;
+    let beside = survey.options.iter().all(|given| BESIDE_MERGE.contains(&given.name));
+    match (merged_with(survey), beside) {
+        (Some(_), true) => None,
+        _ => Some(Reason::Option(merges.name.to_owned())),
+    }
+}
+
+/// The one thing that is named, to be switched to with `--merge`.
+pub(super) fn merged_with(survey: &Survey) -> Option<&BStr> {
+    let merges = |given: &Given| given.on && matches!(given.name, "--merge" | "--conflict");
+    match &survey.rest[..] {
+        _ if !survey.options.iter().any(merges) => None,
+        [name] if name != "--" => Some(name.as_bstr()),
+        [name, dashes] if name != "--" && dashes == "--" => Some(name.as_bstr()),
+        _ => None,
     }
 }
 
@@ -293,6 +350,10 @@ mod tests {
             "checkout HEAD~2 -- a :(glob)*.c :/b",
             "checkout --no-recurse-submodules main",
             "switch -c x -",
+            "switch -m topic",
+            "checkout --conflict=zdiff3 -b x topic --",
+            "checkout --ours -- a",
+            "restore --theirs --overlay a",
             "switch --discard-changes main",
             "restore -SW --source=HEAD~1 :/ a...b",
             "reset --hard HEAD^",
@@ -313,14 +374,18 @@ mod tests {
     fn lines_for_the_real_git() {
         for (line, why) in [
             ("checkout -p", "option '--patch'"),
-            ("checkout -m main", "option '--merge'"),
-            ("checkout --conflict=diff3 a", "option '--conflict'"),
-            ("checkout --ours a", "option '--ours'"),
+            ("checkout -m -- a", "option '--merge'"),
+            ("checkout -m main -- a", "option '--merge'"),
+            ("checkout -f -m main", "option '--merge'"),
+            ("switch -m -c x", "option '--merge'"),
+            ("checkout --conflict=diff3 -- a", "option '--conflict'"),
+            ("checkout --conflict=nice a", "an unknown style of conflicts"),
+            ("restore -m a", "option '--merge'"),
+            ("restore --ours --ignore-unmerged a", "--ignore-unmerged with a side of conflicts"),
             ("checkout --dry-run x", "option '--dry-run'"),
             ("checkout :x", "an argument that may look into the index"),
             ("checkout -- :(attr:x)a", "a pathspec with attributes"),
             ("switch --recurse-submodules x", "option '--recurse-submodules'"),
-            ("restore --theirs a", "option '--theirs'"),
             ("restore -s :x y", "an argument that may look into the index"),
             ("reset -p", "option '--patch'"),
             ("reset :/fix", "an argument that may look into the index"),

@@ -5,7 +5,9 @@
 mod args;
 mod clone;
 mod clone_collisions;
+mod conflicts;
 mod filters;
+mod hostile;
 mod interrupt;
 mod killed;
 mod matrix;

@@ -18,8 +18,8 @@ mod refresh;
 mod refusal;
 mod show;
 
-pub use execute::{Action, Attributes, ExecuteOptions, Outcome, Report, StepError, Workers, execute};
-pub use paths::{IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
+pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, Workers, execute};
+pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub(crate) use plan::excludes;
 pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
 pub use record::{record, record_interrupted};

@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode, ObjectId,
     index::{Edit, Flags, Index, NewEntry, Stage, Stat},
-    path,
+    path::{self, Protect},
 };
 use sys::Dir;
 
@@ -38,16 +38,38 @@ pub struct PathOptions<'a> {
     pub update_worktree: bool,
     /// `--ignore-skip-worktree-bits`
     pub include_sparse: bool,
+    /// `--ours`, `--theirs`: what becomes of unmerged paths.
+    pub side: Option<ConflictSide>,
+}
+
+/// A side of a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictSide {
+    /// `--ours`
+    Ours,
+    /// `--theirs`
+    Theirs,
+}
+
+impl ConflictSide {
+    fn stage(self) -> Stage {
+        match self {
+            ConflictSide::Ours => Stage::Ours,
+            ConflictSide::Theirs => Stage::Theirs,
+        }
+    }
 }
 
 /// A plan, and what may speak against it.
 #[derive(Debug)]
 pub struct PathPlan {
-    /// What would be done. Unmerged paths are left out.
+    /// What would be done. Unmerged paths of which no side is taken are left out.
     pub plan: Plan,
+    /// Chosen paths of the tree that no index may hold, in index order: Git names them and goes on.
+    pub invalid: Vec<BString>,
     /// Pathspecs, as given, that no path matched.
     pub unmatched: Vec<BString>,
-    /// Chosen paths that are unmerged.
+    /// Chosen paths that are unmerged and, with a side to be taken, do not have it (and are to be kept).
     pub unmerged: Vec<BString>,
 }
 
@@ -60,13 +82,17 @@ pub fn plan_paths(
 ) -> Result<PathPlan, PlanError> {
     let mut index = index;
     let mut taken: Option<HashSet<BString>> = None;
+    let mut invalid = Vec::new();
     if let Some(tree) = options.source {
-        let (edits, paths) = take_from(repo, &index, tree, options.pathspecs)?;
+        let (mut edits, mut paths) = take_from(repo, &index, tree, options.pathspecs)?;
+        invalid = edits.drop_invalid(Settings::of(repo)?.protect);
+        paths.retain(|path| !invalid.contains(path));
         apply(repo, &mut index, edits)?;
         taken = Some(paths);
     }
     let mut seen = Matched::default();
     let (mut chosen, mut removed, mut unmerged) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sides = Vec::new();
     for (at, entry) in index.entries().iter().enumerate() {
         if entry.flags.contains(Flags::SKIP_WORKTREE) && !options.include_sparse {
             continue;
@@ -77,8 +103,13 @@ pub fn plan_paths(
             continue;
         }
         if entry.stage != Stage::Normal {
-            if unmerged.last().is_none_or(|last| last != path) {
-                unmerged.push(path.to_owned());
+            if index.range_of(path).start != at {
+                continue;
+            }
+            match options.side.map(|side| index.position(path, side.stage())) {
+                Some(Ok(side)) => chosen.push(side),
+                Some(Err(_)) if !options.overlay => sides.push((path.to_owned(), entry.mode)),
+                _ => unmerged.push(path.to_owned()),
             }
         } else if from_tree {
             chosen.push(at);
@@ -91,21 +122,25 @@ pub fn plan_paths(
         true => changed(repo, worktree, &index, &chosen)?,
         false => Vec::new(),
     };
-    let stale: Vec<BString> = stale.into_iter().map(|at| index.path_at(at).to_owned()).collect();
+    let named = |at: usize| (index.path_at(at).to_owned(), index.entries()[at].stage);
+    let stale: Vec<(BString, Stage)> = stale.into_iter().map(named).collect();
     let gone = removed.iter().map(|(path, _)| Edit { path: path.clone(), entries: Vec::new() });
     index.apply(gone.collect());
+    // The side that was taken has no file: its conflict stays in the index.
+    removed.append(&mut sides);
+    removed.sort();
     let removals = removed.into_iter().filter(|_| options.update_worktree).map(|(path, mode)| Removal {
         path,
         premise: Premise::Anything,
         gitlink: mode.is_gitlink(),
     });
-    let writes = stale.iter().filter_map(|path| {
-        let entry = index.position(path.as_bstr(), Stage::Normal).ok()?;
+    let writes = stale.iter().filter_map(|(path, stage)| {
+        let entry = index.position(path.as_bstr(), *stage).ok()?;
         let gitlink = index.entries()[entry].mode.is_gitlink();
         Some(Write { entry, premise: if gitlink { Premise::Directory } else { Premise::Anything } })
     });
     let plan = Plan { writes: writes.collect(), removals: removals.collect(), warnings: Vec::new(), index };
-    Ok(PathPlan { plan, unmatched, unmerged })
+    Ok(PathPlan { plan, invalid, unmatched, unmerged })
 }
 
 /// Which of the chosen entries' files are not theirs.
@@ -194,6 +229,17 @@ impl Edits {
             self.0.entry(index.path_at(at).to_owned()).or_default();
         }
         self.0.insert(path, vec![entry]);
+    }
+
+    /// Takes out what no index may hold.
+    fn drop_invalid(&mut self, protect: Protect) -> Vec<BString> {
+        let invalid = |(path, entries): (&BString, &Vec<NewEntry>)| {
+            let is = entries.iter().any(|entry| path::verify(path.as_bstr(), entry.mode, protect).is_err());
+            is.then(|| path.clone())
+        };
+        let invalid: Vec<BString> = self.0.iter().filter_map(invalid).collect();
+        self.0.retain(|path, _| !invalid.contains(path));
+        invalid
     }
 
     fn remove(&mut self, path: BString) {

@@ -7,7 +7,7 @@
 //! that were done, so that the same command, run again, finds the rest still to do.
 
 use bstr::BStr;
-use format::index::{Edit, Entry, Flags, Index, NewEntry, Stat};
+use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
 use crate::stat::index_stat;
 
@@ -51,14 +51,24 @@ pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Ind
     let (removals, writes) = (plan.removals.clone(), plan.writes.clone());
     let after = record(plan, report);
     let edit = |path: &BStr, entries| Edit { path: path.to_owned(), entries };
-    let removed = removals.iter().zip(removed).filter(|(_, done)| *done);
+    // A file of one side of a conflict comes and goes, the conflict stays.
+    let conflict = |path: &BStr| -> Vec<NewEntry> {
+        let stages = after.entries()[after.range_of(path)].iter();
+        stages.filter(|entry| entry.stage != Stage::Normal).map(Entry::content).collect()
+    };
+    let removed = removals.iter().zip(removed).filter(|(_, done)| *done).map(|(removal, _)| {
+        let path = removal.path.as_ref();
+        edit(path, conflict(path))
+    });
     let written = writes.iter().zip(written).filter(|(_, done)| *done).map(|(write, _)| {
         let entry = &after.entries()[write.entry];
-        let &Entry { stat, oid, mode, flags, stage, .. } = entry;
-        edit(after.path(entry), vec![NewEntry { stat, oid, mode, flags, stage }])
+        let path = after.path(entry);
+        match entry.stage {
+            Stage::Normal => edit(path, vec![entry.content()]),
+            _ => edit(path, conflict(path)),
+        }
     });
-    let mut edits: Vec<Edit> =
-        removed.map(|(removal, _)| edit(removal.path.as_ref(), Vec::new())).chain(written).collect();
+    let mut edits: Vec<Edit> = removed.chain(written).collect();
     // A path that was removed and then written counts as written.
     edits.sort_by(|one, other| one.path.cmp(&other.path));
     edits.dedup_by(|next, kept| {

@@ -8,7 +8,10 @@ mod options;
 mod rules;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::switch::{names, tracking::Track};
+use engine::{
+    checkout::ConflictSide,
+    switch::{names, tracking::Track},
+};
 use format::ObjectId;
 use repo::{Guess, Repository, convert::Metadata};
 
@@ -64,6 +67,12 @@ pub(crate) struct Request {
     pub(crate) overlay: Option<bool>,
     pub(crate) ignore_unmerged: bool,
     pub(crate) ignore_skip_worktree: bool,
+    /// `--ours`, `--theirs`
+    pub(crate) side: Option<ConflictSide>,
+    /// `-m`; `None`: what `--conflict` implies.
+    merge: Option<bool>,
+    /// `--conflict` names a style.
+    conflict: bool,
     /// `restore --source`
     source: Option<BString>,
     staged: Option<bool>,
@@ -170,6 +179,9 @@ impl Request {
             overlay: None,
             ignore_unmerged: false,
             ignore_skip_worktree: false,
+            side: None,
+            merge: Some(false),
+            conflict: false,
             source: None,
             staged: None,
             worktree: None,
@@ -215,17 +227,25 @@ impl Request {
             Key::RecurseSubmodules if on => {
                 return Err(Failure::unsupported("option '--recurse-submodules'"));
             }
-            Key::Merge if on => return Err(Failure::unsupported("option '--merge'")),
-            Key::Conflict if on => return Err(Failure::unsupported("option '--conflict'")),
+            Key::Merge => self.merge = Some(on),
+            Key::Conflict => {
+                let style = value.filter(|_| on);
+                if let Some(style) = style.as_ref().filter(|style| !is_conflict_style(style)) {
+                    console::error(text!("unknown conflict style '", style, "'"));
+                    return Err(Failure::Said(129));
+                }
+                self.conflict = style.is_some();
+                self.merge = self.merge.filter(|&merge| merge || !self.conflict);
+            }
             Key::Patch if on => return Err(Failure::unsupported("option '--patch'")),
             Key::PathspecFromFile => self.pathspec_file.files.extend(value),
             Key::PathspecFileNul => self.pathspec_file.nul = on,
-            Key::Ours => return Err(Failure::unsupported("option '--ours'")),
-            Key::Theirs => return Err(Failure::unsupported("option '--theirs'")),
+            Key::Ours => self.side = Some(ConflictSide::Ours),
+            Key::Theirs => self.side = Some(ConflictSide::Theirs),
             Key::Unified => return Err(Failure::requires("--unified", "--patch")),
             Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
             Key::AutoAdvance if !on => return Err(Failure::requires("--no-auto-advance", "--patch")),
-            Key::RecurseSubmodules | Key::Merge | Key::Conflict | Key::Patch | Key::AutoAdvance => {}
+            Key::RecurseSubmodules | Key::Patch | Key::AutoAdvance => {}
         }
         Ok(())
     }
@@ -294,9 +314,12 @@ impl Request {
         }
         let specs = self.pathspecs(run, repo, &rest, source.as_ref())?;
         let specs = self.pathspec_file.or(specs, self.detach.then_some("--detach"), run, repo)?;
+        if !specs.is_empty() {
+            self.check_incompatible()?;
+        }
         self.check_new_branch(repo)?;
         if !specs.is_empty() {
-            self.check_paths()?;
+            self.check_paths(source.as_ref(), staged)?;
             let targets = paths::Targets {
                 index: self.dress == Dress::Checkout || staged,
                 worktree: self.dress == Dress::Checkout || worktree,
@@ -437,11 +460,21 @@ impl Request {
         self.dress == Dress::Switch || self.plain_new_branch
     }
 
+    /// `-m`, or a `--conflict` that implies it: what would be refused is merged.
+    pub(crate) fn merges(&self) -> bool {
+        self.merge.unwrap_or(self.conflict)
+    }
+
     /// Whether progress is to show.
     pub(crate) fn shows_progress(&self) -> bool {
         use std::io::IsTerminal as _;
         self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())
     }
+}
+
+/// A style of conflicts that there is.
+pub(crate) fn is_conflict_style(name: &[u8]) -> bool {
+    matches!(name, b"merge" | b"diff3" | b"zdiff3")
 }
 
 /// What Git says of a ref that is called like an object.

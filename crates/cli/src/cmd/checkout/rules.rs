@@ -66,7 +66,19 @@ impl Request {
         Ok(())
     }
 
-    pub(super) fn check_paths(&self) -> Result<(), Failure> {
+    /// What unmerged paths are to become can be said in one way.
+    pub(super) fn check_incompatible(&self) -> Result<(), Failure> {
+        let ways = [self.side.is_some(), self.force, self.merges()];
+        match ways.into_iter().filter(|&way| way).count() {
+            0 | 1 => Ok(()),
+            _ => Err(Failure::fatal(
+                "git checkout: --ours/--theirs, --force and --merge are incompatible when\n\
+                 checking out of the index.",
+            )),
+        }
+    }
+
+    pub(super) fn check_paths(&self, source: Option<&Source>, staged: bool) -> Result<(), Failure> {
         let with_paths =
             |option: &str| Failure::fatal(format!("'{option}' cannot be used with updating paths"));
         if self.track.is_some() {
@@ -85,6 +97,35 @@ impl Request {
                 "' at the same time."
             )));
         }
+        self.check_conflicts(source, staged)
+    }
+
+    /// `--ours`, `--theirs` and `--merge` with paths.
+    fn check_conflicts(&self, source: Option<&Source>, staged: bool) -> Result<(), Failure> {
+        if !self.merges() && self.side.is_none() {
+            return Ok(());
+        }
+        if self.ignore_unmerged && self.merges() {
+            return Err(Failure::fatal("options '--ignore-unmerged' and '-m' cannot be used together"));
+        }
+        if self.dress == Dress::Restore && staged {
+            let options = match self.side {
+                Some(_) => "'--ours' or '--theirs'",
+                None => "'--merge' or '--conflict'",
+            };
+            return Err(Failure::fatal(format!("{options} cannot be used with --staged")));
+        }
+        if source.is_some() {
+            return Err(Failure::fatal(
+                "'--merge', '--ours', or '--theirs' cannot be used when checking out of a tree",
+            ));
+        }
+        if self.merges() {
+            return Err(Failure::unsupported("option '--merge' with paths"));
+        }
+        if self.ignore_unmerged {
+            return Err(Failure::unsupported("'--ignore-unmerged' with a side of conflicts"));
+        }
         Ok(())
     }
 
@@ -97,6 +138,20 @@ impl Request {
         let clash = |one: &str, other: &str| Failure::fatal(format!("'{one}' cannot be used with '{other}'"));
         if self.overlay.is_some() {
             return Err(Failure::fatal("'--[no]-overlay' cannot be used with switching branches"));
+        }
+        let nothing = source.is_none() && self.new_branch.is_none() && !self.detach;
+        if self.side.is_some() {
+            let why = match nothing {
+                true => "needs the paths to check out",
+                false => "cannot be used with switching branches",
+            };
+            return Err(Failure::fatal(format!("'--ours/--theirs' {why}")));
+        }
+        if self.force && self.merges() {
+            return Err(clash("-f", "-m"));
+        }
+        if self.discard && self.merges() {
+            return Err(clash("--discard-changes", "--merge"));
         }
         if self.detach && self.new_branch.is_some() {
             return Err(clash("--detach", "-b/-B/--orphan"));
@@ -114,7 +169,6 @@ impl Request {
         if let Some(source) = source.filter(|source| source.commit.is_none()) {
             return Err(Failure::Fatal(text!("Cannot switch branch to a non-commit '", source.name, "'")));
         }
-        let nothing = source.is_none() && self.new_branch.is_none() && !self.detach;
         if nothing && (self.dress == Dress::Switch || self.plain_new_branch) {
             return Err(Failure::fatal("missing branch or commit argument"));
         }
@@ -126,6 +180,9 @@ impl Request {
                     && source.branch.is_none() =>
             {
                 Err(a_branch_is_expected(repo, settings, source)?)
+            }
+            None if self.merges() => {
+                Err(Failure::unsupported("option '--merge' without a branch to switch to"))
             }
             _ => Ok(()),
         }

@@ -41,7 +41,7 @@ impl Shim {
         self.0.path().join(name)
     }
 
-    fn program(&self) -> String {
+    pub(crate) fn program(&self) -> String {
         self.path("run").into_os_string().into_string().expect("a plain name")
     }
 
@@ -57,7 +57,7 @@ impl Shim {
     }
 
     /// The lines written since the last time.
-    fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         fs::write(self.path("log"), "").expect("emptied");
         log.lines().map(str::to_owned).collect()
@@ -73,7 +73,7 @@ impl Shim {
 
     /// The line must tell of one handed over for a reason with these words in it.
     #[track_caller]
-    fn was_handed_over(&self, context: &[&str], why: &str) {
+    pub(crate) fn was_handed_over(&self, context: &[&str], why: &str) {
         let log = self.log();
         let line = log.first().expect("a line");
         assert!(line.contains("\"outcome\":\"handed-over\""), "{context:?}: {line}");

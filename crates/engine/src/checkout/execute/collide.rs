@@ -4,10 +4,10 @@
 //! somebody else's work stands there, the step is [`Stale`](Outcome::Stale). If this run's own does (two names are one on
 //! this file system), the step has collided: all such steps are redone one after the other in index order, together with those
 //! they met, each taking the place of the one before. So the last in index order survives, as if
-//! there had been one worker from the beginning; every one of them is [`Collided`](Outcome::Collided).
+//! there had been one worker from the beginning; those that Git names are [`Collided`](Outcome::Collided).
 //!
-//! The one exception is Git's as well: a symbolic link never takes the place of a directory of this run, lest
-//! later writes be led elsewhere (CVE-2024-32002).
+//! The one exception is Git's as well: in a clone a symbolic link never takes the place of a directory of this run,
+//! lest later writes be led elsewhere (CVE-2024-32002).
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    Action, Outcome, Run,
+    Action, Links, Outcome, Run,
     directories::{Directories, FileId, file_id},
     external,
     files::{Stop, Worker},
@@ -146,7 +146,10 @@ impl Redo<'_, '_> {
             self.outcomes[step] = match self.redo(step) {
                 Ok(Outcome::Written(stat)) => {
                     self.owned.files.insert(file_id(&stat), step);
-                    Outcome::Collided(Some(stat))
+                    match self.outcomes[step] {
+                        Outcome::Collided(_) => Outcome::Collided(Some(stat)),
+                        _ => Outcome::Written(stat),
+                    }
                 }
                 Ok(outcome) => outcome,
                 Err(Stop::Failed(error)) => self.run.failed(error),
@@ -161,10 +164,12 @@ impl Redo<'_, '_> {
         let (_, entry, path) = self.run.write(step);
         let examine = |error| Stop::from(Action::Examine.failed()(error));
         if let Some(obstacle) = find_obstacle(self.run.worktree, path).map_err(examine)? {
-            if obstacle.stat.file_type == sys::FileType::Directory && entry.mode.is_symlink() {
-                return Ok(Outcome::Collided(None));
+            let directory = obstacle.stat.file_type == sys::FileType::Directory;
+            if directory && entry.mode.is_symlink() && self.run.options.links == Links::GiveWay {
+                return Ok(self.give_way(step, path));
             }
-            self.displace(step, &path[..obstacle.len], &obstacle.stat)?;
+            let displaced = self.displace(&path[..obstacle.len], &obstacle.stat)?;
+            self.displaced(step, displaced, obstacle.len == path.len());
         }
         let layout = Layout::new([(step, path)]);
         let directories = Directories::new(self.run.worktree, &layout, &self.run.made);
@@ -177,15 +182,36 @@ impl Redo<'_, '_> {
         }
     }
 
-    /// Removes this run's own work from `path`. What comes later in index order will have its turn again.
-    fn displace(&mut self, step: usize, path: &[u8], stat: &sys::Stat) -> Result<(), Stop> {
+    /// A link that gives way to a directory collides with the first entry before it that is in there. If there
+    /// is none, the link was there first, and what is in the directory would have taken its place unsaid.
+    fn give_way(&mut self, link: usize, path: &[u8]) -> Outcome {
+        let below = |step: &usize| {
+            let other = self.run.write(*step).2;
+            other.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(path))
+                && other.get(path.len()) == Some(&b'/')
+        };
+        let mut before = (0..link).filter(below).peekable();
+        if before.peek().is_none() {
+            return Outcome::Removed;
+        }
+        let met = before.find_map(|step| match self.outcomes[step] {
+            Outcome::Written(stat) => Some((step, stat)),
+            _ => None,
+        });
+        if let Some((step, stat)) = met {
+            self.outcomes[step] = Outcome::Collided(Some(stat));
+        }
+        Outcome::Collided(None)
+    }
+
+    /// Removes this run's own work from `path`; returns whose it was.
+    fn displace(&mut self, path: &[u8], stat: &sys::Stat) -> Result<Vec<usize>, Stop> {
         let unlink = |error| Stop::from(Action::UnlinkOld.failed()(error));
         let worktree = self.run.worktree;
         if stat.file_type != sys::FileType::Directory {
             let Some(other) = self.owned.files.remove(&file_id(stat)) else { return Err(Stop::InTheWay) };
             worktree.remove_file(path).map_err(unlink)?;
-            self.displaced(step, other);
-            return Ok(());
+            return Ok(vec![other]);
         }
         let dir = worktree.open_dir(path).map_err(unlink)?;
         let mut all_ours = self.owned.dirs.contains(&file_id(stat));
@@ -202,16 +228,27 @@ impl Redo<'_, '_> {
             others.extend(self.owned.files.remove(&file_id(stat)));
             subtree::remove(dir, name, stat)
         });
-        for other in others {
-            self.displaced(step, other);
-        }
-        removed.and_then(|()| worktree.remove_dir(path)).map_err(unlink)
+        removed.and_then(|()| worktree.remove_dir(path)).map_err(unlink)?;
+        Ok(others)
     }
 
-    fn displaced(&mut self, by: usize, step: usize) {
-        self.outcomes[step] = Outcome::Collided(None);
-        if step > by {
-            self.waiting.insert(step);
+    /// What comes later in index order will have its turn again. Of what came before, one is said to have
+    /// collided; and none if it only stood where a leading directory has to be. So it is with Git.
+    fn displaced(&mut self, by: usize, mut steps: Vec<usize>, at_its_path: bool) {
+        steps.sort_unstable();
+        let collides = steps.first().is_some_and(|first| *first < by && at_its_path);
+        for (number, &step) in steps.iter().enumerate() {
+            let collided = matches!(self.outcomes[step], Outcome::Collided(_));
+            self.outcomes[step] = match collided || collides && number == 0 {
+                true => Outcome::Collided(None),
+                false => Outcome::Removed,
+            };
+            if step > by {
+                self.waiting.insert(step);
+            }
+        }
+        if collides {
+            self.outcomes[by] = Outcome::Collided(None);
         }
     }
 }

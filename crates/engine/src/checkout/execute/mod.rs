@@ -50,6 +50,15 @@ pub enum Workers {
     Fixed(usize),
 }
 
+/// What becomes of a symbolic link where this run made a directory: names that are one on this file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It is left out, as in a clone, where nothing shall be led elsewhere.
+    GiveWay,
+    /// It takes the directory's place, if all in there is this run's.
+    TakePlace,
+}
+
 /// Options of execution.
 pub struct ExecuteOptions<'a> {
     /// See [`Workers`].
@@ -64,6 +73,8 @@ pub struct ExecuteOptions<'a> {
     pub big_file_threshold: u64,
     /// `core.symlinks`
     pub symlinks: bool,
+    /// See [`Links`].
+    pub links: Links,
     /// What long-running filters are told about the commit.
     pub metadata: repo::convert::Metadata,
     /// Whose attribute files count.

@@ -10,12 +10,12 @@ use format::ObjectId;
 pub enum Outcome {
     /// The entry is on disk, with this stat: of what was just written, or of what a killed run had.
     Written(sys::Stat),
-    /// The path is gone.
+    /// The path is gone; of a write: another entry of this run needed a directory there.
     Removed,
     /// Already as it should be.
     Kept,
-    /// Another entry of this run has the same name on this file system. They were redone serially in
-    /// index order; `None` if a later one took this one's place.
+    /// Another entry of this run has the same name on this file system, and Git would say so. They were redone
+    /// serially in index order; `None` if a later one took this one's place.
     Collided(Option<sys::Stat>),
     /// The premise no longer held: left alone.
     Stale,

@@ -171,6 +171,7 @@ impl Fixture {
             progress: &progress,
             big_file_threshold: self.big_file_threshold,
             symlinks: self.symlinks,
+            links: engine::checkout::Links::GiveWay,
             metadata: Default::default(),
             attributes: Attributes::OfIndex,
         };

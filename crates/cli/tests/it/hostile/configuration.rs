@@ -1,0 +1,31 @@
+//! Values written into a configuration file: CVE-2025-48384.
+
+use super::{Field, Held, everywhere, harmless_clone, source};
+
+/// What ends in a carriage return is quoted, or it would be read without it.
+#[test]
+fn carriage_returns_are_kept() {
+    everywhere(|sandbox, field| {
+        let url = source(sandbox, "source\r", &[("file", Held::File("1"))]);
+        let lines: &[&[&str]] = &[
+            &["clone", "-q", "--template=", &url, "work"],
+            &["clone", "-q", "--template=", "--bare", &url, "work"],
+            &["clone", "-q", "--template=", "-c", "some.thing=else\r", &url, "work"],
+            &["clone", "-q", "--template=", "-c", "some.th\r.ing= a;b#\"\\\t\n\r", &url, "work"],
+        ];
+        for line in lines {
+            let run = field.same(line, |_| {});
+            assert_eq!(run.code, 0, "{line:?}: {}", run.stderr);
+        }
+        upstream(field, &url);
+    });
+}
+
+/// A branch that follows one of a remote with such a name.
+fn upstream(field: &mut Field<'_>, url: &str) {
+    let line = ["-C", "work", "checkout", "-q", "-b", "x", "--track", "there/evil"];
+    field.same(&line, |repo| {
+        harmless_clone(repo, url);
+        repo.git(&["-C", "work", "remote", "rename", "origin", "there"]);
+    });
+}

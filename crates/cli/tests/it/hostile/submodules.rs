@@ -1,0 +1,136 @@
+//! Submodules whose names or places lead into the repository, or into one another: CVE-2018-11235,
+//! 2019-1349, 2019-1350, 2019-1387, 2024-32002, 2025-48384.
+
+use testkit::{Repo, Sandbox};
+
+use super::{Field, Held, everywhere, harmless_clone, hook, source};
+
+/// A repository to be a submodule that brings a hook along where an attacker wants it; its commit.
+fn submodule(sandbox: &Sandbox) -> (String, String) {
+    let repo = sandbox.init("submodule");
+    repo.write_executable("hooks/post-checkout", hook(sandbox));
+    repo.write_executable("y/hooks/post-checkout", hook(sandbox));
+    repo.write_executable("post-checkout", hook(sandbox));
+    repo.commit("submodule");
+    let commit = repo.git(&["rev-parse", "HEAD"]).stdout.to_string().trim().to_owned();
+    (repo.path.display().to_string(), commit)
+}
+
+fn attack(field: &mut Field<'_>, url: &str) {
+    // Submodules from this machine are allowed, so that nothing else stops the attack.
+    let allowed = &[("GIT_ALLOW_PROTOCOL", "file")];
+    let clone = ["clone", "--template=", "-q", "-b", "evil", url, "work"];
+    field.same_with(allowed, &[&clone[..], &["--recurse-submodules"]].concat(), |_| {});
+    field.same_with(allowed, &clone, |_| {});
+    for line in [
+        &["-C", "work", "checkout", "-q", "--recurse-submodules", "origin/evil"][..],
+        &["-C", "work", "checkout", "-q", "origin/evil"],
+        &["-C", "work", "reset", "-q", "--hard", "origin/evil"],
+    ] {
+        field.same_with(allowed, line, |repo: &Repo<'_>| harmless_clone(repo, url));
+    }
+}
+
+fn section(name: &str, path: &str, url: &str) -> String {
+    format!("[submodule \"{name}\"]\n\tpath = {path}\n\turl = {url}\n")
+}
+
+/// CVE-2018-11235: the name leads out of `.git/modules`, to a repository that came with the tree.
+#[test]
+fn a_name_that_leads_out_of_modules() {
+    everywhere(|sandbox, field| {
+        let (url, commit) = submodule(sandbox);
+        let hook = hook(sandbox);
+        let modules = section("../../evil", "sub", &url);
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                (".gitmodules", Held::File(&modules)),
+                ("evil/HEAD", Held::File("ref: refs/heads/main\n")),
+                ("evil/config", Held::File("[core]\n\trepositoryformatversion = 0\n")),
+                ("evil/hooks/post-checkout", Held::Program(&hook)),
+                ("evil/objects/info/packs", Held::File("\n")),
+                ("evil/refs/heads/none", Held::File("\n")),
+                ("sub", Held::Commit(&commit)),
+            ],
+        );
+        attack(field, &url);
+    });
+}
+
+/// CVE-2019-1387: one submodule's repository within another's; 2019-1349: two of one name.
+#[test]
+fn submodules_in_one_anothers_repository() {
+    everywhere(|sandbox, field| {
+        let (url, commit) = submodule(sandbox);
+        for (number, (one, other)) in
+            [("hippo", "hippo/hooks"), ("hippo", "HIPPO"), ("x/y", "x/Y/hooks")].into_iter().enumerate()
+        {
+            let modules = [section(one, "one", &url), section(other, "two", &url)].concat();
+            let url = source(
+                sandbox,
+                &format!("source{number}"),
+                &[
+                    (".gitmodules", Held::File(&modules)),
+                    ("one", Held::Commit(&commit)),
+                    ("two", Held::Commit(&commit)),
+                ],
+            );
+            attack(field, &url);
+        }
+    });
+}
+
+/// CVE-2019-1350: arguments of the processes that Git starts, with what a shell would stumble over.
+#[test]
+fn names_that_want_quotes() {
+    everywhere(|sandbox, field| {
+        let (url, commit) = submodule(sandbox);
+        let modules = section("a 'b' $(touch pwned)", "su'b $(touch pwned)", &url);
+        let url = source(
+            sandbox,
+            "source",
+            &[(".gitmodules", Held::File(&modules)), ("su'b $(touch pwned)", Held::Commit(&commit))],
+        );
+        attack(field, &url);
+    });
+}
+
+/// CVE-2024-32002: a submodule below a directory that, without case, is a link into the repository.
+#[test]
+fn a_submodule_behind_a_link_of_the_same_name() {
+    everywhere(|sandbox, field| {
+        let (url, commit) = submodule(sandbox);
+        let modules = section("x/y", "A/modules/x", &url);
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                (".gitmodules", Held::File(&modules)),
+                ("A/modules/x", Held::Commit(&commit)),
+                ("a", Held::Link(".git")),
+            ],
+        );
+        attack(field, &url);
+    });
+}
+
+/// CVE-2025-48384: a carriage return at the end of a path, lost on the way through a configuration file.
+#[test]
+fn a_path_that_ends_in_a_carriage_return() {
+    everywhere(|sandbox, field| {
+        let (url, commit) = submodule(sandbox);
+        let modules = format!("[submodule \"sub\"]\n\tpath = \"sub\r\"\n\turl = {url}\n");
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                (".gitmodules", Held::File(&modules)),
+                ("sub\r", Held::Commit(&commit)),
+                ("sub", Held::Link(".git/modules/sub/hooks")),
+            ],
+        );
+        attack(field, &url);
+    });
+}

@@ -1,0 +1,183 @@
+//! Trees whose names or links lead into the repository: CVE-2014-9390, 2019-1351 to 1354, 2021-21300.
+
+use bstr::ByteSlice as _;
+use testkit::{FILTER_PROTOCOL, Repo};
+
+use super::{Field, Held, everywhere, harmless_clone, hook, source};
+
+/// Every way a whole branch or its files come into a harmless clone.
+const LINES: &[&[&str]] = &[
+    &["-C", "work", "checkout", "-q", "origin/evil"],
+    &["-C", "work", "switch", "-f", "evil"],
+    &["-C", "work", "reset", "--hard", "origin/evil"],
+    &["-C", "work", "checkout", "origin/evil", "--", "."],
+    &["-C", "work", "restore", "-SW", "--source=origin/evil", ":/"],
+    &["-C", "work", "reset", "-q", "origin/evil"],
+];
+
+fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
+    let clone = [settings, &["clone", "--template=", "-b", "evil", url, "work"]].concat();
+    field.same(&clone, |_| {});
+    for line in LINES {
+        field.same(&[settings, line].concat(), |repo| harmless_clone(repo, url));
+    }
+}
+
+/// CVE-2014-9390: `.git` in another spelling, which a file system that ignores case (or more) takes for it.
+/// CVE-2019-1352 and 1353: its short name and its streams, on NTFS, wherever it is mounted.
+#[test]
+fn names_that_are_the_git_directory_by_another_name() {
+    everywhere(|sandbox, field| {
+        let hook = hook(sandbox);
+        let program = Held::Program(&hook);
+        let settings: &[&str] = &["-c", "core.protectHFS=true"];
+        for (number, path) in [
+            ".GIT/hooks/post-checkout",
+            "git~1/hooks/post-checkout",
+            ".git::$INDEX_ALLOCATION/hooks/post-checkout",
+            ".g\u{200c}it/hooks/post-checkout",
+            "dir/.Git. ./config",
+            ".git\\hooks\\post-checkout",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let url = source(sandbox, &format!("source{number}"), &[("a", Held::File("a")), (path, program)]);
+            let clone = [settings, &["clone", "--template=", "-b", "evil", &url, "work"]].concat();
+            let run = field.same(&clone, |_| {});
+            assert_eq!(run.code, 128, "{path}");
+            let line = LINES[number % LINES.len()];
+            let run = field.same(&[settings, line].concat(), |repo| harmless_clone(repo, &url));
+            assert!(run.stderr.contains_str("invalid path"), "{path}: {}", run.stderr);
+        }
+    });
+}
+
+/// A `.gitmodules` that is a link, in every disguise.
+#[test]
+fn links_called_gitmodules() {
+    everywhere(|sandbox, field| {
+        for (number, path) in [".gitmodules", ".GITMODULES", "gitmod~1", "GI7EBA~1"].into_iter().enumerate() {
+            let url = source(
+                sandbox,
+                &format!("source{number}"),
+                &[("a", Held::File("a")), (path, Held::Link(".git/config"))],
+            );
+            let run = field.same(&["clone", "--template=", "-b", "evil", &url, "work"], |_| {});
+            assert_ne!(run.code, 0, "{path}");
+        }
+    });
+}
+
+/// CVE-2019-1351 and 1354: names that are drives, devices or several components on Windows are names like
+/// others elsewhere.
+#[test]
+fn names_that_are_paths_elsewhere() {
+    everywhere(|sandbox, field| {
+        let held = [("C:\\a", Held::File("a")), ("\u{e4}:tmp", Held::File("b")), ("..\\x", Held::File("c"))];
+        let url = source(sandbox, "source", &[&held[..], &[("NUL", Held::File("d"))]].concat());
+        attack(field, &url, &[]);
+    });
+}
+
+/// The plain form of CVE-2021-21300: a link into the repository, and files that a file system that ignores
+/// case would put behind it.
+#[test]
+fn files_behind_a_link_of_the_same_name() {
+    everywhere(|sandbox, field| {
+        let hook = hook(sandbox);
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                ("A/one", Held::File("1")),
+                ("A/post-checkout", Held::Program(&hook)),
+                ("A/two", Held::File("2")),
+                ("a", Held::Link(".git/hooks")),
+                ("b", Held::Link(".git/hooks")),
+                ("B/post-checkout", Held::Program(&hook)),
+                ("E", Held::Link(".git/hooks")),
+                ("e/post-checkout", Held::Program(&hook)),
+            ],
+        );
+        attack(field, &url, &[]);
+    });
+}
+
+/// A link out of the worktree instead.
+#[test]
+fn files_behind_a_link_that_leads_out() {
+    everywhere(|sandbox, field| {
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                ("Dir/file", Held::File("inside")),
+                ("Dir/deep/er/file", Held::File("inside")),
+                ("dir", Held::Link("../..")),
+                ("link", Held::Link("../../../home")),
+                ("LINK/file", Held::File("inside")),
+            ],
+        );
+        attack(field, &url, &[]);
+    });
+}
+
+/// What was tracked as a directory is a link by now, in the user's own worktree.
+#[test]
+fn a_directory_that_became_a_link_is_not_followed() {
+    everywhere(|sandbox, field| {
+        let url = source(sandbox, "source", &[("d/file", Held::File("new")), ("e/x/y", Held::File("new"))]);
+        let prepare = |repo: &Repo<'_>| {
+            harmless_clone(repo, &url);
+            std::fs::create_dir(repo.join("elsewhere")).expect("made");
+            repo.symlink("../elsewhere", "work/d");
+            repo.symlink("../elsewhere", "work/e");
+        };
+        for line in LINES {
+            field.same(line, prepare);
+        }
+    });
+}
+
+/// A filter that answers late: what it delays is written last, when the links are there (CVE-2021-21300).
+#[test]
+fn delayed_files_behind_a_link() {
+    const LATE: &str = r#"
+my %late;
+while (1) {
+    my %told = map { /^([^=]+)=(.*)$/s } lines();
+    if ($told{command} eq "list_available_blobs") {
+        packet("pathname=$_\n") for grep { !$late{$_}{named}++ } sort keys %late;
+        flush(); packet("status=success\n"); flush();
+        next;
+    }
+    my $data = content();
+    my $path = $told{pathname};
+    if ($late{$path}) { $data = (delete $late{$path})->{data}; }
+    elsif ($told{"can-delay"}) {
+        $late{$path} = { data => $data }; packet("status=delayed\n"); flush(); next;
+    }
+    packet("status=success\n"); flush();
+    packet($data) if length $data; flush(); flush();
+}
+"#;
+    everywhere(|sandbox, field| {
+        let hook = hook(sandbox);
+        let filter = sandbox.repo("");
+        filter.write("filter.pl", [FILTER_PROTOCOL, LATE].concat());
+        let setting = format!("filter.late.process=perl '{}'", filter.join("filter.pl").display());
+        let url = source(
+            sandbox,
+            "source",
+            &[
+                (".gitattributes", Held::File("post-checkout filter=late\n")),
+                ("A/post-checkout", Held::Program(&hook)),
+                ("a", Held::Link(".git/hooks")),
+            ],
+        );
+        let settings = ["-c", &setting, "-c", "filter.late.required=true"];
+        let clone = [&settings[..], &["clone", "--template=", "-b", "evil", &url, "work"]].concat();
+        field.same(&clone, |_| {});
+    });
+}

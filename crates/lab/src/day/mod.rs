@@ -1,0 +1,342 @@
+//! `lab day`: a day in a repository, on Git and on the shim, in two copies: the same words, the same end,
+//! and how long each took in the commands that sapwood serves.
+//!
+//! Order, for each run: two fresh copies; each act in one and then in the other (who is first changes from act
+//! to act); then the agents, all at once, in one and then in the other; then what is left is compared. A
+//! difference is printed and makes the exit code 1.
+
+mod script;
+mod side;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde::Serialize;
+
+use self::{
+    script::{Act, Ground},
+    side::{Call, Side, State},
+};
+use crate::{
+    Error, corpus,
+    measure::must,
+    report::{machine, median},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The repository; without it the linux tree of Debian's source packages.
+    #[arg(long)]
+    repo: Option<PathBuf>,
+    /// The older revision of --repo.
+    #[arg(long, default_value = "HEAD~50")]
+    old: String,
+    /// The revision of --repo that is checked out.
+    #[arg(long, default_value = "HEAD")]
+    new: String,
+    /// Make a repository of so many files instead.
+    #[arg(long, conflicts_with = "repo")]
+    made: Option<usize>,
+    /// Calls of Git by user, editors and job.
+    #[arg(long, default_value_t = 500)]
+    commands: usize,
+    /// Agents at work at once.
+    #[arg(long, default_value_t = 8)]
+    agents: usize,
+    /// Worktrees that each of them makes.
+    #[arg(long, default_value_t = 2)]
+    worktrees: usize,
+    /// How often the whole day.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The real Git.
+    #[arg(long, default_value = "git")]
+    git: PathBuf,
+    /// Where the copies are made.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+    /// Write the figures there.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Exit with 1 if the shim takes more than half of Git's time.
+    #[arg(long)]
+    check: bool,
+}
+
+/// The commands sapwood serves, native or not.
+const SERVED: &[&str] = &[
+    "checkout",
+    "checkout-index",
+    "clean",
+    "clone",
+    "read-tree",
+    "reset",
+    "restore",
+    "sparse-checkout",
+    "switch",
+    "worktree",
+];
+
+/// Seconds in one command on both sides, in one run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Walls {
+    calls: usize,
+    git: f64,
+    shim: f64,
+}
+
+type Table = BTreeMap<String, Walls>;
+
+#[derive(Serialize)]
+struct Document {
+    machine: String,
+    repository: String,
+    runs: Vec<Table>,
+    native: BTreeMap<String, (usize, usize)>,
+    differences: usize,
+}
+
+/// `lab day`
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let absolute = |path: &Path| {
+        path.canonicalize().map_err(|source| Error::Io { what: "cannot find", path: path.into(), source })
+    };
+    let sapwood = match &args.sapwood {
+        Some(sapwood) => absolute(sapwood)?,
+        None => {
+            let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+            absolute(&me.with_file_name("sapwood"))?
+        }
+    };
+    let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("day"));
+    std::fs::create_dir_all(&scratch).map_err(|source| Error::Io {
+        what: "cannot create",
+        path: scratch.clone(),
+        source,
+    })?;
+    let scratch = absolute(&scratch)?;
+    let corpus = match (&args.repo, args.made) {
+        (Some(repo), _) => corpus::of_repository(repo, &args.old, &args.new)?,
+        (None, Some(files)) => corpus::made(files, &scratch)?,
+        (None, None) => corpus::linux()?,
+    };
+    let mut document = Document {
+        machine: machine(),
+        repository: corpus.packed.display().to_string(),
+        runs: Vec::new(),
+        native: BTreeMap::new(),
+        differences: 0,
+    };
+    for number in 0..args.runs.max(1) {
+        let git = Side::make("git", &scratch, &corpus, &args.git, None)?;
+        let shim = Side::make("shim", &scratch, &corpus, &args.git, Some(&sapwood))?;
+        let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0 };
+        day.pass(args)?;
+        document.differences += day.differences;
+        document.native = day.sides[1].native();
+        eprintln!("lab: run {} of {}: {} differences", number + 1, args.runs.max(1), day.differences);
+        document.runs.push(day.table);
+    }
+    let ratio = document.print();
+    if let Some(path) = &args.json {
+        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
+        std::fs::write(path, text).map_err(|source| Error::Io {
+            what: "cannot write",
+            path: path.clone(),
+            source,
+        })?;
+    }
+    let slow = args.check && ratio > 0.5;
+    Ok(if document.differences > 0 || slow { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+struct Day {
+    /// Git's, the shim's.
+    sides: [Side; 2],
+    table: Table,
+    differences: usize,
+    /// Seconds into the day, as Git is told.
+    clock: usize,
+}
+
+impl Day {
+    fn pass(&mut self, args: &Args) -> Result<(), Error> {
+        let ground = ground(&args.git, &self.sides[0])?;
+        for act in script::day(&ground, args.commands) {
+            self.step(&act)?;
+        }
+        let [make, remove] = script::keeper();
+        self.step(&make)?;
+        self.agents(&ground, args)?;
+        self.step(&remove)?;
+        let [git, shim] = [self.sides[0].state(&args.git)?, self.sides[1].state(&args.git)?];
+        self.compare_states(&git, &shim);
+        Ok(())
+    }
+
+    /// One act on both sides.
+    fn step(&mut self, act: &Act) -> Result<(), Error> {
+        self.clock += 1;
+        let first = self.clock % 2;
+        let mut calls = [None, None];
+        for side in [first, 1 - first] {
+            calls[side] = self.sides[side].act(act, self.clock)?;
+        }
+        if let [Some(git), Some(shim)] = calls {
+            self.compare(&git, &shim);
+        }
+        Ok(())
+    }
+
+    /// All agents at once on one side, then on the other.
+    fn agents(&mut self, ground: &Ground, args: &Args) -> Result<(), Error> {
+        let scripts: Vec<Vec<Act>> =
+            (0..args.agents).map(|agent| script::agent(ground, agent, args.worktrees)).collect();
+        let clock = self.clock;
+        let mut done = Vec::new();
+        for side in &self.sides {
+            done.push(std::thread::scope(|scope| {
+                let agents: Vec<_> = scripts
+                    .iter()
+                    .enumerate()
+                    .map(|(agent, acts)| {
+                        let start = clock + 1000 * (agent + 1);
+                        scope.spawn(move || {
+                            let acts = acts.iter().enumerate();
+                            acts.map(|(at, act)| side.act(act, start + at)).collect::<Result<Vec<_>, _>>()
+                        })
+                    })
+                    .collect();
+                agents
+                    .into_iter()
+                    .map(|agent| agent.join().expect("an agent does not panic"))
+                    .collect::<Result<Vec<_>, _>>()
+            })?);
+        }
+        let [git, shim] = <[_; 2]>::try_from(done).expect("two sides");
+        for (git, shim) in git.into_iter().flatten().flatten().zip(shim.into_iter().flatten().flatten()) {
+            self.compare(&git, &shim);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, git: &Call, shim: &Call) {
+        let same = (git.code, &git.stdout, &git.stderr) == (shim.code, &shim.stdout, &shim.stderr);
+        if !same {
+            self.differences += 1;
+            println!("DIFFERENT: git {}", git.line.join(" "));
+            for (side, call) in self.sides.iter().zip([git, shim]) {
+                println!("  {}: {:?} {:?} {:?}", side.name, call.code, call.stdout, call.stderr);
+            }
+        }
+        let command = command(&git.line);
+        if SERVED.contains(&command) {
+            let walls = self.table.entry(command.to_owned()).or_default();
+            walls.calls += 1;
+            walls.git += git.wall;
+            walls.shim += shim.wall;
+        }
+    }
+
+    fn compare_states(&mut self, git: &State, shim: &State) {
+        let names: std::collections::BTreeSet<&String> = git.keys().chain(shim.keys()).collect();
+        for name in names {
+            if git.get(name) != shim.get(name) {
+                self.differences += 1;
+                let show = |state: &State| {
+                    let text = state.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
+                    text.map(|text| text.chars().take(600).collect::<String>())
+                };
+                println!("DIFFERENT in the end: {name}\n  git: {:?}\n  shim: {:?}", show(git), show(shim));
+            }
+        }
+    }
+}
+
+/// The command's name in a line: behind the options with values that the script uses.
+fn command(line: &[String]) -> &str {
+    let mut words = line.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-C" | "-c" => drop(words.next()),
+            word => return word,
+        }
+    }
+    ""
+}
+
+/// Files that all branches have, spread over the tree.
+fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
+    const FILES: usize = 997;
+    let list = |revision: &str| -> Result<Vec<String>, Error> {
+        let listing = must(git, &["ls-tree", "-rz", revision], &side.repo())?;
+        let lines = listing.split(|&byte| byte == 0).filter(|line| line.starts_with(b"100644 "));
+        let paths = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once('\t'));
+        Ok(paths.map(|(_, path)| path.to_owned()).collect())
+    };
+    let old: std::collections::HashSet<String> = list("old")?.into_iter().collect();
+    let plain =
+        |path: &String| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
+    let mut files = list("main")?;
+    files.retain(|path| old.contains(path) && plain(path) && !path.contains(".git"));
+    if files.len() < 16 {
+        return Err(Error::Setup("a repository with more files is needed".into()));
+    }
+    let step = (files.len() / FILES).max(1);
+    Ok(Ground { files: files.into_iter().step_by(step).collect() })
+}
+
+impl Document {
+    /// Prints the table; returns the median over the runs of the shim's time by Git's.
+    fn print(&self) -> f64 {
+        let totals: Vec<Walls> = self
+            .runs
+            .iter()
+            .map(|table| {
+                table.values().fold(Walls::default(), |sum, walls| Walls {
+                    calls: sum.calls + walls.calls,
+                    git: sum.git + walls.git,
+                    shim: sum.shim + walls.shim,
+                })
+            })
+            .collect();
+        println!("{}\n{}", self.machine, self.repository);
+        println!(
+            "{:<16} {:>6} {:>7} {:>9} {:>9} {:>6}  least .. most of {} runs",
+            "command",
+            "calls",
+            "native",
+            "git s",
+            "shim s",
+            "ratio",
+            self.runs.len()
+        );
+        for name in self.runs.iter().flat_map(Table::keys).collect::<std::collections::BTreeSet<_>>() {
+            let walls: Vec<Walls> = self.runs.iter().filter_map(|run| run.get(name).copied()).collect();
+            let native = self.native.get(name).map_or(0, |(_, native)| *native);
+            line(name, native, &walls);
+        }
+        let native = self.native.iter().filter(|(name, _)| SERVED.contains(&name.as_str()));
+        line("all of these", native.map(|(_, (_, native))| native).sum(), &totals)
+    }
+}
+
+fn line(name: &str, native: usize, walls: &[Walls]) -> f64 {
+    let of = |figure: fn(&Walls) -> f64| median(walls.iter().map(figure).collect());
+    let ratio = of(|walls| walls.shim / walls.git);
+    let ratios = walls.iter().map(|walls| walls.shim / walls.git);
+    let (least, most) = (ratios.clone().fold(f64::MAX, f64::min), ratios.fold(0.0, f64::max));
+    let calls = walls.first().map_or(0, |walls| walls.calls);
+    println!(
+        "{name:<16} {calls:>6} {native:>7} {:>9.3} {:>9.3} {ratio:>6.2}  {least:.2} .. {most:.2}",
+        of(|walls| walls.git),
+        of(|walls| walls.shim),
+    );
+    ratio
+}

@@ -1,0 +1,220 @@
+//! What happens on the day: who does what, in which order. The same for each side, and each time.
+//!
+//! The user works on branches; the editors ask and act as VS Code (`extensions/git/src/git.ts`) and
+//! JetBrains' IDEs (their "Version Control | Console") do; the job checks out as `actions/checkout` does; agents
+//! work in worktrees of their own. Nothing here may end differently in two runs of the same Git: no two
+//! agents touch what is shared but by making and removing worktrees.
+
+use std::collections::VecDeque;
+
+/// One thing done.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// `git` with these arguments, in the repository.
+    Git(Vec<String>),
+    /// A line is added to a file.
+    Edit(String),
+    /// A file that is not tracked.
+    Litter(String),
+    /// A directory beside the repository goes.
+    Remove(String),
+}
+
+/// What the script is made for.
+pub(super) struct Ground {
+    /// Tracked regular files that every branch has, in the order they are taken.
+    pub(super) files: Vec<String>,
+}
+
+/// The day of user, editors and job: acts with `commands` calls of Git.
+pub(super) fn day(ground: &Ground, commands: usize) -> Vec<Act> {
+    let mut acts = VecDeque::new();
+    let mut files = ground.files.iter().cycle().cloned();
+    let mut round = 0;
+    while calls(&acts) < commands {
+        let mut take = || files.next().expect("a repository with files");
+        user(&mut acts, round, [take(), take(), take()]);
+        code(&mut acts, round, &take());
+        jetbrains(&mut acts, round, [take(), take()]);
+        if round % 4 == 0 {
+            job(&mut acts, round);
+        }
+        round += 1;
+    }
+    while calls(&acts) > commands {
+        acts.pop_back();
+    }
+    acts.into()
+}
+
+fn calls(acts: &VecDeque<Act>) -> usize {
+    acts.iter().filter(|act| matches!(act, Act::Git(_))).count()
+}
+
+/// A call, its words parted by spaces; `{}` stands for `word`.
+fn git(line: &str, word: &str) -> Act {
+    Act::Git(line.split(' ').map(|part| part.replace("{}", word)).collect())
+}
+
+fn user(acts: &mut VecDeque<Act>, round: usize, [one, two, three]: [String; 3]) {
+    let topic = format!("topic-{round}");
+    let (dir, _) = one.rsplit_once('/').unwrap_or((".", ""));
+    acts.extend([
+        git("status", ""),
+        git("switch -c {}", &topic),
+        Act::Edit(one.clone()),
+        Act::Edit(two.clone()),
+        git("diff --stat", ""),
+        git("add -u", ""),
+        git("restore --staged {}", &two),
+        git("commit -q -m work", ""),
+        git("status --short", ""),
+        git("restore {}", &two),
+        Act::Edit(three.clone()),
+        git("checkout -- {}", &three),
+        git("switch main", ""),
+        git("log --oneline -5", ""),
+        git("merge -q {}", &topic),
+        git("switch -", ""),
+        git("reset --soft HEAD~1", ""),
+        git("reset", ""),
+        git("checkout -- .", ""),
+        git("checkout change-10", ""),
+        git("show --stat HEAD", ""),
+        git("checkout -q main", ""),
+        git("reset -q --hard HEAD~1", ""),
+        git("branch -D {}", &topic),
+        Act::Edit(one.clone()),
+        git("stash", ""),
+        git("switch --detach change-100", ""),
+        git("switch -q main", ""),
+        git("stash pop", ""),
+        // Refused: what is edited differs.
+        git("switch old", ""),
+        git("switch -m no-such-branch", ""),
+        git("checkout -f main", ""),
+        git("checkout change-10 -- {}", dir),
+        git("restore -SW --source=HEAD {}", dir),
+        Act::Litter(format!("litter-{round}")),
+        git("clean -n", ""),
+        git("clean -f -q", ""),
+    ]);
+    if round % 6 == 0 {
+        acts.extend([git("switch -q old", ""), git("status -s", ""), git("switch -q -", "")]);
+    }
+}
+
+fn code(acts: &mut VecDeque<Act>, round: usize, file: &str) {
+    let branch = format!("code-{round}");
+    acts.extend([
+        git("rev-parse --show-toplevel", ""),
+        git("rev-parse --git-dir --git-common-dir", ""),
+        git("config --get commit.template", ""),
+        git("status -z -uall", ""),
+        git("symbolic-ref --short HEAD", ""),
+        git("for-each-ref --sort=-committerdate --format=%(refname)%00%(objectname)%00%(*objectname)", ""),
+        git("remote --verbose", ""),
+        git("checkout -q -b {} --no-track main", &branch),
+        Act::Edit(file.to_owned()),
+        git("ls-files --stage -- {}", file),
+        git("show --textconv :{}", file),
+        git("add -A -- {}", file),
+        git("reset -q HEAD -- {}", file),
+        git("diff-index --cached --name-status -z HEAD --", ""),
+        git("checkout -q -- {}", file),
+        Act::Litter(format!("{file}.orig")),
+        git("clean -f -q -- {}.orig", file),
+        git("checkout -q main --", ""),
+        git("branch -D {}", &branch),
+        git("worktree list --porcelain", ""),
+    ]);
+}
+
+fn jetbrains(acts: &mut VecDeque<Act>, round: usize, [one, two]: [String; 2]) {
+    const ALWAYS: &str = "-c credential.helper= -c core.quotepath=false -c log.showSignature=false";
+    let own = |line: &str, word: &str| git(&format!("{ALWAYS} {line}"), word);
+    let branch = format!("idea-{round}");
+    acts.extend([
+        own("rev-parse --abbrev-ref --symbolic-full-name HEAD", ""),
+        own("status --porcelain -z --untracked-files=no", ""),
+        own("checkout -b {} main --", &branch),
+        Act::Edit(one.clone()),
+        Act::Edit(two.clone()),
+        own("add --ignore-errors -A -f -- {}", &one),
+        own("restore --staged --worktree --source=HEAD -- {}", &one),
+        own("commit -q -m idea --only -- {}", &two),
+        own("checkout main --", ""),
+        own("checkout --force {}", &branch),
+        own("reset --hard main", ""),
+        own("checkout main", ""),
+        own("branch -D {}", &branch),
+    ]);
+}
+
+fn job(acts: &mut VecDeque<Act>, round: usize) {
+    let (place, clone) = (format!("../job-{round}"), format!("../clone-{round}"));
+    acts.extend([
+        git("worktree add --detach {} change-100", &place),
+        git(&format!("-C {place} checkout --progress --force -B job refs/remotes/origin/main"), ""),
+        git(&format!("-C {place} log -1 --format=%H"), ""),
+        git(&format!("-C {place} checkout-index -f -a"), ""),
+        git(&format!("-C {place} clean -ffdx"), ""),
+        git(&format!("-C {place} reset --hard HEAD"), ""),
+        git(&format!("-C {place} read-tree -m -u HEAD"), ""),
+        git("worktree remove --force {}", &place),
+        git("worktree prune", ""),
+        git("branch -q -D job", ""),
+        git("clone -q --shared --branch change-10 . {}", &clone),
+        git(&format!("-C {clone} checkout -q --detach origin/main"), ""),
+        Act::Remove(clone),
+    ]);
+}
+
+/// The acts of one agent: worktrees made, worked in, and removed.
+pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
+    let mut acts = Vec::new();
+    for round in 0..rounds {
+        let branch = format!("agent-{number}-{round}");
+        let place = format!("../{branch}");
+        let file = &ground.files[(number * rounds + round) % ground.files.len()];
+        let inside = |line: &str| git(&format!("-C {place} {line}"), file);
+        acts.extend([
+            git(&format!("worktree add -b {branch} {place} change-10"), ""),
+            Act::Edit(format!("{place}/{file}")),
+            inside("status --porcelain"),
+            inside("add {}"),
+            inside("commit -q -m agent"),
+            inside("switch -q --detach change-100"),
+            inside("checkout -q -"),
+            Act::Edit(format!("{place}/{file}")),
+            inside("restore {}"),
+            inside("reset -q --hard HEAD~1"),
+            Act::Litter(format!("{place}/litter")),
+            inside("clean -fdq"),
+            git("worktree remove --force {}", &place),
+        ]);
+    }
+    acts
+}
+
+/// A worktree that stays while agents make and remove theirs: the directory of all worktrees is removed with
+/// the last one, and who makes one at that moment fails, as with Git.
+pub(super) fn keeper() -> [Act; 2] {
+    [
+        git("worktree add -q --detach --no-checkout ../keeper main", ""),
+        git("worktree remove --force ../keeper", ""),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_calls_as_asked_for() {
+        let ground = Ground { files: vec!["a".into(), "dir/b".into()] };
+        for commands in [1, 70, 500] {
+            assert_eq!(calls(&day(&ground, commands).into()), commands);
+        }
+    }
+}
