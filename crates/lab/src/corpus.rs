@@ -94,7 +94,7 @@ pub(crate) fn made(files: usize, dir: &Path) -> Result<Corpus, Error> {
         for (mark, message, step) in [(1, "old", 4), (2, "new", 1)] {
             let head = "committer lab <lab@example.org> 1700000000 +0000";
             stream += &format!("commit refs/heads/main\nmark :{mark}\n{head}\ndata 3\n{message}\n");
-            for file in (0..files).filter(|file| step == 1 || file % step != 0) {
+            for file in (0..files).filter(|file| step == 1 || !file.is_multiple_of(step)) {
                 let content = format!("{}file {file} of {message}\n", "line\n".repeat(file % 97));
                 let path = format!("dir-{}/part-{}/file-{file}.txt", file % 13, file % 5);
                 stream += &format!("M 100644 inline {path}\ndata {}\n{content}\n", content.len());

@@ -36,7 +36,7 @@ pub(super) fn day(ground: &Ground, commands: usize) -> Vec<Act> {
         user(&mut acts, round, [take(), take(), take()]);
         code(&mut acts, round, &take());
         jetbrains(&mut acts, round, [take(), take()]);
-        if round % 4 == 0 {
+        if round.is_multiple_of(4) {
             job(&mut acts, round);
         }
         round += 1;
@@ -99,7 +99,7 @@ fn user(acts: &mut VecDeque<Act>, round: usize, [one, two, three]: [String; 3]) 
         git("clean -n", ""),
         git("clean -f -q", ""),
     ]);
-    if round % 6 == 0 {
+    if round.is_multiple_of(6) {
         acts.extend([git("switch -q old", ""), git("status -s", ""), git("switch -q -", "")]);
     }
 }

@@ -1,0 +1,32 @@
+//! A short day in a small repository: the shim is Git, whoever calls, and however many at once.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+use std::{path::Path, process::Command};
+
+#[test]
+fn a_short_day() {
+    let lab = Path::new(env!("CARGO_BIN_EXE_lab"));
+    let sapwood = lab.with_file_name("sapwood");
+    // Words are compared, so it has to be the Git whose words they are.
+    let Some(git) = std::env::var_os("SAPWOOD_TEST_GIT").filter(|_| sapwood.exists()) else {
+        println!("skipped: no SAPWOOD_TEST_GIT, or no {}", sapwood.display());
+        return;
+    };
+    let scratch = tempfile::tempdir().expect("a directory for tests");
+    let output = Command::new(lab)
+        .args(["day", "--made", "300", "--commands", "140", "--agents", "4", "--worktrees", "1", "--runs", "1"])
+        .arg("--sapwood")
+        .arg(sapwood)
+        .arg("--git")
+        .arg(git)
+        .arg("--scratch")
+        .arg(scratch.path())
+        .output()
+        .expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(said.contains("all of these"), "{said}{errors}");
+    println!("{said}");
+}
