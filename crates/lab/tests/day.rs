@@ -15,7 +15,19 @@ fn a_short_day() {
     };
     let scratch = tempfile::tempdir().expect("a directory for tests");
     let output = Command::new(lab)
-        .args(["day", "--made", "300", "--commands", "140", "--agents", "4", "--worktrees", "1", "--runs", "1"])
+        .args([
+            "day",
+            "--made",
+            "300",
+            "--commands",
+            "140",
+            "--agents",
+            "4",
+            "--worktrees",
+            "1",
+            "--runs",
+            "1",
+        ])
         .arg("--sapwood")
         .arg(sapwood)
         .arg("--git")

@@ -90,7 +90,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     first(obstacles::files(&repo))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     first(obstacles::index(&repo))?;
-    if let Some(name) = scope::merged_with(survey) {
+    if let Some(name) = scope.merged_with(survey) {
         mergeless(run, name)?;
     }
     run.opened.set(Some(repo));

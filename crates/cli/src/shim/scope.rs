@@ -241,7 +241,9 @@ impl Scope {
                 }));
             }
         }
-        if let Some(reason) = conflicts(survey) {
+        if self.merges_files()
+            && let Some(reason) = conflicts(survey)
+        {
             return Some(reason);
         }
         if self.words(survey).any(|word| word.starts_with(b":")) {
@@ -249,6 +251,16 @@ impl Scope {
         }
         let by_attribute = |word: &BString| word.starts_with(b":(") && word.contains_str("attr");
         survey.rest.iter().any(by_attribute).then(|| Reason::command_line("a pathspec with attributes"))
+    }
+
+    /// Whether `--merge` means what it does for `checkout` (and not what it does for `reset`).
+    fn merges_files(&self) -> bool {
+        matches!(self.command, "checkout" | "switch" | "restore")
+    }
+
+    /// The one thing that is named, to be switched to with `--merge`.
+    pub(super) fn merged_with<'a>(&self, survey: &'a Survey) -> Option<&'a BStr> {
+        if self.merges_files() { merged_with(survey) } else { None }
     }
 
     /// The words that may be revisions.
@@ -300,7 +312,7 @@ fn conflicts(survey: &Survey) -> Option<Reason> {
 }
 
 /// The one thing that is named, to be switched to with `--merge`.
-pub(super) fn merged_with(survey: &Survey) -> Option<&BStr> {
+fn merged_with(survey: &Survey) -> Option<&BStr> {
     let merges = |given: &Given| given.on && matches!(given.name, "--merge" | "--conflict");
     match &survey.rest[..] {
         _ if !survey.options.iter().any(merges) => None,
@@ -357,6 +369,8 @@ mod tests {
             "switch --discard-changes main",
             "restore -SW --source=HEAD~1 :/ a...b",
             "reset --hard HEAD^",
+            "reset --merge HEAD^",
+            "reset --merge",
             "reset -q -- a",
             "reset --refresh",
             "reset --pathspec-from-file=- --pathspec-file-nul",
