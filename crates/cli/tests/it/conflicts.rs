@@ -72,8 +72,11 @@ fn one_side() {
     }
 }
 
+/// What the user does to a worktree.
+type Edit = fn(&Repo<'_>);
+
 /// Two branches, and what the user has beside them.
-fn edited(repo: &Repo<'_>, edit: fn(&Repo<'_>)) {
+fn edited(repo: &Repo<'_>, edit: Edit) {
     two_branches(repo);
     repo.git(&["switch", "-q", "topic"]);
     repo.write("added", "topic\n");
@@ -85,7 +88,7 @@ fn edited(repo: &Repo<'_>, edit: fn(&Repo<'_>)) {
 #[test]
 fn a_switch_that_may_merge() {
     let shim = Shim::new();
-    let cases: [(&str, fn(&Repo<'_>), bool); 5] = [
+    let cases: [(&str, Edit, bool); 5] = [
         ("clean", |_| {}, true),
         ("kept", |repo| repo.write("untracked", "mine\n"), true),
         ("in the way", |repo| repo.write("a", "mine\n"), false),

@@ -48,7 +48,9 @@ const RUNS: &[(Program, &str)] = &[
 ];
 
 /// What was left: name to (type, content or target).
-type Tree = BTreeMap<BString, (char, BString)>;
+type Tree = BTreeMap<BString, Thing>;
+
+type Thing = (char, BString);
 
 /// A place to be attacked in, for as long as this lives.
 struct Field<'a> {
@@ -185,7 +187,7 @@ struct Attempt {
 }
 
 /// Names with what is there in one tree and in the other, where that is not the same.
-fn differing<'a>(one: &'a Tree, other: &'a Tree) -> Vec<(&'a BString, [Option<&'a (char, BString)>; 2])> {
+fn differing<'a>(one: &'a Tree, other: &'a Tree) -> Vec<(&'a BString, [Option<&'a Thing>; 2])> {
     let names: std::collections::BTreeSet<&BString> = one.keys().chain(other.keys()).collect();
     let both = names.into_iter().map(|name| (name, [one.get(name), other.get(name)]));
     both.filter(|(_, [one, other])| one != other).collect()
