@@ -208,7 +208,15 @@ impl Invocation {
             work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
             ..self.outside()
         };
-        Ok(repo::Repository::open(&options)?)
+        let repo = repo::Repository::open(&options)?;
+        if self.args.iter().any(may_name_an_entry) {
+            let read = store::index::ReadOptions::default();
+            // Whoever needs the index finds out what is wrong with it.
+            if let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &read) {
+                repo.know_index(index);
+            }
+        }
+        Ok(repo)
     }
 
     /// Where we are, without naming a repository.
@@ -221,6 +229,11 @@ impl Invocation {
             env: self.env.clone(),
         }
     }
+}
+
+/// `:path` or `:2:path`, on its own or as an option's value.
+fn may_name_an_entry(arg: &BString) -> bool {
+    arg.starts_with(b":") || (arg.starts_with(b"-") && arg.contains(&b':'))
 }
 
 fn wrong(message: impl Into<BString>) -> Failure {

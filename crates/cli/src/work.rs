@@ -5,12 +5,12 @@
 //! and the lock gone. A signal later, or an error that Git dies of, stops the steps; what was done is
 //! recorded, then the process ends by the signal or with that error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bstr::BString;
 use engine::checkout::{
     self, Attributes, ExecuteOptions, IndexOptions, Links, LocalChange, Outcome, Plan, PlanError,
-    PlanOptions, StepError, Unclean,
+    PlanOptions, RefusalKind, StepError, Unclean,
 };
 use format::{
     ObjectId,
@@ -44,6 +44,13 @@ pub(crate) struct Work<'a> {
     pub(crate) metadata: Metadata,
     /// Whose attributes files are written by.
     pub(crate) attributes: Attributes,
+    /// Say nothing of refusals.
+    pub(crate) quiet: bool,
+    /// Where the index goes instead of its place.
+    pub(crate) output: Option<PathBuf>,
+    /// What stands before paths in messages, and before names on disk.
+    prefix: BString,
+    lead: BString,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
     unclean: Vec<Unclean>,
@@ -98,7 +105,7 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run)
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index)
     }
 
     /// For a plan that changes the index alone: there need not be a worktree.
@@ -108,7 +115,29 @@ impl<'a> Work<'a> {
         settings: &'a Settings,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        Work::start_at(repo.work_tree().unwrap_or(repo.git_dir()), run, repo, settings, dry_run)
+        let root = repo.work_tree().unwrap_or(repo.git_dir());
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index)
+    }
+
+    /// For who only reads the index: it is neither locked nor written.
+    pub(crate) fn start_reading(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+    ) -> Result<Self, Failure> {
+        let mut work = Work::start(run, repo, settings, true)?;
+        work.dry_run = false;
+        Ok(work)
+    }
+
+    /// For an index made from nothing: the one that is there is not looked at.
+    pub(crate) fn start_afresh(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+    ) -> Result<Self, Failure> {
+        let root = repo.work_tree().unwrap_or(repo.git_dir());
+        Work::start_at(root, run, repo, settings, false, Loaded::Nothing)
     }
 
     fn start_at(
@@ -117,6 +146,7 @@ impl<'a> Work<'a> {
         repo: &'a Repository,
         settings: &'a Settings,
         dry_run: bool,
+        loaded: Loaded,
     ) -> Result<Self, Failure> {
         let worktree = sys::Dir::open(root)
             .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
@@ -125,7 +155,10 @@ impl<'a> Work<'a> {
             true => None,
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
-        let index = load_index(repo, settings)?;
+        let index = match loaded {
+            Loaded::Index => load_index(repo, settings)?,
+            Loaded::Nothing => Index::empty(repo.hash()),
+        };
         Ok(Work {
             run,
             repo,
@@ -138,6 +171,10 @@ impl<'a> Work<'a> {
             progress: false,
             metadata: Metadata::default(),
             attributes: Attributes::default(),
+            quiet: false,
+            output: None,
+            prefix: BString::default(),
+            lead: BString::default(),
             index,
             unclean: Vec::new(),
             written: 0,
@@ -151,6 +188,16 @@ impl<'a> Work<'a> {
     /// The worktree's root.
     pub(crate) fn worktree(&self) -> &sys::Dir {
         &self.worktree
+    }
+
+    /// Files are written to `place`, if there is one, under names that begin with `lead`; what is said of them
+    /// begins with `prefix`.
+    pub(crate) fn go_elsewhere(&mut self, place: Option<sys::Dir>, prefix: &[u8], lead: &[u8]) {
+        if let Some(place) = place {
+            self.worktree = place;
+        }
+        self.attributes = Attributes::Elsewhere;
+        (self.prefix, self.lead) = (prefix.into(), lead.into());
     }
 
     /// `<path>: needs merge` for each unmerged path, on standard output.
@@ -226,6 +273,7 @@ impl<'a> Work<'a> {
             links: self.links,
             metadata: self.metadata.clone(),
             attributes: self.attributes,
+            lead: &self.lead,
         };
         let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {
@@ -239,7 +287,10 @@ impl<'a> Work<'a> {
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
-            tell(path, outcome);
+            match self.prefix.is_empty() {
+                true => tell(path, outcome),
+                false => tell(text!(self.prefix, path).as_ref(), outcome),
+            }
         }
         self.stopped = report.interrupted;
         self.fatal = report.fatal().map(ToString::to_string);
@@ -260,11 +311,20 @@ impl<'a> Work<'a> {
 
     /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
-        if let (Some(lock), Recorded::Yes) = (self.lock.take(), recorded) {
+        if let (Some(mut lock), Recorded::Yes) = (self.lock.take(), recorded) {
+            let output = self.output.take();
+            let in_place = output.is_none();
+            if let Some(output) = output {
+                lock.deliver_to(output);
+            }
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
             let (options, fsync) = (&self.settings.index_write, &self.settings.fsync);
-            store::index::commit(lock, &mut self.index, options, fsync, &is_modified)?;
+            let committed = store::index::commit(lock, &mut self.index, options, fsync, &is_modified);
+            committed.map_err(|error| match in_place {
+                true => error.into(),
+                false => Failure::fatal("unable to write new index file"),
+            })?;
         }
         self.run.interrupt.check()?;
         self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
@@ -299,10 +359,19 @@ impl<'a> Work<'a> {
         Ok(done)
     }
 
-    fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
+    /// Plans, and lets it be.
+    pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
+        self.plan(options, refusal).map(drop)
+    }
+
+    fn plan(&mut self, options: &PlanOptions, refusal: u8) -> Result<Plan, Failure> {
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
-        let plan = checkout::plan(self.repo, &self.worktree, index, options)
-            .map_err(|error| self.explain(error, options.operation, refusal))?;
+        checkout::plan(self.repo, &self.worktree, index, options)
+            .map_err(|error| self.explain(error, options.operation, refusal))
+    }
+
+    fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
+        let plan = self.plan(options, refusal)?;
         self.carry_out(plan)
     }
 
@@ -310,7 +379,10 @@ impl<'a> Work<'a> {
     pub(crate) fn explain(&self, error: PlanError, operation: &str, refusal: u8) -> Failure {
         match error {
             PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
-            PlanError::Refused(refusals) => {
+            PlanError::Refused(mut refusals) => {
+                if self.quiet {
+                    refusals.retain(|refusal| refusal.kind == RefusalKind::InvalidPath);
+                }
                 let advice = self.settings.advises(self.repo, "commitBeforeMerge").unwrap_or(true);
                 console::raw(&checkout::refusal_text(&refusals, operation, advice));
                 Failure::Said(refusal)
@@ -319,9 +391,22 @@ impl<'a> Work<'a> {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Said(refusal)
             }
+            PlanError::NotTrivial => {
+                if !self.quiet {
+                    console::error(PlanError::NotTrivial.to_string());
+                }
+                Failure::Said(refusal)
+            }
             other => Failure::fatal(other.to_string()),
         }
     }
+}
+
+/// What a work begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loaded {
+    Index,
+    Nothing,
 }
 
 /// The index as it is on disk, without a lock.

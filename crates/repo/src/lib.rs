@@ -71,6 +71,8 @@ pub struct Repository {
     warnings: Vec<BString>,
     odb: Mutex<Option<Arc<gix::odb::Store>>>,
     shallow: OnceLock<HashSet<ObjectId>>,
+    /// What names like `:path` are looked up in.
+    index: OnceLock<format::index::Index>,
 }
 
 /// Why a repository or something in it could not be read. Messages are Git's.
@@ -133,6 +135,7 @@ impl Repository {
             warnings: database.warnings,
             odb: Mutex::new(None),
             shallow: OnceLock::new(),
+            index: OnceLock::new(),
         })
     }
 

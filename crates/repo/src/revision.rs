@@ -36,15 +36,20 @@ enum Hint {
 }
 
 impl Repository {
+    /// From here on names like `:path` and `:2:path` are looked up in `index`. It counts once.
+    pub fn know_index(&self, index: Index) {
+        let _ = self.index.set(index);
+    }
+
     /// Any revision expression that names one object, `-` and `@{-N}` included. Forms that look into
-    /// the index (`:path`) need [`Repository::resolve_with`].
+    /// the index (`:path`) need [`Repository::know_index`] or [`Repository::resolve_with`].
     pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
         self.resolve(spec)?.ok_or_else(|| Error::new(format!("bad revision '{spec}'")))
     }
 
     /// The same, with `None` for what names nothing.
     pub fn resolve(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
-        self.resolve_with(spec, None)
+        self.resolve_with(spec, self.index.get())
     }
 
     /// A revision, or `A...B` for the one merge base of two commits; `HEAD` where a side is empty. `checkout` and

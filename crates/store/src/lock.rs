@@ -147,6 +147,11 @@ impl Lock {
         &self.path
     }
 
+    /// What is written goes there, and what is locked stays as it is.
+    pub fn deliver_to(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
     /// The lock file.
     pub fn lock_path(&self) -> &Path {
         &self.lock_path

@@ -6,7 +6,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{self, Force, Merge, PlanError, PlanOptions},
+    checkout::{self, Files, Force, Merge, PlanError, PlanOptions},
     switch::{
         self, Target, names,
         state::{self, Operation},
@@ -234,7 +234,7 @@ impl Switch<'_> {
                 (true, false) => Force::ProtectUntracked,
                 (false, _) => Force::No,
             },
-            update_worktree: true,
+            files: Files::Update,
             overwrite_ignored: request.overwrite_ignore,
             refresh: true,
             original_cwd: paths::original_cwd(self.run, self.repo),

@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
-    checkout::{Merge, PlanOptions},
+    checkout::{Files, Merge, PlanOptions},
     clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
@@ -408,7 +408,7 @@ fn fill(
     let options = PlanOptions {
         merge: Merge::OneWay { target: repo.tree_of(oid)? },
         force: cloned.force,
-        update_worktree: true,
+        files: Files::Update,
         overwrite_ignored: true,
         refresh: false,
         original_cwd: None,

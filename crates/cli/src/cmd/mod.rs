@@ -12,9 +12,11 @@ use crate::{
 
 pub(crate) mod branch;
 pub(crate) mod checkout;
+mod checkout_index;
 pub(crate) mod clone;
 mod paths;
 mod pathspec_file;
+mod read_tree;
 mod reset;
 mod trash;
 mod upstream;
@@ -27,6 +29,8 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"switch" => checkout::switch(run),
         b"restore" => checkout::restore(run),
         b"reset" => reset::run(run),
+        b"read-tree" => read_tree::run(run),
+        b"checkout-index" => checkout_index::run(run),
         b"clone" => clone::run(run),
         b"worktree" => worktree::run(run),
         b"shim" => shim::command(run),
@@ -59,6 +63,8 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"switch" => checkout::survey(checkout::Dress::Switch, args),
         b"restore" => checkout::survey(checkout::Dress::Restore, args),
         b"reset" => reset::survey(args),
+        b"read-tree" => read_tree::survey(args),
+        b"checkout-index" => checkout_index::survey(args),
         b"clone" => clone::survey(args),
         b"worktree" => worktree::survey(args),
         _ => return None,
@@ -80,6 +86,9 @@ Git's commands that fill and change a worktree:
    reset      Set `HEAD` or the index to a known state
    restore    Restore working tree files
    worktree   Manage multiple working trees
+   read-tree  Read trees into the index
+   checkout-index
+              Write files of the index
 
 Beside them:
 

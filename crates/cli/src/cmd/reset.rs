@@ -6,7 +6,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    checkout::{Force, IndexOptions, Merge, PlanError, PlanOptions, Unclean, plan_index},
+    checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Unclean, plan_index},
     pathspec::Pathspecs,
     switch::{self, ResetReason, names, state},
 };
@@ -351,7 +351,7 @@ impl Reset<'_> {
         let options = PlanOptions {
             merge,
             force: if mode == Mode::Hard { Force::OverwriteUntracked } else { Force::No },
-            update_worktree: true,
+            files: Files::Update,
             overwrite_ignored: true,
             refresh: false,
             original_cwd: paths::original_cwd(self.run, self.repo),

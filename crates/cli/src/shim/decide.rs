@@ -89,6 +89,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     first(obstacles::settings(scope.command, &repo, &run.env))?;
     first(obstacles::files(&repo))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
+    scope.words(survey).try_for_each(|word| known(&repo, word))?;
     first(obstacles::index(&repo))?;
     if let Some(name) = scope.merged_with(survey) {
         mergeless(run, name)?;
@@ -134,10 +135,25 @@ pub(super) fn unambiguous(repo: &Repository, word: &BStr) -> Result<(), Reason> 
         return Ok(());
     }
     let short = (4..repo.hash().hex_len()).contains(&base.len()) && base.iter().all(u8::is_ascii_hexdigit);
-    if short && repo.rev_parse(base).is_err() {
+    if short && repo.resolve(base).is_err() {
         return Err(Reason::repository(format!("'{base}' may be more than one object")));
     }
     Ok(())
+}
+
+/// What begins with a colon is an entry of the index, a message's text, or a pathspec. If it names nothing, Git says what
+/// may have been meant.
+fn known(repo: &Repository, word: &BStr) -> Result<(), Reason> {
+    let Some(rest) = word.strip_prefix(b":") else { return Ok(()) };
+    // Git's regular expressions are not ours.
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" _-,'".contains(byte);
+    if rest.strip_prefix(b"/").is_some_and(|text| !text.iter().all(is_plain)) {
+        return Err(Reason::command_line("a pattern for messages"));
+    }
+    match repo.resolve(word) {
+        Ok(Some(_)) => Ok(()),
+        _ => Err(Reason::repository(format!("'{word}' may be no object"))),
+    }
 }
 
 /// Only from a repository that is plainly there, whole, and another's business in no way; and only to a

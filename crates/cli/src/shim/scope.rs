@@ -153,6 +153,45 @@ pub(super) const SCOPES: &[Scope] = &[
         ],
     },
     Scope {
+        command: "read-tree",
+        first: First::Revision,
+        options: &[
+            on("--index-output"),
+            both("--empty"),
+            both("--verbose"),
+            on("-m"),
+            both("--trivial"),
+            both("--aggressive"),
+            both("--reset"),
+            on("--prefix"),
+            on("-u"),
+            on("--exclude-per-directory"),
+            on("-i"),
+            both("--dry-run"),
+            both("--no-sparse-checkout"),
+            off("--debug-unpack"),
+            off("--recurse-submodules"),
+            both("--quiet"),
+        ],
+    },
+    Scope {
+        command: "checkout-index",
+        first: First::Path,
+        options: &[
+            both("--all"),
+            both("--ignore-skip-worktree-bits"),
+            both("--force"),
+            both("--quiet"),
+            both("--no-create"),
+            both("--index"),
+            on("-z"),
+            both("--stdin"),
+            both("--temp"),
+            both("--prefix"),
+            on("--stage"),
+        ],
+    },
+    Scope {
         command: "clone",
         first: First::Repository,
         options: &[
@@ -246,7 +285,11 @@ impl Scope {
         {
             return Some(reason);
         }
-        if self.words(survey).any(|word| word.starts_with(b":")) {
+        let binds = survey.options.iter().any(|given| given.name == "--prefix");
+        if binds && self.command == "read-tree" && survey.rest.len() > 1 {
+            return Some(Reason::command_line("'--prefix' with several trees"));
+        }
+        if self.first == First::Worktree && self.words(survey).any(|word| word.starts_with(b":")) {
             return Some(Reason::command_line("an argument that may look into the index"));
         }
         let by_attribute = |word: &BString| word.starts_with(b":(") && word.contains_str("attr");
@@ -373,6 +416,10 @@ mod tests {
             "reset --merge",
             "reset -q -- a",
             "reset --refresh",
+            "read-tree -m -u --aggressive --exclude-per-directory=.gitignore a b c d",
+            "read-tree --prefix=a/ --index-output=x HEAD^{tree}",
+            "checkout-index -a --prefix=x",
+            "checkout-index -afqnu --prefix=a/ --stage=all --temp :x",
             "reset --pathspec-from-file=- --pathspec-file-nul",
             "clone -q --bare src dst",
             "clone --no-tags -b v1 src",
@@ -397,12 +444,12 @@ mod tests {
             ("restore -m a", "option '--merge'"),
             ("restore --ours --ignore-unmerged a", "--ignore-unmerged with a side of conflicts"),
             ("checkout --dry-run x", "option '--dry-run'"),
-            ("checkout :x", "an argument that may look into the index"),
             ("checkout -- :(attr:x)a", "a pathspec with attributes"),
             ("switch --recurse-submodules x", "option '--recurse-submodules'"),
-            ("restore -s :x y", "an argument that may look into the index"),
             ("reset -p", "option '--patch'"),
-            ("reset :/fix", "an argument that may look into the index"),
+            ("read-tree --debug-unpack a", "option '--debug-unpack'"),
+            ("worktree add a :b", "an argument that may look into the index"),
+            ("read-tree --prefix=x a b", "'--prefix' with several trees"),
             ("clone --no-local a", "option '--no-local'"),
             ("clone --depth=1 a", "option '--depth'"),
             ("clone -v a", "option '--verbose'"),

@@ -15,6 +15,7 @@ mod objects;
 mod paths;
 mod pathspec_file;
 mod random;
+mod read_tree;
 mod reset;
 mod shim;
 mod switch;

@@ -64,6 +64,8 @@ pub enum Source {
     Target,
     /// `ours`.
     Ours,
+    /// The last one that has the path.
+    Topmost,
 }
 
 /// What a one-way merge looks at.
@@ -192,6 +194,8 @@ pub struct ThreeWay {
     pub base_is_ours: bool,
     pub base_is_theirs: bool,
     pub some_base_missing: bool,
+    /// `--aggressive`
+    pub aggressive: bool,
 }
 
 /// One row of [`THREE_WAY`].
@@ -211,18 +215,19 @@ pub struct ThreeWayCase {
     pub base_is_ours: Is,
     pub base_is_theirs: Is,
     pub some_base_missing: Is,
+    pub aggressive: Is,
     pub action: Action,
 }
 
 #[rustfmt::skip]
-const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [Is; 2], same: [Is; 3], some_base_missing: Is, action: Action) -> ThreeWayCase {
+const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [Is; 2], same: [Is; 3], [some_base_missing, aggressive]: [Is; 2], action: Action) -> ThreeWayCase {
     ThreeWayCase {
         name,
         index: index[0], index_is_ours: index[1], index_is_theirs: index[2],
         ours: sides[0], theirs: sides[1],
         ours_conflicts: conflicts[0], theirs_conflicts: conflicts[1],
         ours_is_theirs: same[0], base_is_ours: same[1], base_is_theirs: same[2],
-        some_base_missing,
+        some_base_missing, aggressive,
         action,
     }
 }
@@ -230,15 +235,19 @@ const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [I
 /// Three or more trees with the index: bases, ours, theirs.
 #[rustfmt::skip]
 pub static THREE_WAY: &[ThreeWayCase] = &[
-    //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t  some base missing
-    three("2ALT/14", [No,  Any, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
-    three("2ALT/14", [Yes, Yes, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
-    three("2ALT/14", [Yes, Any, Yes],     [Any, Yes],  [No, Any],  [No, Yes, No],  Any, Action::Take(Source::Target)),
-    three("index",   [Yes, No,  Any],     [Any, Any],  [Any, Any], [Any, Any, Any], Any, Action::Refuse),
-    three("5ALT/15", [Any, Any, Any],     [Yes, Any],  [Any, Any], [Yes, Any, Any], Any, Action::Take(Source::Ours)),
-    three("3ALT/13", [Any, Any, Any],     [Yes, Any],  [Any, No],  [No, No, Yes],   Any, Action::Take(Source::Ours)),
-    three("1",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], Yes, Action::Keep),
-    three("2-11,16", [Any, Any, Any],     [Any, Any],  [Any, Any], [Any, Any, Any], Any, Action::Unmerged),
+    //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t   some base missing, aggressive
+    three("2ALT/14", [No,  Any, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
+    three("2ALT/14", [Yes, Yes, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
+    three("2ALT/14", [Yes, Any, Yes],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
+    three("index",   [Yes, No,  Any],     [Any, Any],  [Any, Any], [Any, Any, Any], [Any, Any], Action::Refuse),
+    three("5ALT/15", [Any, Any, Any],     [Yes, Any],  [Any, Any], [Yes, Any, Any], [Any, Any], Action::Take(Source::Ours)),
+    three("3ALT/13", [Any, Any, Any],     [Yes, Any],  [Any, No],  [No, No, Yes],   [Any, Any], Action::Take(Source::Ours)),
+    three("1",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], [Yes, Any], Action::Keep),
+    // "Aggressive": gone on both sides (6), or on one and the same as a base on the other (8, 10).
+    three("6",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], [Any, Yes], Action::Keep),
+    three("8",       [Any, Any, Any],     [No, Yes],   [Any, Any], [No, Any, Yes],  [Any, Yes], Action::Keep),
+    three("10",      [Any, Any, Any],     [Yes, No],   [Any, Any], [No, Yes, Any],  [Any, Yes], Action::Remove),
+    three("2-11,16", [Any, Any, Any],     [Any, Any],  [Any, Any], [Any, Any, Any], [Any, Any], Action::Unmerged),
 ];
 
 impl OneWay {
@@ -288,6 +297,7 @@ impl ThreeWay {
             && case.base_is_ours.fits(self.base_is_ours)
             && case.base_is_theirs.fits(self.base_is_theirs)
             && case.some_base_missing.fits(self.some_base_missing)
+            && case.aggressive.fits(self.aggressive)
     }
 }
 
@@ -349,7 +359,7 @@ mod tests {
     #[test]
     fn three_way_rows_are_complete_and_each_is_reached() {
         let mut used = vec![false; THREE_WAY.len()];
-        for bits in 0..1u16 << 11 {
+        for bits in 0..1u16 << 12 {
             let bit = |at: u16| bits >> at & 1 == 1;
             let state = ThreeWay {
                 index: bit(0),
@@ -363,6 +373,7 @@ mod tests {
                 base_is_ours: bit(8),
                 base_is_theirs: bit(9),
                 some_base_missing: bit(10),
+                aggressive: bit(11),
             };
             let case = state.decide();
             let at = THREE_WAY.iter().position(|row| std::ptr::eq(row, case)).expect("from the table");

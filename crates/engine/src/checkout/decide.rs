@@ -10,6 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{
     Mode, ObjectId,
     index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat},
+    path::{self, Protect},
 };
 use sys::FileType;
 
@@ -18,6 +19,7 @@ use super::{
     cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
     diff::{Kind, Row, Side, Slot},
     facts::{Fact, Seen, Want},
+    plan::{Files, OneSided},
 };
 
 /// What matters of the options here.
@@ -25,13 +27,21 @@ use super::{
 pub(super) struct Policy<'a> {
     pub(super) kind: Kind,
     pub(super) force: Force,
-    pub(super) update: bool,
+    pub(super) files: Files,
+    pub(super) protect: Protect,
     pub(super) overwrite_ignored: bool,
     /// Skip-worktree entries are kept out of the worktree (`core.sparseCheckout`).
     pub(super) sparse: bool,
     pub(super) cwd: Option<&'a BStr>,
     /// Go on after a refusal.
     pub(super) report_all: bool,
+}
+
+impl Policy<'_> {
+    /// The worktree is changed too.
+    pub(super) fn updates(&self) -> bool {
+        self.files == Files::Update
+    }
 }
 
 /// Questions too rare to be answered ahead.
@@ -61,6 +71,8 @@ pub(super) struct Decided {
     pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
+    /// Some path has to be merged file by file.
+    pub(super) unresolved: bool,
 }
 
 /// The case of a row.
@@ -102,7 +114,13 @@ pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Acti
             };
             state.decide().action
         }
-        Kind::ThreeWay => {
+        Kind::Overlay => match row.sides.iter().any(|&side| entry(side).is_some()) {
+            true => Action::Take(Source::Topmost),
+            false => Action::Keep,
+        },
+        Kind::Bind if row.slot != Slot::Nothing => Action::Refuse,
+        Kind::Bind => Action::Take(Source::Target),
+        Kind::ThreeWay { one_sided } => {
             let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
             let (ours, theirs) = (entry(sides[0]), target);
             // A base in conflict is like neither side, not even like an absent one.
@@ -121,6 +139,7 @@ pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Acti
                 base_is_ours: ours != theirs && any_base(ours),
                 base_is_theirs: ours != theirs && any_base(theirs),
                 some_base_missing: bases.iter().any(|&base| entry(base).is_none()),
+                aggressive: one_sided == OneSided::Settle,
             };
             state.decide().action
         }
@@ -130,7 +149,7 @@ pub(super) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Acti
 /// What has to be asked of the worktree before `row` can be decided; the same conditions as in
 /// [`Decider::uptodate`] and [`Decider::absent`].
 pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &Index) -> Option<Want> {
-    if policy.force == Force::Remnants {
+    if policy.force == Force::Remnants || policy.files == Files::Ignore {
         return None;
     }
     let forced = policy.force != Force::No;
@@ -139,16 +158,16 @@ pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &I
         (Action::Keep, Slot::Merged(at)) => {
             // A forced one-way merge rewrites what is not as it should be.
             let entry = &index.entries()[at];
-            policy.kind == Kind::OneWay && forced && policy.update && !is_trusted(entry.flags)
+            policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(entry.flags)
         }
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
         // The result is in the index already: nothing is overwritten.
         (Action::Take(source), Slot::Merged(at)) if is_held(row, source, index, at) => return None,
-        (_, Slot::Nothing | Slot::Unmerged(_)) => policy.update && !overwrites,
+        (_, Slot::Nothing | Slot::Unmerged(_)) => policy.updates() && !overwrites,
         (_, Slot::Merged(at)) => {
             let flags = index.entries()[at].flags;
             let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
-            let is_removed_dir = action == Action::Remove && policy.update && !overwrites;
+            let is_removed_dir = action == Action::Remove && policy.updates() && !overwrites;
             doubted || !forced || is_removed_dir
         }
     };
@@ -161,6 +180,10 @@ fn taken(row: &Row, source: Source) -> Side {
     match source {
         Source::Target => row.sides[row.sides.len() - 1],
         Source::Ours => row.sides[row.sides.len() - 2],
+        Source::Topmost => {
+            let entries = row.sides.iter().rev().filter(|side| matches!(side, Side::Entry(..)));
+            entries.copied().next().unwrap_or(Side::Missing)
+        }
     }
 }
 
@@ -243,7 +266,14 @@ impl<'a> Decider<'a> {
         let before = self.decided.refusals.len();
         match action(&row, self.policy.kind, self.policy.force, self.index) {
             Action::Keep => self.keep(&row, fact),
-            Action::Refuse => self.refuse(RefusalKind::WouldOverwrite, row.path.as_bstr()),
+            Action::Refuse => {
+                let kind = match (self.policy.kind, row.sides[0]) {
+                    (Kind::Bind, Side::Entry(..)) => RefusalKind::BindOverlap,
+                    (Kind::Bind, _) => RefusalKind::BindOverlapDirectory,
+                    _ => RefusalKind::WouldOverwrite,
+                };
+                self.refuse(kind, row.path.as_bstr());
+            }
             Action::Take(source) => {
                 let Side::Entry(mode, oid) = taken(&row, source) else {
                     unreachable!("cases take only what is there")
@@ -310,6 +340,10 @@ impl<'a> Decider<'a> {
             }
         };
         let Look::Fine(premise) = look else { return Ok(None) };
+        if path::verify(path, mode, self.policy.protect).is_err() {
+            self.refuse(RefusalKind::InvalidPath, path);
+            return Ok(None);
+        }
         let premise = match fact.seen {
             Seen::There(stat) if mode.is_gitlink() && stat.file_type == FileType::Directory => {
                 Premise::Directory
@@ -322,7 +356,7 @@ impl<'a> Decider<'a> {
     fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, flags: Flags, premise: Premise) {
         let entry = NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal };
         let kept_out = self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE);
-        if self.policy.update && !kept_out {
+        if self.policy.updates() && !kept_out {
             self.decided.writes.push((path.clone(), premise));
         }
         self.decided.edits.push(Edit { path, entries: vec![entry] });
@@ -360,7 +394,7 @@ impl<'a> Decider<'a> {
         self.decided.edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
         let gitlink = mode.is_gitlink();
         self.removed.insert(path.to_owned(), gitlink);
-        if self.policy.update && !kept_out {
+        if self.policy.updates() && !kept_out {
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink });
         }
     }
@@ -374,6 +408,7 @@ impl<'a> Decider<'a> {
                 return Ok(());
             }
         }
+        self.decided.unresolved = true;
         let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
         let is_like = |side: Side| {
             let side = if side == Side::Conflict { Side::Missing } else { side };
@@ -400,6 +435,9 @@ impl<'a> Decider<'a> {
         let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
         if self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE) {
             return Look::Fine(Premise::Absent);
+        }
+        if self.policy.files == Files::Ignore {
+            return Look::Fine(Premise::Anything);
         }
         if !doubted && self.policy.force != Force::No {
             return Look::Fine(Premise::Anything);
@@ -430,7 +468,7 @@ impl<'a> Decider<'a> {
         kind: RefusalKind,
         strict: Strict,
     ) -> Result<Look, PlanError> {
-        if !self.policy.update {
+        if !self.policy.updates() {
             return Ok(Look::Fine(Premise::Absent));
         }
         if self.policy.force == Force::Remnants {
@@ -533,6 +571,9 @@ impl<'a> Decider<'a> {
         decided.edits.dedup_by(|a, b| a.path == b.path);
         decided.edits.reverse();
         let index = self.index;
+        if matches!(self.policy.kind, Kind::Overlay | Kind::ThreeWay { .. }) {
+            give_way(index, &mut decided.edits);
+        }
         if index.entries().is_empty() {
             return;
         }
@@ -576,6 +617,24 @@ impl<'a> Decider<'a> {
         decided.writes.retain(|(path, _)| !lost.contains(path));
         decided.edits.extend(replaced.into_iter().map(|path| Edit { path, entries: Vec::new() }));
         decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+}
+
+/// Where one tree has a file and another a directory, both of one stage: Git adds what is below a name after the
+/// name, and it stays; but only the first path that is added below it is held against the name. `edits` are sorted.
+fn give_way(index: &Index, edits: &mut [Edit]) {
+    for at in 0..edits.len() {
+        let (edit, after) = edits[at..].split_first_mut().expect("in range");
+        if edit.entries.is_empty() {
+            continue;
+        }
+        let bound = [edit.path.as_slice(), b"/"].concat();
+        let first = after.partition_point(|other| other.path.as_slice() < bound.as_slice());
+        let Some(below) = after.get(first).filter(|other| other.path.starts_with(&bound)) else { continue };
+        let kept = index.range_below(edit.path.as_bstr()).next();
+        if kept.is_none_or(|kept| index.path_at(kept) >= below.path) {
+            edit.entries.retain(|entry| below.entries.iter().all(|other| other.stage != entry.stage));
+        }
     }
 }
 

@@ -59,7 +59,8 @@ fn policy(kind: Kind) -> Policy<'static> {
     Policy {
         kind,
         force: Force::No,
-        update: true,
+        files: Files::Update,
+        protect: Protect::default(),
         overwrite_ignored: true,
         sparse: false,
         cwd: None,
@@ -234,7 +235,8 @@ fn three_way_stages() {
     let stages = |sides: Vec<Side>| -> Vec<Stage> {
         let rows = [Row { path: "p".into(), slot: Slot::Nothing, sides }];
         let facts = [Fact { seen: Seen::Absent, clean: false }];
-        let decided = run(&index, policy(Kind::ThreeWay), &rows, &facts, &mut quiet());
+        let decided =
+            run(&index, policy(Kind::ThreeWay { one_sided: OneSided::Leave }), &rows, &facts, &mut quiet());
         decided.edits.iter().flat_map(|edit| &edit.entries).map(|entry| entry.stage).collect()
     };
     use Stage::{Base, Normal, Ours, Theirs};

@@ -15,7 +15,7 @@ use format::{
 };
 use repo::objects;
 
-use super::PlanError;
+use super::{PlanError, plan::OneSided};
 use crate::parallel;
 
 /// Where trees are read from; tests use a map.
@@ -44,9 +44,12 @@ impl TreeSource for objects::Objects {
 
 impl TreeReader for objects::Reader<'_> {
     fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError> {
-        let (kind, data) = self.read(oid)?;
+        let (kind, data) = match self.read(oid) {
+            Err(objects::Error::Missing(oid)) => return Err(PlanError::NoTree(oid)),
+            read => read?,
+        };
         if kind != objects::Kind::Tree {
-            return Err(PlanError::NotATree(*oid));
+            return Err(PlanError::NoTree(*oid));
         }
         out.clear();
         out.extend_from_slice(data);
@@ -101,7 +104,11 @@ pub(super) enum Kind {
     TwoWay {
         initial: bool,
     },
-    ThreeWay,
+    ThreeWay {
+        one_sided: OneSided,
+    },
+    Overlay,
+    Bind,
 }
 
 /// Walks `trees` (`None` is the empty tree) beside `index`.
@@ -112,14 +119,26 @@ pub(super) fn walk(
     trees: Vec<Option<ObjectId>>,
     threads: usize,
 ) -> Result<Found, PlanError> {
+    walk_below(source, index, kind, trees, BStr::new(""), threads)
+}
+
+/// The same, with the trees standing at the directory `below`.
+pub(super) fn walk_below(
+    source: &dyn TreeSource,
+    index: &Index,
+    kind: Kind,
+    trees: Vec<Option<ObjectId>>,
+    below: &BStr,
+    threads: usize,
+) -> Result<Found, PlanError> {
     let count = trees.len();
     let walker = Walker { index, kind, unmerged: index.is_unmerged() };
     let root = Directory {
-        path: BString::default(),
+        path: below.to_owned(),
         trees,
         conflicts: 0,
-        range: 0..index.entries().len(),
-        cached: index.cache_tree.as_ref(),
+        range: index.range_below(below),
+        cached: index.cache_tree.as_ref().and_then(|tree| tree.find(below)),
     };
     // The root is always entered, as by Git: what the tree holds may have been replaced (`refs/replace/`).
     let mut found = Found::default();
@@ -232,7 +251,7 @@ impl<'a> Walker<'a> {
             {
                 Skip::Keep
             }
-            Kind::ThreeWay if directory.trees.iter().all(|tree| *tree == Some(target)) && cached() => {
+            Kind::ThreeWay { .. } if directory.trees.iter().all(|tree| *tree == Some(target)) && cached() => {
                 Skip::Same
             }
             _ => Skip::No,
@@ -366,10 +385,11 @@ impl<'a> Walker<'a> {
         within.start + start..within.start + start + len
     }
 
-    /// What only the index has. A two-way merge keeps it (cases 4, 5) unless it is unmerged.
+    /// What only the index has. A two-way merge keeps it (cases 4, 5) unless it is unmerged; who puts a tree
+    /// beside it keeps all.
     fn left_over(&self, trees: usize, found: &mut Found, seen: &[bool]) {
         let two_way = matches!(self.kind, Kind::TwoWay { .. });
-        if two_way && !self.unmerged {
+        if two_way && !self.unmerged || self.kind == Kind::Bind {
             return;
         }
         let mut last: Option<&BStr> = None;

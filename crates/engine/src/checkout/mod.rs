@@ -8,6 +8,7 @@ mod cache_tree;
 pub mod cases;
 mod decide;
 mod diff;
+mod entries;
 mod execute;
 mod facts;
 mod look;
@@ -17,14 +18,19 @@ mod record;
 mod refresh;
 mod refusal;
 mod show;
+mod temporary;
 
+pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, Workers, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub(crate) use plan::excludes;
-pub use plan::{Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan};
+pub use plan::{
+    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan,
+};
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, RacyCheck, Unclean, local_changes, refresh};
 pub use refusal::{Refusal, RefusalKind, text as refusal_text};
+pub use temporary::Temporaries;
 
 #[cfg(test)]
 mod oracle_tests;

@@ -23,7 +23,7 @@ use repo::objects::Objects;
 use testkit::{Repo, Sandbox};
 
 use super::{
-    Force, Merge, Plan, PlanError, PlanOptions, Premise,
+    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise,
     facts::{Cleaning, CleaningWorker},
     plan::{Settings, World, decide, finish},
     refusal,
@@ -285,17 +285,40 @@ fn command(
     let words = |text: &str, trees: &[ObjectId]| {
         text.split(' ').map(str::to_owned).chain(trees.iter().map(ToString::to_string)).collect()
     };
-    let one_way = PlanOptions::one_way(target);
+    let kinds =
+        [("-m -u", Files::Update), ("-m -u", Files::Update), ("-m", Files::Check), ("-m -i", Files::Ignore)];
+    let (how, files) = kinds[dice.roll(4)];
+    let one_way = PlanOptions { files, operation: "read-tree", ..PlanOptions::one_way(target) };
     // read-tree refuses to merge into an unmerged index.
-    match if unmerged { 4 + dice.roll(2) } else { dice.roll(9) } {
+    match if unmerged { 4 + dice.roll(2) } else { dice.roll(12) } {
         0 => {
             let two_way = PlanOptions { merge: Merge::TwoWay { head: Some(head), target }, ..one_way };
-            (words("read-tree -m -u", &[head, target]), two_way)
+            (words(&format!("read-tree {how}"), &[head, target]), two_way)
         }
-        1 => (words("read-tree -m -u", &[target]), one_way),
+        1 => (words(&format!("read-tree {how}"), &[target]), one_way),
         2 | 3 => {
-            let merge = Merge::ThreeWay { bases: vec![base], ours: head, theirs: target };
-            (words("read-tree -m -u", &[base, head, target]), PlanOptions { merge, ..one_way })
+            let (aggressive, one_sided) =
+                [("", OneSided::Leave), (" --aggressive", OneSided::Settle)][dice.roll(2)];
+            let (trivial, conflicts) =
+                [("", Conflicts::Stages), ("", Conflicts::Stages), (" --trivial", Conflicts::Refuse)]
+                    [dice.roll(3)];
+            let trees = [base, head, base, head, target];
+            let trees = &trees[dice.roll(3)..];
+            let bases = trees[..trees.len() - 2].to_vec();
+            let ours = trees[trees.len() - 2];
+            let merge = Merge::ThreeWay { bases, ours, theirs: target, one_sided, conflicts };
+            (words(&format!("read-tree {how}{aggressive}{trivial}"), trees), PlanOptions { merge, ..one_way })
+        }
+        9 => {
+            let prefix = ["d", "d/e", "t", "f", "new", ""][dice.roll(6)];
+            let how = how.replace("-m", &format!("--prefix={prefix}/").replace("=/", "="));
+            let merge = Merge::Bind { tree: target, prefix: prefix.into() };
+            (words(&format!("read-tree {how}"), &[target]), PlanOptions { merge, ..one_way })
+        }
+        10 => {
+            let trees = &trees[dice.roll(3)..];
+            let merge = Merge::Overlay { trees: trees.to_vec() };
+            (words("read-tree", trees), PlanOptions { merge, files: Files::Ignore, ..one_way })
         }
         4 => (words("read-tree --reset -u", &[target]), PlanOptions::reset_hard(target)),
         6.. => {
@@ -306,6 +329,7 @@ fn command(
             let two_way = PlanOptions {
                 merge: Merge::TwoWay { head: Some(head), target },
                 force: Force::OverwriteUntracked,
+                files: Files::Update,
                 ..one_way
             };
             (words("read-tree --reset -u", &[head, target]), two_way)
@@ -391,7 +415,10 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
     }
 
     let (words, options) = command(repo, &mut dice, &trees, unmerged);
-    let index = load(repo);
+    let index = match options.merge {
+        Merge::Overlay { .. } => Index::empty(HashKind::Sha1),
+        _ => load(repo),
+    };
     let root = sys::Dir::open(&repo.path).expect("a worktree");
     let world = World {
         trees: objects,
@@ -401,7 +428,7 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
         settings: Settings::default(),
         sparse: None,
     };
-    let outcome = decide(&world, &index, &options).map(|decided| finish(objects, index, decided, &options));
+    let outcome = decide(&world, &index, &options).map(|decided| finish(objects, index, decided));
     let before = picture(&repo.path);
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
     let run = repo.try_git(&args);
@@ -426,6 +453,9 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
             let text = refusal::text(&refusals, options.operation, true);
             assert_eq!(text, run.stderr, "{context}");
             assert_ne!(run.code, 0, "{context}");
+        }
+        Err(PlanError::NotTrivial) => {
+            assert_eq!(run.stderr, "error: Merge requires file-level merging\n", "{context}");
         }
         Err(error) => panic!("{context}\nbut the plan failed: {error}"),
     }

@@ -34,7 +34,46 @@ pub enum Merge {
     /// `head: None`: from nothing (unborn branch).
     TwoWay { head: Option<ObjectId>, target: ObjectId },
     /// `read-tree -m base ours theirs` (one or more bases).
-    ThreeWay { bases: Vec<ObjectId>, ours: ObjectId, theirs: ObjectId },
+    ThreeWay {
+        bases: Vec<ObjectId>,
+        ours: ObjectId,
+        theirs: ObjectId,
+        one_sided: OneSided,
+        conflicts: Conflicts,
+    },
+    /// `read-tree <trees>`: what the trees hold, one laid over the other. Nothing of an index is kept.
+    Overlay { trees: Vec<ObjectId> },
+    /// `read-tree --prefix`: `tree` is put below `prefix` (which has no slash at the end), beside what is there.
+    Bind { tree: ObjectId, prefix: BString },
+}
+
+/// A path that was added, or removed, on one side alone of a three-way merge, or was removed on both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneSided {
+    /// Its stages are left to whoever merges files.
+    Leave,
+    /// `--aggressive`: it is settled.
+    Settle,
+}
+
+/// A path that has to be merged file by file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflicts {
+    /// Its stages are put into the index.
+    Stages,
+    /// `--trivial`: there is to be none.
+    Refuse,
+}
+
+/// What the worktree has to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// It is changed too (`-u`).
+    Update,
+    /// It is not touched, but what the index loses must be unchanged in it.
+    Check,
+    /// It is not looked at (`-i`).
+    Ignore,
 }
 
 /// What may be lost.
@@ -59,8 +98,8 @@ pub struct PlanOptions {
     pub merge: Merge,
     /// See [`Force`].
     pub force: Force,
-    /// Change the worktree too (`-u`), or the index only.
-    pub update_worktree: bool,
+    /// See [`Files`].
+    pub files: Files,
     /// Ignored files in the way may be overwritten (Git's default for switch; `--no-overwrite-ignore`).
     pub overwrite_ignored: bool,
     /// Take a file whose stat differs from the index for unchanged if its content is the same, as
@@ -80,7 +119,7 @@ impl PlanOptions {
         PlanOptions {
             merge: Merge::TwoWay { head, target },
             force: Force::No,
-            update_worktree: true,
+            files: Files::Update,
             overwrite_ignored: true,
             refresh: true,
             original_cwd: None,
@@ -107,11 +146,6 @@ impl PlanOptions {
     /// What `reset --keep` does.
     pub fn reset_keep(head: ObjectId, target: ObjectId) -> Self {
         PlanOptions { refresh: false, operation: "reset", ..Self::switch(Some(head), target) }
-    }
-
-    /// What `reset --mixed` does: the index only.
-    pub fn reset_mixed(target: ObjectId) -> Self {
-        PlanOptions { force: Force::ProtectUntracked, update_worktree: false, ..Self::reset_hard(target) }
     }
 }
 
@@ -177,9 +211,12 @@ pub enum PlanError {
     /// A tree cannot be read.
     #[error(transparent)]
     Object(#[from] repo::objects::Error),
-    /// Something else was found where a tree is expected.
-    #[error("object {0} is not a tree")]
-    NotATree(ObjectId),
+    /// There is something to merge file by file, with [`Conflicts::Refuse`].
+    #[error("Merge requires file-level merging")]
+    NotTrivial,
+    /// Nothing, or something else, was found where a tree is expected.
+    #[error("unable to read tree ({0})")]
+    NoTree(ObjectId),
     /// A tree was read but makes no sense.
     #[error("malformed tree object {0}")]
     MalformedTree(ObjectId),
@@ -267,7 +304,7 @@ pub fn plan(
         sparse: sparse_patterns(repo)?,
     };
     let decided = decide(&world, &index, options)?;
-    Ok(finish(repo.objects(), index, decided, options))
+    Ok(finish(repo.objects(), index, decided))
 }
 
 /// Walk, probe, decide.
@@ -281,9 +318,16 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
             let initial = index.entries().is_empty() && index.timestamp == (0, 0);
             (Kind::TwoWay { initial }, vec![*head, Some(*target)])
         }
-        Merge::ThreeWay { bases, ours, theirs } => {
-            (Kind::ThreeWay, bases.iter().chain([ours, theirs]).copied().map(Some).collect())
+        Merge::ThreeWay { bases, ours, theirs, one_sided, .. } => {
+            let kind = Kind::ThreeWay { one_sided: *one_sided };
+            (kind, bases.iter().chain([ours, theirs]).copied().map(Some).collect())
         }
+        Merge::Overlay { trees } => (Kind::Overlay, trees.iter().copied().map(Some).collect()),
+        Merge::Bind { tree, .. } => (Kind::Bind, vec![Some(*tree)]),
+    };
+    let below = match &options.merge {
+        Merge::Bind { prefix, .. } => prefix.as_bstr(),
+        _ => BStr::new(""),
     };
     if options.operation == "checkout" && options.force == Force::No && index.is_unmerged() {
         return Err(PlanError::Unmerged);
@@ -291,13 +335,14 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     let policy = Policy {
         kind,
         force: options.force,
-        update: options.update_worktree,
+        files: options.files,
+        protect: world.settings.protect,
         overwrite_ignored: options.overwrite_ignored,
         sparse: world.settings.sparse,
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: refusal::reports_all(options.operation),
     };
-    let found = diff::walk(world.trees, index, kind, trees, parallel::cores())?;
+    let found = diff::walk_below(world.trees, index, kind, trees, below, parallel::cores())?;
     for row in &found.rows {
         let gitlink = row.sides.iter().any(|side| matches!(side, Side::Entry(mode, _) if mode.is_gitlink()));
         if gitlink && world.settings.submodules {
@@ -324,6 +369,9 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     if !decided.refusals.is_empty() {
         return Err(PlanError::Refused(decided.refusals));
     }
+    if matches!(options.merge, Merge::ThreeWay { conflicts: Conflicts::Refuse, .. }) && decided.unresolved {
+        return Err(PlanError::NotTrivial);
+    }
     let premise = if options.force == Force::Remnants { Premise::Remnant } else { Premise::Anything };
     for at in same {
         decided.writes.push((index.path_at(at).to_owned(), premise.clone()));
@@ -345,7 +393,7 @@ fn gather(
     found: &Found,
     policy: &Policy<'_>,
 ) -> Result<(Facts, Vec<usize>), PlanError> {
-    let restore = policy.kind == Kind::OneWay && policy.force != Force::No && policy.update;
+    let restore = policy.kind == Kind::OneWay && policy.force != Force::No && policy.updates();
     let same: Vec<usize> = found
         .same
         .iter()
@@ -390,19 +438,12 @@ fn gather(
 }
 
 /// Applies the edits and finds where the entries to be written are.
-pub(super) fn finish(
-    trees: &dyn TreeSource,
-    mut index: Index,
-    decided: Decided,
-    options: &PlanOptions,
-) -> Plan {
+pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided) -> Plan {
     let Decided { edits, mut writes, mut removals, .. } = decided;
     writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     index.apply(edits);
-    if options.update_worktree {
-        // Git drops what it knows of resolved conflicts, except in `reset --mixed`.
-        index.resolve_undo = None;
-    }
+    // Git drops what it knows of resolved conflicts.
+    index.resolve_undo = None;
     let empty = ObjectId::empty_tree(index.hash);
     cache_tree::complete(&mut index, &|oid| *oid == empty || trees.has(oid));
     let writes = locate(&index, writes);

@@ -5,6 +5,8 @@ use bstr::{BStr, BString, ByteSlice};
 /// One of Git's unpack-trees errors, in the order Git reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefusalKind {
+    /// A tree holds a path that must not be in an index.
+    InvalidPath,
     /// The index holds local changes.
     WouldOverwrite,
     /// The worktree file differs from the index.
@@ -17,8 +19,10 @@ pub enum RefusalKind {
     UntrackedOverwritten,
     /// An untracked file is where a file is to be removed.
     UntrackedRemoved,
-    /// `read-tree --prefix` onto existing entries.
+    /// `read-tree --prefix` onto an existing entry.
     BindOverlap,
+    /// The same, with a directory onto a file.
+    BindOverlapDirectory,
     /// A submodule cannot be changed.
     WouldLoseSubmodule,
 }
@@ -64,7 +68,9 @@ pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
 }
 
 fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
+    let overlap;
     let (before, after) = match kind {
+        RefusalKind::InvalidPath => ("invalid path '", "'"),
         RefusalKind::WouldOverwrite => ("Entry '", "' would be overwritten by merge. Cannot merge."),
         RefusalKind::NotUptodateFile => ("Entry '", "' not uptodate. Cannot merge."),
         RefusalKind::NotUptodateDir => ("Updating '", "' would lose untracked files in it"),
@@ -73,7 +79,12 @@ fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
             ("Untracked working tree file '", "' would be overwritten by merge.")
         }
         RefusalKind::UntrackedRemoved => ("Untracked working tree file '", "' would be removed by merge."),
-        RefusalKind::BindOverlap => ("Entry '", "' overlaps.  Cannot bind."),
+        RefusalKind::BindOverlap => {
+            overlap = format!("Entry '{path}' overlaps with '");
+            (overlap.as_str(), "'.  Cannot bind.")
+        }
+        // Git has no name for the directory.
+        RefusalKind::BindOverlapDirectory => ("Entry '' overlaps with '", "'.  Cannot bind."),
         RefusalKind::WouldLoseSubmodule => ("Submodule '", "' cannot checkout new HEAD."),
     };
     let mut text = BString::from("error: ");
@@ -100,6 +111,13 @@ fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     let mut kinds: Vec<RefusalKind> = refusals.iter().map(|refusal| refusal.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
+    // These Git says at once, one by one.
+    let is_said_alone = |kind: RefusalKind| {
+        use RefusalKind::{BindOverlap, BindOverlapDirectory, InvalidPath};
+        matches!(kind, InvalidPath | BindOverlap | BindOverlapDirectory)
+    };
+    let alone = refusals.iter().filter(|refusal| is_said_alone(refusal.kind));
+    let alone: BString = alone.flat_map(|refusal| Vec::from(plumbing(refusal))).collect::<Vec<u8>>().into();
     let mut text = BString::default();
     for kind in kinds {
         let (headline, remedy) = match kind {
@@ -110,7 +128,9 @@ fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
             RefusalKind::CwdInTheWay => plain("Refusing to remove the current working directory:"),
             RefusalKind::UntrackedOverwritten => untracked("overwritten"),
             RefusalKind::UntrackedRemoved => untracked("removed"),
-            RefusalKind::BindOverlap => plain("The following entries overlap.  Cannot bind:"),
+            RefusalKind::InvalidPath | RefusalKind::BindOverlap | RefusalKind::BindOverlapDirectory => {
+                continue;
+            }
             RefusalKind::WouldLoseSubmodule => plain("Cannot update submodule:"),
         };
         text.extend_from_slice(format!("error: {headline}\n").as_bytes());
@@ -128,7 +148,7 @@ fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     if !text.is_empty() {
         text.extend_from_slice(b"Aborting\n");
     }
-    text
+    [alone, text].concat().into()
 }
 
 /// Control characters print as question marks, as in all of Git's messages.

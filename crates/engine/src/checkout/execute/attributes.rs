@@ -15,6 +15,8 @@ pub enum Attributes {
     /// That of the worktree as it is, when paths are restored; but that of the index where it is itself restored
     /// before any other file of its directory. Git comes to this by removing it first and then asking for attributes.
     OfWorktree,
+    /// That of the worktree, where all files go somewhere else.
+    Elsewhere,
 }
 
 /// The directories whose attribute file is the first file written in them or below; the worktree's top is empty.

@@ -10,7 +10,7 @@ use std::{
     thread::Scope,
 };
 
-use bstr::{BStr, BString};
+use bstr::BString;
 use repo::convert::{ExternalFilters, Smudged};
 
 use super::{
@@ -68,7 +68,7 @@ fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
         if round.run.interrupted() {
             return;
         }
-        let (step, path) = (job.0, round.run.write(job.0).2);
+        let (step, path) = (job.0, round.run.tracked(job.0));
         match smudge(&mut worker, &mut filters, step) {
             Ok(Smudged::Delayed) => {
                 delayed.insert(path.into(), job);
@@ -97,8 +97,8 @@ fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
 }
 
 fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -> Result<Smudged, Stop> {
-    let (_, entry, path) = worker.run.write(step);
-    Ok(filters.smudge(BStr::new(path), entry.oid, blob(&mut worker.reader, entry)?)?)
+    let (entry, path) = (worker.run.write(step).1, worker.run.tracked(step));
+    Ok(filters.smudge(path, entry.oid, blob(&mut worker.reader, entry)?)?)
 }
 
 /// Writes what came out.
@@ -123,7 +123,8 @@ pub(super) fn place(
     dir: &sys::Dir,
     name: &[u8],
 ) -> Result<Outcome, Stop> {
-    let (write, entry, path) = worker.run.write(step);
+    let (write, entry, _) = worker.run.write(step);
+    let path = worker.run.tracked(step);
     let Worker { run, handles, reader, convert, converted, .. } = worker;
     let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted);
     run.say(convert.take_messages());

@@ -72,7 +72,8 @@ impl<'r> Worker<'r> {
         dir: &sys::Dir,
         name: &[u8],
     ) -> Result<Outcome, Stop> {
-        let (write, entry, path) = self.run.write(step);
+        let (write, entry, _) = self.run.write(step);
+        let path = self.run.tracked(step);
         if entry.mode.is_gitlink() {
             return submodule(dir, name, &write.premise);
         }

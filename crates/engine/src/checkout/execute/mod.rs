@@ -14,6 +14,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
+use bstr::BStr;
 use format::index::Entry;
 use repo::convert::Converter;
 
@@ -79,6 +80,8 @@ pub struct ExecuteOptions<'a> {
     pub metadata: repo::convert::Metadata,
     /// Whose attribute files count.
     pub attributes: Attributes,
+    /// What the names of files begin with, before the entries' paths.
+    pub lead: &'a [u8],
 }
 
 /// What all phases share.
@@ -94,6 +97,8 @@ struct Run<'r> {
     /// Directories made so far.
     made: Mutex<Vec<FileId>>,
     messages: Mutex<Vec<String>>,
+    /// Where the writes' files go, if that is not the entries' paths.
+    placed: Option<Vec<Vec<u8>>>,
 }
 
 /// From so many steps on, memory that planning and the workers have freed is worth giving back.
@@ -140,10 +145,19 @@ impl<'r> Run<'r> {
         self.options.symlinks && self.write(step).1.mode.is_symlink()
     }
 
-    fn write(&self, step: usize) -> (&'r Write, &'r Entry, &'r [u8]) {
+    /// A step, its entry, and where the file goes.
+    fn write(&self, step: usize) -> (&'r Write, &'r Entry, &[u8]) {
         let write = &self.plan.writes[step];
         let entry = &self.plan.index.entries()[write.entry];
-        (write, entry, self.plan.index.path(entry))
+        match &self.placed {
+            None => (write, entry, self.plan.index.path(entry)),
+            Some(placed) => (write, entry, &placed[step]),
+        }
+    }
+
+    /// The entry's path, by which attributes and filters go.
+    fn tracked(&self, step: usize) -> &'r BStr {
+        self.plan.index.path_at(self.plan.writes[step].entry)
     }
 }
 
@@ -160,6 +174,7 @@ pub fn execute(
             let renewed = attributes::renewed(plan);
             Converter::for_restore(repo, &plan.index, |dir| renewed.contains(dir))?
         }
+        Attributes::Elsewhere => Converter::for_restore(repo, &plan.index, |_| false)?,
     };
     let converter = converter.with_metadata(options.metadata.clone());
     let run = Run {
@@ -172,6 +187,10 @@ pub fn execute(
         stopped: AtomicBool::new(false),
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
+        placed: (!options.lead.is_empty()).then(|| {
+            let path = |write: &Write| [options.lead, plan.index.path_at(write.entry)].concat();
+            plan.writes.iter().map(path).collect()
+        }),
     };
     let large = plan.writes.len() + plan.removals.len() >= RELEASE_FROM;
     let release = || {

@@ -174,6 +174,7 @@ impl Fixture {
             links: engine::checkout::Links::GiveWay,
             metadata: Default::default(),
             attributes: Attributes::OfIndex,
+            lead: b"",
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         execute(&self.repository(), &root, plan, &options).expect("attributes can be read")

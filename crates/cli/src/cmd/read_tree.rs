@@ -1,0 +1,272 @@
+//! `sapwood read-tree`: trees into the index, as they are or merged with it, and on wish into the worktree.
+//!
+//! Order, which is that of Git's errors: options; the index's lock; the index; the trees; what of the options goes
+//! together; then plan, act and record. A refusal leaves everything as it is.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions};
+use format::ObjectId;
+use repo::Repository;
+
+use crate::{
+    args::{DashDash, Event, Opt, Stop, Survey, Table},
+    cmd::{checkout::warn_ambiguous, paths},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    work::{Done, Work},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    IndexOutput,
+    Empty,
+    Verbose,
+    Merge,
+    Trivial,
+    Aggressive,
+    Reset,
+    Prefix,
+    Update,
+    ExcludePerDirectory,
+    IndexOnly,
+    DryRun,
+    NoSparseCheckout,
+    DebugUnpack,
+    RecurseSubmodules,
+    Quiet,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood read-tree [(-m [--trivial] [--aggressive] | --reset | --prefix=<prefix>)\n                     \
+              [-u | -i]] [--index-output=<file>] [--no-sparse-checkout]\n                     \
+              (--empty | <tree-ish1> [<tree-ish2> [<tree-ish3>]])",
+    ],
+    options: &[
+        Opt::new(Key::IndexOutput, "--index-output <file>", "write resulting index to <file>").only(),
+        Opt::new(Key::Empty, "--empty", "only empty the index"),
+        Opt::new(Key::Verbose, "-v, --verbose", "be verbose"),
+        Opt::new(Key::Merge, "-m", "perform a merge in addition to a read").only(),
+        Opt::new(Key::Trivial, "--trivial", "3-way merge if no file level merging required"),
+        Opt::new(Key::Aggressive, "--aggressive", "3-way merge in presence of adds and removes"),
+        Opt::new(Key::Reset, "--reset", "same as -m, but discard unmerged entries"),
+        Opt::new(
+            Key::Prefix,
+            "--prefix <subdirectory>/",
+            "read the tree into the index under <subdirectory>/",
+        )
+        .only(),
+        Opt::new(Key::Update, "-u", "update working tree with merge result").only(),
+        Opt::new(
+            Key::ExcludePerDirectory,
+            "--exclude-per-directory <gitignore>",
+            "allow explicitly ignored files to be overwritten",
+        )
+        .only(),
+        Opt::new(Key::IndexOnly, "-i", "don't check the working tree after merging").only(),
+        Opt::new(Key::DryRun, "-n, --dry-run", "don't update the index or the work tree"),
+        Opt::new(Key::NoSparseCheckout, "--no-sparse-checkout", "skip applying sparse checkout filter"),
+        Opt::new(Key::DebugUnpack, "--debug-unpack", "debug unpack-trees"),
+        Opt::new(
+            Key::RecurseSubmodules,
+            "--recurse-submodules[=<checkout>]",
+            "control recursive updating of submodules",
+        ),
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress feedback messages"),
+    ],
+};
+
+/// As many trees as Git merges at once.
+const MOST_TREES: usize = 8;
+
+#[derive(Default)]
+struct Request {
+    output: Option<BString>,
+    empty: bool,
+    verbose: bool,
+    merge: bool,
+    trivial: bool,
+    aggressive: bool,
+    reset: bool,
+    prefix: Option<BString>,
+    update: bool,
+    index_only: bool,
+    dry_run: bool,
+    quiet: bool,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let request = Request::of(parsed.events)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let merges = request.merges();
+    let mut work = match merges {
+        true => Work::start_index_only(run, &repo, &settings, false)?,
+        // Whatever is wrong with the index, this is the way to a new one.
+        false => Work::start_afresh(run, &repo, &settings)?,
+    };
+    if merges && !request.reset && work.index.is_unmerged() {
+        return Err(Failure::fatal("You need to resolve your current index first"));
+    }
+    let trees = trees(&repo, &settings, &parsed.rest)?;
+    request.check(&repo, &trees)?;
+    // As in Git nothing is taken from it, should it not be true.
+    work.index.cache_tree = None;
+    work.quiet = request.quiet;
+    work.progress = request.verbose && request.update;
+    work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr()));
+    let options = PlanOptions {
+        merge: request.kind(trees)?,
+        force: if request.reset { Force::OverwriteUntracked } else { Force::No },
+        files: match (merges && !request.index_only, request.update) {
+            (false, _) => Files::Ignore,
+            (true, false) => Files::Check,
+            (true, true) => Files::Update,
+        },
+        overwrite_ignored: true,
+        refresh: false,
+        original_cwd: paths::original_cwd(run, &repo),
+        operation: "read-tree",
+    };
+    if request.dry_run {
+        work.judge(&options, 128)?;
+        return Ok(0);
+    }
+    match work.perform(&options, 128, None)? {
+        Done::Incomplete => Ok(128),
+        Done::Planned | Done::Complete => Ok(0),
+    }
+}
+
+impl Request {
+    fn of(events: Vec<Event<Key>>) -> Result<Request, Failure> {
+        let mut request = Request::default();
+        for event in events {
+            match event.key {
+                Key::IndexOutput => request.output = event.value,
+                Key::Empty => request.empty = event.on,
+                Key::Verbose => request.verbose = event.on,
+                Key::Merge => request.merge = event.on,
+                Key::Trivial => request.trivial = event.on,
+                Key::Aggressive => request.aggressive = event.on,
+                Key::Reset => request.reset = event.on,
+                Key::Prefix => request.prefix = event.value,
+                Key::Update => request.update = event.on,
+                Key::ExcludePerDirectory if !request.update => {
+                    return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
+                }
+                Key::ExcludePerDirectory if event.value.is_some_and(|file| file != ".gitignore") => {
+                    return Err(Failure::fatal("--exclude-per-directory argument must be .gitignore"));
+                }
+                Key::IndexOnly => request.index_only = event.on,
+                Key::DryRun => request.dry_run = event.on,
+                Key::Quiet => request.quiet = event.on,
+                Key::DebugUnpack if event.on => return Err(Failure::unsupported("option '--debug-unpack'")),
+                Key::RecurseSubmodules if event.on => {
+                    return Err(Failure::unsupported("option '--recurse-submodules'"));
+                }
+                // Sparse checkout patterns are not applied anew in any case.
+                Key::NoSparseCheckout
+                | Key::ExcludePerDirectory
+                | Key::DebugUnpack
+                | Key::RecurseSubmodules => {}
+            }
+        }
+        if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {
+            return Err(Failure::fatal("Which one? -m, --reset, or --prefix?"));
+        }
+        if request.prefix.as_ref().is_some_and(|prefix| prefix.starts_with(b"/")) {
+            return Err(Failure::fatal("Invalid prefix, prefix cannot start with '/'"));
+        }
+        Ok(request)
+    }
+
+    /// What the index holds counts.
+    fn merges(&self) -> bool {
+        self.merge || self.reset || self.prefix.is_some()
+    }
+
+    fn check(&self, repo: &Repository, trees: &[ObjectId]) -> Result<(), Failure> {
+        let merges = self.merges();
+        if trees.is_empty() && !self.empty && !merges {
+            console::warning("read-tree: emptying the index with no arguments is deprecated; use --empty");
+        } else if !trees.is_empty() && self.empty {
+            return Err(Failure::fatal("passing trees as arguments contradicts --empty"));
+        }
+        if self.index_only && self.update {
+            return Err(Failure::fatal("-u and -i at the same time makes no sense"));
+        }
+        if (self.update || self.index_only) && !merges {
+            let option = if self.update { "-u" } else { "-i" };
+            return Err(Failure::fatal(format!("{option} is meaningless without -m, --reset, or --prefix")));
+        }
+        if merges && !self.index_only && repo.work_tree().is_none() {
+            return Err(Failure::fatal("this operation must be run in a work tree"));
+        }
+        if merges && trees.is_empty() {
+            return Err(Failure::fatal("you must specify at least one tree to merge"));
+        }
+        Ok(())
+    }
+
+    fn kind(&self, mut trees: Vec<ObjectId>) -> Result<Merge, Failure> {
+        if !self.merges() {
+            return Ok(Merge::Overlay { trees });
+        }
+        let target = trees.pop().expect("checked");
+        if let Some(prefix) = &self.prefix {
+            return match trees.is_empty() {
+                true => {
+                    let prefix = prefix.strip_suffix(b"/").unwrap_or(prefix.as_slice()).into();
+                    Ok(Merge::Bind { tree: target, prefix })
+                }
+                false => Err(Failure::unsupported("'--prefix' with several trees")),
+            };
+        }
+        Ok(match (trees.pop(), trees.is_empty()) {
+            (None, _) => Merge::OneWay { target },
+            (head, true) => Merge::TwoWay { head, target },
+            (Some(ours), false) => Merge::ThreeWay {
+                bases: trees,
+                ours,
+                theirs: target,
+                one_sided: if self.aggressive { OneSided::Settle } else { OneSided::Leave },
+                conflicts: if self.trivial { Conflicts::Refuse } else { Conflicts::Stages },
+            },
+        })
+    }
+}
+
+fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec<ObjectId>, Failure> {
+    let mut trees = Vec::new();
+    for arg in args {
+        let named = repo.rev_parse(arg.as_bstr());
+        let oid = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", arg)))?;
+        warn_ambiguous(repo, settings, arg.as_bstr(), 1)?;
+        if trees.len() == MOST_TREES {
+            return Err(Failure::fatal(format!("I cannot read more than {MOST_TREES} trees")));
+        }
+        let empty = ObjectId::empty_tree(repo.hash());
+        let is_there = |tree: &ObjectId| *tree == empty || repo.objects().contains(tree);
+        let tree = repo.tree_of(oid).ok().filter(is_there);
+        trees.push(tree.ok_or_else(|| Failure::Fatal(text!("failed to unpack tree object ", arg)))?);
+    }
+    console::complaints(repo);
+    Ok(trees)
+}
+
+/// Git is at the top of the worktree by then.
+fn output(run: &Invocation, repo: &Repository, file: &BStr) -> PathBuf {
+    repo.work_tree().unwrap_or(&run.cwd).join(OsStr::from_bytes(file))
+}

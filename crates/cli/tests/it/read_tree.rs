@@ -1,0 +1,236 @@
+//! `read-tree` and `checkout-index`: what they do and what they say. Which merge does what is the engine's test.
+
+use std::{fs, os::unix::fs::symlink};
+
+use testkit::{Oracle, Repo, Run};
+
+use crate::SAPWOOD;
+
+/// Three branches off one commit: each side changes, adds and removes; one path is a directory on one side.
+fn sides(repo: &Repo<'_>) {
+    for name in ["both", "gone", "left", "right", "dir/x", "dir/y"] {
+        repo.write(name, &format!("{name}\n"));
+    }
+    symlink("left", repo.join("link")).expect("made");
+    repo.write(".gitignore", "*.ign\n");
+    repo.commit("base");
+    repo.git(&["branch", "base"]);
+    repo.git(&["switch", "-q", "-c", "theirs"]);
+    repo.write("both", "theirs\n");
+    repo.write("right", "changed\n");
+    repo.write("new", "theirs\n");
+    repo.remove("gone");
+    repo.remove("dir");
+    repo.write("dir", "a file\n");
+    repo.commit("theirs");
+    repo.git(&["switch", "-q", "main"]);
+    repo.write("both", "ours\n");
+    repo.write("left", "changed\n");
+    repo.write_executable("tool", "#!/bin/sh\n");
+    repo.commit("ours");
+}
+
+/// Stages of a path as a merge leaves them.
+fn conflict(repo: &Repo<'_>) {
+    repo.try_git(&["merge", "theirs"]);
+}
+
+#[test]
+fn merges_and_what_comes_of_them() {
+    let lines = [
+        "read-tree base",
+        "read-tree base main theirs",
+        "read-tree -m -u base",
+        "read-tree -m -u main theirs",
+        "read-tree -m main theirs",
+        "read-tree -m -i main theirs",
+        "read-tree -m -u base main theirs",
+        "read-tree -m --aggressive base main theirs",
+        "read-tree -m --trivial base main theirs",
+        "read-tree -m -q --trivial base main theirs",
+        "read-tree -m base base main theirs",
+        "read-tree --reset -u theirs",
+        "read-tree --reset main theirs",
+        "read-tree -n -m -u main theirs",
+        "read-tree --prefix=sub -u theirs",
+        "read-tree --prefix=dir/ base",
+        "read-tree --prefix= theirs",
+        "read-tree --prefix=/x theirs",
+        "read-tree --prefix=.git/ theirs",
+        "read-tree --empty",
+        "read-tree -v -m -u --exclude-per-directory=.gitignore main theirs",
+    ];
+    let setups: [fn(&Repo<'_>); 4] = [
+        |_| {},
+        |repo| {
+            repo.write("both", "local\n");
+            repo.write("new", "untracked\n");
+        },
+        |repo| {
+            repo.remove("dir");
+            repo.write("right", "staged\n");
+            repo.git(&["add", "right"]);
+        },
+        conflict,
+    ];
+    for setup in setups {
+        for line in lines {
+            let oracle = Oracle::new(SAPWOOD, sides);
+            oracle.both(setup);
+            oracle.same(&line.split(' ').collect::<Vec<_>>());
+            same_tree(&oracle, line);
+        }
+    }
+}
+
+/// The cache-tree, which the state does not show, says nothing wrong.
+#[track_caller]
+fn same_tree(oracle: &Oracle, context: &str) {
+    let written = |repo: &Repo<'_>| repo.try_git(&["write-tree"]);
+    assert_eq!(written(&oracle.git()), written(&oracle.ours()), "{context}");
+}
+
+#[test]
+fn mistakes_of_read_tree() {
+    let oracle = Oracle::new(SAPWOOD, sides);
+    for line in [
+        "read-tree",
+        "read-tree -m",
+        "read-tree --empty -m",
+        "read-tree --empty main",
+        "read-tree -m --reset main",
+        "read-tree -u main",
+        "read-tree -i main",
+        "read-tree -m -u -i main",
+        "read-tree -m nowhere",
+        "read-tree main:both",
+        "read-tree -m main main main main main main main main main",
+        "read-tree -m --exclude-per-directory=.gitignore -u main",
+        "read-tree -m -u --exclude-per-directory=x main",
+        "read-tree --index-output=nowhere/index main",
+    ] {
+        oracle.same(&line.split(' ').collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn an_index_is_written_elsewhere_and_from_below() {
+    let oracle = Oracle::new(SAPWOOD, sides);
+    oracle.same_in("dir", &["read-tree", "--index-output=other", "theirs"]);
+    oracle
+        .both(|repo| fs::rename(repo.join("other"), repo.join(".git/index")).expect("it was written there"));
+    oracle.same(&["read-tree", "--reset", "main"]);
+    oracle.same_in("dir", &["read-tree", "-m", "-u", "main", "theirs"]);
+}
+
+/// One entry of each kind, some in the worktree, some not, one changed, one unmerged.
+fn entries(repo: &Repo<'_>) {
+    sides(repo);
+    repo.remove("left");
+    repo.remove("dir");
+    repo.remove("link");
+    repo.write("right", "local\n");
+}
+
+#[test]
+fn entries_are_checked_out() {
+    let lines = [
+        "checkout-index -a",
+        "checkout-index -q -a",
+        "checkout-index -f -a",
+        "checkout-index -n -a",
+        "checkout-index -f -u -a",
+        "checkout-index -u left dir/x",
+        "checkout-index -u left right",
+        "checkout-index left nowhere right dir/x",
+        "checkout-index -q nowhere",
+        "checkout-index left left",
+        "checkout-index -u left left",
+        "checkout-index ../outside",
+        "checkout-index -a left",
+        "checkout-index --stdin left",
+        "checkout-index -a --stdin",
+        "checkout-index --stage=4 left",
+        "checkout-index --stage=all --no-temp left",
+        "checkout-index --stage=2 left",
+        "checkout-index",
+        "checkout-index --prefix=out/deep/ -a",
+        "checkout-index --prefix=out/new- -a",
+        "checkout-index -f --prefix=lef -- t",
+        "checkout-index --prefix=ri ght right both",
+        "checkout-index --prefix=right/ -a",
+        "checkout-index -f --prefix=right/ -a",
+    ];
+    for line in lines {
+        let oracle = Oracle::new(SAPWOOD, entries);
+        oracle.same(&line.split(' ').collect::<Vec<_>>());
+    }
+    let oracle = Oracle::new(SAPWOOD, entries);
+    oracle.both(|repo| fs::create_dir(repo.join("dir")).expect("made"));
+    oracle.same_in("dir", &["checkout-index", "-a"]);
+    oracle.same_in("dir", &["checkout-index", "../left", "x"]);
+}
+
+#[test]
+fn links_in_the_way_are_not_followed() {
+    for line in ["checkout-index -a", "checkout-index -f -a", "checkout-index -f --prefix=out/ -a"] {
+        let oracle = Oracle::new(SAPWOOD, entries);
+        oracle.both(|repo| {
+            for at in ["", "out/"] {
+                fs::create_dir_all(repo.join(&format!("{at}elsewhere"))).expect("made");
+                symlink("elsewhere", repo.join(&format!("{at}dir"))).expect("made");
+            }
+        });
+        oracle.same(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(fs::read_dir(oracle.ours().join("elsewhere")).expect("there").count(), 0, "{line}");
+    }
+}
+
+#[test]
+fn stages_are_checked_out() {
+    for line in [
+        "checkout-index -a",
+        "checkout-index --stage=2 -f -a",
+        "checkout-index --stage=1 gone both",
+        "checkout-index both",
+    ] {
+        let oracle = Oracle::new(SAPWOOD, sides);
+        oracle.both(conflict);
+        oracle.same(&line.split(' ').collect::<Vec<_>>());
+    }
+}
+
+/// A line of `--temp`, its names replaced by what is in the files.
+fn contents(repo: &Repo<'_>, run: &Run) -> Vec<String> {
+    let line = |line: &str| {
+        let (names, path) = line.split_once('\t').expect("names and a path");
+        let read = |name: &str| match name {
+            "." => ".".to_owned(),
+            name => fs::read_to_string(repo.join(name)).expect("a file"),
+        };
+        format!("{:?} {path}", names.split(' ').map(read).collect::<Vec<_>>())
+    };
+    run.stdout.to_string().split_terminator(['\n', '\0']).map(line).collect()
+}
+
+#[test]
+fn temporary_files() {
+    for line in [
+        "checkout-index --temp -a",
+        "checkout-index --temp left link",
+        "checkout-index --stage=all -a",
+        "checkout-index --stage=all -z both left",
+        "checkout-index --temp --stage=2 both left",
+    ] {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            sides(repo);
+            repo.write(".git/info/attributes", "* text eol=crlf\n");
+        });
+        oracle.both(conflict);
+        let args: Vec<&str> = line.split(' ').collect();
+        let (git, ours) = (oracle.git(), oracle.ours());
+        let (theirs, mine) = (git.try_git(&args), ours.run(SAPWOOD.as_ref(), &args));
+        assert_eq!((theirs.code, &theirs.stderr), (mine.code, &mine.stderr), "{line}");
+        assert_eq!(contents(&git, &theirs), contents(&ours, &mine), "{line}");
+    }
+}

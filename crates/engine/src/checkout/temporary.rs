@@ -1,0 +1,99 @@
+//! Entries as temporary files at the top of the worktree: `checkout-index --temp`.
+//!
+//! The content is read and converted first; then a file with a name of its own is created, for nobody but the user to
+//! read, and removed again if it cannot be finished. A link becomes a file with its target.
+
+use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    io::{self, Write as _},
+    path::Path,
+};
+
+use bstr::{BStr, BString};
+use format::index::{Entry, Index};
+use repo::{
+    Repository,
+    convert::{Class, Converter, Worker},
+    objects::{Kind, Reader},
+};
+use sys::by_path;
+
+use super::{Action, StepError};
+
+/// Writes entries of one index.
+pub struct Temporaries<'a> {
+    top: &'a Path,
+    reader: Reader<'a>,
+    convert: Worker,
+    converted: Vec<u8>,
+}
+
+/// What all names begin with: those of files, and those of links.
+const NAMES: [&str; 2] = [".merge_file_", ".merge_link_"];
+
+/// So many names are tried.
+const ATTEMPTS: usize = 100;
+
+impl<'a> Temporaries<'a> {
+    /// For entries of `index`, with `top` as the worktree's top.
+    pub fn new(repo: &'a Repository, index: &Index, top: &'a Path) -> Result<Self, repo::Error> {
+        let convert = Converter::for_restore(repo, index, |_| false)?.worker();
+        Ok(Temporaries { top, reader: repo.objects().reader(), convert, converted: Vec::new() })
+    }
+
+    /// Writes an entry that is no submodule; returns the file's name.
+    pub fn write(&mut self, path: &BStr, entry: &Entry) -> Result<BString, StepError> {
+        let oid = entry.oid;
+        let class = self.convert.class(path, entry.mode)?;
+        let blob = match self.reader.read(&oid) {
+            Ok((Kind::Blob, blob)) => blob,
+            Ok((kind, _)) => return Err(StepError::NotABlob { oid, kind }),
+            Err(source) => return Err(StepError::Object { oid, source: Box::new(source) }),
+        };
+        let content = match class {
+            Class::None => blob,
+            Class::InProcess | Class::External => {
+                self.convert.to_worktree(path, oid, blob, &mut self.converted)?
+            }
+        };
+        let failed = |action| move |source| StepError::Io { action, source };
+        let (name, mut file) = create(self.top, NAMES[usize::from(!entry.mode.is_file())])
+            .map_err(failed(Action::CreateFile))?;
+        if let Err(error) = file.write_all(content) {
+            // What made it fail is what is reported.
+            let _ = by_path::remove_file(&self.top.join(&name));
+            return Err(failed(Action::WriteFile)(error));
+        }
+        Ok(name.into())
+    }
+
+    /// What conversions and filters had to say.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.convert.take_messages()
+    }
+}
+
+fn create(top: &Path, lead: &str) -> io::Result<(String, std::fs::File)> {
+    let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
+    for _ in 0..ATTEMPTS {
+        let name = format!("{lead}{}", six_letters());
+        match by_path::create_new(&top.join(&name), 0o600) {
+            Ok(file) => return Ok((name, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(taken)
+}
+
+fn six_letters() -> String {
+    const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    // A new state has new keys, which is all that is needed here.
+    let mut number = RandomState::new().build_hasher().finish();
+    let mut letter = || {
+        let letter = LETTERS[(number % LETTERS.len() as u64) as usize];
+        number /= LETTERS.len() as u64;
+        char::from(letter)
+    };
+    (0..6).map(|_| letter()).collect()
+}
