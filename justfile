@@ -28,6 +28,12 @@ crash:
 fuzz:
     for target in $(cargo fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time=60; done
 
+# a day of user, editors, a job and agents, on Git and on the shim: the same, and how fast
+day *args:
+    .ci/oracle
+    cargo build --release
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- day {{args}}
+
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
     cargo build --release

@@ -99,8 +99,8 @@ struct Lab {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let corpus = match &args.repo {
-        Some(repo) => corpus::of_repository(repo, &args.old, &args.new)?,
-        None => corpus::linux()?,
+        Some(repo) => corpus::of_repository(repo, &args.old, &args.new)?.corpus()?,
+        None => corpus::linux()?.corpus()?,
     };
     let here = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
     let sapwood = args.sapwood.clone().unwrap_or_else(|| here.with_file_name("sapwood"));

@@ -38,8 +38,28 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
+/// What a corpus is made of.
+pub(crate) struct Origin {
+    source: PathBuf,
+    old: String,
+    new: String,
+    dir: PathBuf,
+}
+
+impl Origin {
+    /// All of it.
+    pub(crate) fn corpus(&self) -> Result<Corpus, Error> {
+        prepare(&self.source, &self.old, &self.new, &self.dir)
+    }
+
+    /// The packed repository alone.
+    pub(crate) fn packed(&self) -> Result<PathBuf, Error> {
+        pack(&self.source, &self.old, &self.new, &self.dir)
+    }
+}
+
 /// Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and `linux-source-6.12`.
-pub(crate) fn linux() -> Result<Corpus, Error> {
+pub(crate) fn linux() -> Result<Origin, Error> {
     let dir = absolute(&directory())?.join("linux");
     let source = dir.join("source.git");
     if !dir.join("complete").exists() {
@@ -70,11 +90,11 @@ pub(crate) fn linux() -> Result<Corpus, Error> {
             .and_then(|()| fs::write(dir.join("complete"), ""))
             .map_err(|error| Error::Io { what: "cannot finish", path: dir.clone(), source: error })?;
     }
-    prepare(&source, "v6.1", "v6.12", &dir)
+    Ok(Origin { source, old: "v6.1".into(), new: "v6.12".into(), dir })
 }
 
 /// Any repository; `old` and `new` are revisions of it.
-pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Corpus, Error> {
+pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Origin, Error> {
     let source = fs::canonicalize(repo).map_err(|error| Error::Io {
         what: "cannot open",
         path: repo.to_owned(),
@@ -82,11 +102,11 @@ pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Corpus,
     })?;
     let name = source.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
     let dir = absolute(&directory().join(name))?;
-    prepare(&source, old, new, &dir)
+    Ok(Origin { source, old: old.to_owned(), new: new.to_owned(), dir })
 }
 
 /// A repository made up of `files` small files in directories, with an older commit that has fewer of them.
-pub(crate) fn made(files: usize, dir: &Path) -> Result<Corpus, Error> {
+pub(crate) fn made(files: usize, dir: &Path) -> Result<Origin, Error> {
     let dir = absolute(&dir.join(format!("made-{files}")))?;
     let source = dir.join("source.git");
     if !source.exists() {
@@ -103,24 +123,33 @@ pub(crate) fn made(files: usize, dir: &Path) -> Result<Corpus, Error> {
         must(Path::new("git"), &["init", "-q", "--bare", "-b", "main", "source.git"], &dir)?;
         import(&source, stream.as_bytes())?;
     }
-    prepare(&source, "main~1", "main", &dir)
+    Ok(Origin { source, old: "main~1".into(), new: "main".into(), dir })
 }
 
-fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Error> {
-    let packed = dir.join("packed.git");
-    let loose = dir.join("loose.git");
-    let stamp = dir.join(format!("prepared-{}-{}", old.replace('/', "_"), new.replace('/', "_")));
+/// Whether `what` of a corpus is still to be made; what there is of it goes then.
+fn is_to_make(what: &Path, stamp: &Path) -> bool {
     if stamp.exists() {
-        return Ok(Corpus { packed, loose });
+        return false;
     }
-    eprintln!("lab: preparing {}", dir.display());
-    for path in [&packed, &loose] {
-        let _ = fs::remove_dir_all(path);
+    eprintln!("lab: preparing {}", what.display());
+    let _ = fs::remove_dir_all(what);
+    true
+}
+
+fn stamp(path: &Path) -> Result<(), Error> {
+    fs::write(path, "").map_err(|source| Error::Io { what: "cannot write", path: path.to_owned(), source })
+}
+
+/// The packed repository alone.
+fn pack(source: &Path, old: &str, new: &str, dir: &Path) -> Result<PathBuf, Error> {
+    let packed = dir.join("packed.git");
+    let done = dir.join(format!("packed-{}-{}", old.replace('/', "_"), new.replace('/', "_")));
+    if !is_to_make(&packed, &done) {
+        return Ok(packed);
     }
     let git = |cwd: &Path, args: &[&str]| must(Path::new("git"), args, cwd);
     let at = packed.display().to_string();
     git(source, &["clone", "-q", "--bare", "--no-local", ".", &at])?;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
     let old = text(git(&packed, &["rev-parse", "--verify", &format!("{old}^{{commit}}")])?);
     let new = text(git(&packed, &["rev-parse", "--verify", &format!("{new}^{{commit}}")])?);
     git(&packed, &["update-ref", "refs/lab/old", &old])?;
@@ -130,9 +159,24 @@ fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Er
         change(&packed, &new, count)?;
     }
     git(&packed, &["repack", "-adq"])?;
+    stamp(&done)?;
+    Ok(packed)
+}
 
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Error> {
+    let packed = pack(source, old, new, dir)?;
+    let loose = dir.join("loose.git");
+    let done = dir.join(format!("loose-{}-{}", old.replace('/', "_"), new.replace('/', "_")));
+    if !is_to_make(&loose, &done) {
+        return Ok(Corpus { packed, loose });
+    }
+    let git = |cwd: &Path, args: &[&str]| must(Path::new("git"), args, cwd);
     git(dir, &["init", "-q", "--bare", "loose.git"])?;
-    let tree = text(git(&packed, &["rev-parse", &format!("{new}^{{tree}}")])?);
+    let tree = text(git(&packed, &["rev-parse", "refs/heads/lab^{tree}"])?);
     let commit = text(git(&packed, &["commit-tree", "-m", "loose", &tree])?);
     let mut pack = hermetic(&mut Command::new("git"))
         .args(["pack-objects", "--revs", "--stdout", "-q"])
@@ -155,7 +199,7 @@ fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Er
     }
     git(&loose, &["update-ref", "refs/heads/lab", &commit])?;
     git(&loose, &["symbolic-ref", "HEAD", "refs/heads/lab"])?;
-    fs::write(&stamp, "").map_err(|source| Error::Io { what: "cannot write", path: stamp, source })?;
+    stamp(&done)?;
     Ok(Corpus { packed, loose })
 }
 

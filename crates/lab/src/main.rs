@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Checkout(args) => checkout::run(&args),
         Command::Day(args) => day::run(&args),
-        Command::Corpus => corpus::linux().map(|corpus| {
+        Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS
         }),

@@ -44,15 +44,23 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         let reasons = reasons(scope, run, &repo)?;
         console::out("");
         if reasons.is_empty() {
-            console::out(format!("{}: native with", scope.command));
-            options(scope);
+            match scope.options {
+                [] => console::out(format!("{}: native", scope.command)),
+                _ => {
+                    console::out(format!("{}: native with", scope.command));
+                    options(scope);
+                }
+            }
         } else {
             code = 1;
             console::out(format!("{}: handed over, because", scope.command));
             reasons.iter().for_each(|reason| console::out(format!("    {reason}")));
         }
     }
-    console::out("\nEvery other option and command is handed over.");
+    console::out(
+        "\nEvery other option and command is handed over, and `--merge` of `checkout` and `switch` where there is\n\
+         something to merge.",
+    );
     let slow = slow(&repo);
     if !slow.is_empty() {
         console::out("\nSlower than need be:");

@@ -121,21 +121,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         source,
     })?;
     let scratch = absolute(&scratch)?;
-    let corpus = match (&args.repo, args.made) {
+    let origin = match (&args.repo, args.made) {
         (Some(repo), _) => corpus::of_repository(repo, &args.old, &args.new)?,
         (None, Some(files)) => corpus::made(files, &scratch)?,
         (None, None) => corpus::linux()?,
     };
+    let source = origin.packed()?;
     let mut document = Document {
         machine: machine(),
-        repository: corpus.packed.display().to_string(),
+        repository: source.display().to_string(),
         runs: Vec::new(),
         native: BTreeMap::new(),
         differences: 0,
     };
     for number in 0..args.runs.max(1) {
-        let git = Side::make("git", &scratch, &corpus, &args.git, None)?;
-        let shim = Side::make("shim", &scratch, &corpus, &args.git, Some(&sapwood))?;
+        let git = Side::make("git", &scratch, &source, &args.git, None)?;
+        let shim = Side::make("shim", &scratch, &source, &args.git, Some(&sapwood))?;
         let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0 };
         day.pass(args)?;
         document.differences += day.differences;

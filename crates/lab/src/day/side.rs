@@ -13,7 +13,6 @@ use std::{
 use super::script::Act;
 use crate::{
     Error,
-    corpus::Corpus,
     measure::{hermetic, must},
 };
 
@@ -43,7 +42,7 @@ impl Side {
     pub(super) fn make(
         name: &'static str,
         scratch: &Path,
-        corpus: &Corpus,
+        source: &Path,
         git: &Path,
         first: Option<&Path>,
     ) -> Result<Side, Error> {
@@ -60,7 +59,7 @@ impl Side {
         let path = std::env::join_paths(dirs.chain(std::env::split_paths(&inherited)))
             .map_err(|error| Error::Setup(error.to_string()))?;
         let side = Side { name, root, path };
-        let source = corpus.packed.display().to_string();
+        let source = source.display().to_string();
         must(git, &["clone", "-q", "--shared", "--no-checkout", "--template=", &source, "repo"], &side.root)?;
         let repo = side.repo();
         let run = |args: &[&str]| must(git, args, &repo);
