@@ -331,8 +331,11 @@ impl<'a> Work<'a> {
     }
 
     fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
-        let changes = checkout::local_changes(self.repo, &self.index, tree, &self.unclean)?;
-        for LocalChange { kind, path } in changes {
+        let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree, &self.unclean)?;
+        for warning in &found.warnings {
+            console::warning(warning);
+        }
+        for LocalChange { kind, path } in found.changes {
             let path = format::quote(path.as_ref(), self.settings.quote_path);
             console::out(text!([kind.letter()], "\t", path));
         }

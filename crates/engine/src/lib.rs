@@ -8,4 +8,5 @@ pub mod pathspec;
 pub mod stat;
 pub mod switch;
 pub mod trash;
+mod untracked;
 pub mod worktree;

@@ -4,6 +4,7 @@
 //! but `attr` are known; the long form `:(top,icase)` and the short one `:/` alike.
 
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
+use format::Mode;
 
 /// Pathspecs as given on one command line.
 #[derive(Clone, Debug, Default)]
@@ -70,15 +71,27 @@ impl Pathspecs {
     /// Whether `path` is meant. Marks in `seen` (one for each pathspec, see [`Pathspecs::unseen`])
     /// those that matched.
     pub fn matches(&self, path: &BStr, seen: &mut Seen) -> bool {
+        self.any(seen, |item| item.matches(path))
+    }
+
+    /// As [`Pathspecs::matches`] for an entry of this mode: `sub/` means the submodule `sub`.
+    pub fn matches_entry(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
+        match mode.is_gitlink() {
+            true => self.any(seen, |item| item.matches(path) || item.matches_directory(path)),
+            false => self.matches(path, seen),
+        }
+    }
+
+    fn any(&self, seen: &mut Seen, matches: impl Fn(&Item) -> bool) -> bool {
         seen.0.resize(self.items.len(), false);
         let mut found = false;
         for (item, seen) in self.items.iter().zip(&mut seen.0) {
-            if !item.exclude && item.matches(path) {
+            if !item.exclude && matches(item) {
                 *seen = true;
                 found = true;
             }
         }
-        found && !self.items.iter().any(|item| item.exclude && item.matches(path))
+        found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
     /// Whether something below directory `dir` (no trailing slash, empty for the root) may be meant.
@@ -151,10 +164,7 @@ impl Item {
         if pattern.is_empty() {
             return true;
         }
-        let same = |left: &[u8], right: &[u8]| match self.icase {
-            true => left.eq_ignore_ascii_case(right),
-            false => left == right,
-        };
+        let same = |left: &[u8], right: &[u8]| self.same(left, right);
         if path.len() >= pattern.len() && same(&path[..pattern.len()], pattern) {
             let whole = path.len() == pattern.len();
             if whole || pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
@@ -165,6 +175,18 @@ impl Item {
             && path.len() >= self.literal
             && same(&path[..self.literal], &pattern[..self.literal])
             && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase)
+    }
+
+    /// Whether this is `path` as a directory, with a slash and nothing behind it.
+    fn matches_directory(&self, path: &BStr) -> bool {
+        self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path))
+    }
+
+    fn same(&self, left: &[u8], right: &[u8]) -> bool {
+        match self.icase {
+            true => left.eq_ignore_ascii_case(right),
+            false => left == right,
+        }
     }
 }
 

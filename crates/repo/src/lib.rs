@@ -22,6 +22,7 @@ mod quote;
 mod reflog;
 mod refs;
 mod revision;
+pub mod submodule;
 mod worktrees;
 
 use std::{

@@ -90,7 +90,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     first(obstacles::files(&repo))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
-    first(obstacles::index(&repo))?;
+    first(obstacles::index(scope.command, &repo, &run.env))?;
     if let Some(name) = scope.merged_with(survey) {
         mergeless(run, name)?;
     }

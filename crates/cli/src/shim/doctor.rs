@@ -80,7 +80,7 @@ fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Rea
         return Ok(reasons);
     }
     reasons.extend(obstacles::files(repo));
-    reasons.extend(obstacles::index(repo));
+    reasons.extend(obstacles::index(scope.command, repo, &run.env));
     Ok(reasons)
 }
 

@@ -7,6 +7,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
+use format::index::Glance;
 use repo::Repository;
 use sys::by_path;
 
@@ -25,6 +26,9 @@ enum When {
 /// A setting (lower case; `*` stands for anything, once), and when it is an obstacle.
 type Setting = (&'static str, When);
 
+/// What may be ignored of submodules.
+const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
+
 /// To every command.
 const SETTINGS: &[Setting] = &[
     ("attr.tree", When::Set),
@@ -33,11 +37,13 @@ const SETTINGS: &[Setting] = &[
     ("core.prefersymlinkrefs", When::True),
     ("core.sparsecheckout", When::True),
     ("core.splitindex", When::True),
+    ("diff.ignoresubmodules", When::Not(IGNORE)),
     ("filter.*.process", When::Not(&[""])),
     ("hook.*", When::Set),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
     ("remote.*.partialclonefilter", When::Set),
     ("remote.*.promisor", When::Set),
+    ("submodule.*.ignore", When::Not(IGNORE)),
     ("submodule.recurse", When::True),
     ("trace2.*", When::Set),
 ];
@@ -97,6 +103,9 @@ const CLONE_VARIABLES: &[&str] =
 
 /// Variables that stand for settings, and the value that is none.
 const CLONE_VALUES: &[(&str, &str)] = &[("GIT_DEFAULT_HASH", "sha1"), ("GIT_DEFAULT_REF_FORMAT", "files")];
+
+/// Commands that are native where there are submodules, too.
+const WITH_SUBMODULES: &[&str] = &["checkout", "switch", "restore", "reset"];
 
 /// Hooks that are not run.
 const HOOKS: &[&str] = &["reference-transaction", "post-index-change"];
@@ -266,31 +275,68 @@ pub(super) fn template(dir: &Path) -> Vec<Reason> {
     there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect()
 }
 
-/// What is in the index against it.
-pub(super) fn index(repo: &Repository) -> Vec<Reason> {
-    index_at(&repo.index_path(), repo, true)
+/// What is in the index against the native `command`, and in the submodules that it names.
+pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
+    match glance(&repo.index_path(), repo) {
+        Ok(Some(found)) if found.gitlinks && !WITH_SUBMODULES.contains(&command) => {
+            vec![Reason::repository("there are submodules")]
+        }
+        Ok(Some(found)) if found.gitlinks && kinds(&found).is_empty() => submodules(repo, env),
+        Ok(found) => found.as_ref().map_or_else(Vec::new, kinds),
+        Err(reason) => vec![reason],
+    }
 }
 
-/// What is in the index at `path` against it, submodules if they `matter`.
-pub(super) fn index_at(path: &Path, repo: &Repository, submodules_matter: bool) -> Vec<Reason> {
+/// What is in the index at `path` against it; submodules do not matter.
+pub(super) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
+    glance(path, repo).map_or_else(|reason| vec![reason], |found| found.as_ref().map_or_else(Vec::new, kinds))
+}
+
+/// `None` if there is no index.
+fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
     let opened = match by_path::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened,
     };
-    let glance = opened.and_then(|file| sys::Map::populated(&file)).ok();
-    let Some(glance) = glance.and_then(|map| format::index::glance(&map, repo.hash())) else {
+    let map = opened.and_then(|file| sys::Map::populated(&file)).ok();
+    let found = map.and_then(|map| format::index::glance(&map, repo.hash()));
+    found.map(Some).ok_or_else(|| Reason::repository("the index cannot be read"))
+}
+
+/// The kinds of index that are not native.
+fn kinds(glance: &Glance) -> Vec<Reason> {
+    let kinds = [
+        (glance.sparse, "the index is sparse"),
+        (glance.split, "the index is split"),
+        (glance.fsmonitor, "the index belongs to a file system monitor"),
+    ];
+    kinds.into_iter().filter(|(is, _)| *is).map(|(_, what)| Reason::repository(what)).collect()
+}
+
+/// What is in submodules against looking into them: whatever would be against a command there.
+fn submodules(repo: &Repository, env: &Env) -> Vec<Reason> {
+    let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
         return vec![Reason::repository("the index cannot be read")];
     };
     let mut found = Vec::new();
-    let mut say = |is: bool, what: &str| {
-        if is {
-            found.push(Reason::repository(what));
-        }
-    };
-    say(glance.gitlinks && submodules_matter, "there are submodules");
-    say(glance.sparse, "the index is sparse");
-    say(glance.split, "the index is split");
-    say(glance.fsmonitor, "the index belongs to a file system monitor");
+    for entry in index.entries().iter().filter(|entry| entry.mode.is_gitlink()) {
+        let path = index.path(entry);
+        let reasons = match repo.submodule(path) {
+            Ok(None) => continue,
+            Ok(Some(submodule)) if submodule.hash() != repo.hash() => {
+                vec![Reason::repository("another kind of hash")]
+            }
+            Ok(Some(submodule)) => {
+                let mut reasons = settings("checkout", &submodule, env);
+                reasons.extend(self::index("checkout", &submodule, env));
+                reasons
+            }
+            Err(_) => vec![Reason::repository("it cannot be opened")],
+        };
+        found.extend(
+            reasons.into_iter().map(|reason| Reason::repository(format!("submodule '{path}': {reason}"))),
+        );
+    }
     found
 }
 

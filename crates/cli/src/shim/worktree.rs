@@ -43,7 +43,7 @@ pub(super) fn decide(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Re
         "list" | "prune" => shows(&repo, survey)?,
         "move" => {
             if let Some(worktree) = meant(run, &repo, survey.rest[0].as_bstr()) {
-                first(obstacles::index_at(&worktree.git_dir.join("index"), &repo, false))?;
+                first(obstacles::index_at(&worktree.git_dir.join("index"), &repo))?;
             }
         }
         "remove" => {
@@ -148,7 +148,7 @@ fn remove(run: &Invocation, repo: &Repository, worktree: &Worktree) -> Result<()
     if cwd.starts_with(by_path::resolved(&worktree.path)) {
         return Err(Reason::repository("the current directory would be removed"));
     }
-    first(obstacles::index_at(&worktree.git_dir.join("index"), repo, false))?;
+    first(obstacles::index_at(&worktree.git_dir.join("index"), repo))?;
     // It may be configured in another way than this one. One that cannot be opened is refused, not looked into.
     match open_worktree(run, worktree) {
         Ok(other) => first(obstacles::settings("worktree remove", &other, &run.env)),

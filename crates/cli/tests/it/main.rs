@@ -18,6 +18,7 @@ mod random;
 mod read_tree;
 mod reset;
 mod shim;
+mod submodules;
 mod switch;
 mod trace;
 mod trees;

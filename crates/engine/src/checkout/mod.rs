@@ -18,6 +18,7 @@ mod record;
 mod refresh;
 mod refusal;
 mod show;
+mod submodules;
 mod temporary;
 
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
@@ -28,7 +29,7 @@ pub use plan::{
     Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan,
 };
 pub use record::{record, record_interrupted};
-pub use refresh::{ChangeKind, LocalChange, RacyCheck, Unclean, local_changes, refresh};
+pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
 pub use refusal::{Refusal, RefusalKind, text as refusal_text};
 pub use temporary::Temporaries;
 

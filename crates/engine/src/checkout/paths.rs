@@ -99,7 +99,7 @@ pub fn plan_paths(
         }
         let path = index.path(entry);
         let from_tree = taken.as_ref().is_none_or(|taken| taken.contains(path));
-        if (options.overlay && !from_tree) || !options.pathspecs.matches(path, &mut seen) {
+        if (options.overlay && !from_tree) || !options.pathspecs.matches_entry(path, entry.mode, &mut seen) {
             continue;
         }
         if entry.stage != Stage::Normal {
@@ -136,8 +136,7 @@ pub fn plan_paths(
     });
     let writes = stale.iter().filter_map(|(path, stage)| {
         let entry = index.position(path.as_bstr(), *stage).ok()?;
-        let gitlink = index.entries()[entry].mode.is_gitlink();
-        Some(Write { entry, premise: if gitlink { Premise::Directory } else { Premise::Anything } })
+        Some(Write { entry, premise: Premise::Anything })
     });
     let plan = Plan { writes: writes.collect(), removals: removals.collect(), warnings: Vec::new(), index };
     Ok(PathPlan { plan, invalid, unmatched, unmerged })
@@ -184,13 +183,13 @@ fn take_from(
     let mut seen = Matched::default();
     for at in found.same.iter().flat_map(Clone::clone) {
         let path = index.path_at(at);
-        if pathspecs.matches(path, &mut seen) {
+        if pathspecs.matches_entry(path, index.entries()[at].mode, &mut seen) {
             taken.insert(path.to_owned());
         }
     }
     for row in &found.rows {
         let Side::Entry(mode, oid) = row.sides[0] else { continue };
-        if !pathspecs.matches(row.path.as_bstr(), &mut seen) {
+        if !pathspecs.matches_entry(row.path.as_bstr(), mode, &mut seen) {
             continue;
         }
         taken.insert(row.path.clone());
@@ -283,7 +282,12 @@ pub fn plan_index(
     let mut seen = Matched::default();
     for row in found.rows {
         let path = row.path.as_bstr();
-        if options.pathspecs.is_some_and(|specs| !specs.matches(path, &mut seen)) {
+        let mode = match (row.sides[0], row.slot) {
+            (Side::Entry(mode, _), _) => mode,
+            (_, Slot::Merged(at) | Slot::Unmerged(at)) => index.entries()[at].mode,
+            _ => Mode::FILE,
+        };
+        if options.pathspecs.is_some_and(|specs| !specs.matches_entry(path, mode, &mut seen)) {
             continue;
         }
         match row.sides[0] {

@@ -227,6 +227,10 @@ pub enum PlanError {
     #[error("cannot stat '{path}': {source}")]
     #[allow(missing_docs)]
     Examine { path: BString, source: std::io::Error },
+    /// What was changed in a submodule cannot be told.
+    #[error("'git status --porcelain=2' failed in submodule {path}: {message}")]
+    #[allow(missing_docs)]
+    Submodule { path: BString, message: String },
     /// A tree holds a path that must not be in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),

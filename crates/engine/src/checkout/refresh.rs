@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode, ObjectId,
     index::{Entry, Flags, Index, Stage},
 };
+use repo::submodule::Ignore;
 use sys::{Dir, FileType};
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
     diff::{self, Kind, Side, Slot},
     facts::{self, Seen, Want},
     plan::Lazy,
+    submodules::{self, State, Submodules},
 };
 use crate::{
     parallel,
@@ -103,20 +105,28 @@ pub fn refresh(
         changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
     }
     for ((&at, seen), verdict) in asked.iter().zip(&seen).zip(verdicts) {
-        if verdict == Match::Same {
+        let entry = &index.entries()[at];
+        let is_same = match (verdict, entry.mode.is_gitlink()) {
+            (Match::Same, true) => {
+                submodules::head(repo, index.path(entry)).is_none_or(|head| head == entry.oid)
+            }
+            (verdict, _) => verdict == Match::Same,
+        };
+        if is_same {
             continue;
         }
-        let entry = &index.entries()[at];
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         let change = match seen {
             Seen::There(stat) => {
                 let is_directory = stat.file_type == FileType::Directory && !entry.mode.is_gitlink();
+                // For a diff a repository in a file's place is the file as a submodule.
+                let is_displaced = is_directory && submodules::head(repo, index.path(entry)).is_none();
                 let kind = match is_type(entry.mode, stat.file_type) {
                     _ if is_intended => ChangeKind::Added,
                     true => ChangeKind::Modified,
                     false => ChangeKind::TypeChanged,
                 };
-                (kind, is_directory)
+                (kind, is_displaced)
             }
             // Whatever a link leads to, it is not the file.
             Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => (ChangeKind::Deleted, true),
@@ -160,19 +170,29 @@ fn is_type(mode: Mode, file_type: FileType) -> bool {
     }
 }
 
+/// What [`local_changes`] found.
+#[derive(Debug, Default)]
+pub struct LocalChanges {
+    /// By path.
+    pub changes: Vec<LocalChange>,
+    /// What is to be said of `.gitmodules`.
+    pub warnings: Vec<BString>,
+}
+
 /// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`.
 /// `unclean` is what [`refresh`] found; changes of entries that are gone from the index by now, or whose
-/// files have been written since, do not count.
+/// files have been written since, do not count. Submodules are looked at anew, and into.
 pub fn local_changes(
     repo: &repo::Repository,
+    worktree: &Dir,
     index: &Index,
     tree: ObjectId,
     unclean: &[Unclean],
-) -> Result<Vec<LocalChange>, PlanError> {
+) -> Result<LocalChanges, PlanError> {
     let is_known = |path: &BStr| {
         index.entries()[index.range_of(path)]
             .first()
-            .is_some_and(|entry| !entry.flags.contains(Flags::UPTODATE))
+            .is_some_and(|entry| !entry.flags.contains(Flags::UPTODATE) && !is_submodule(entry))
     };
     let mut changes: BTreeMap<BString, ChangeKind> = unclean
         .iter()
@@ -182,6 +202,17 @@ pub fn local_changes(
             (change.path.clone(), kind)
         })
         .collect();
+    let submodules = Submodules::new(repo, worktree, Ignore::None)?;
+    for entry in index.entries().iter().filter(|entry| is_submodule(entry)) {
+        let kind = match submodules.state(index, entry)? {
+            State::Clean => continue,
+            State::Modified | State::Untracked => ChangeKind::Modified,
+            State::Missing if submodules.ignore(index, index.path(entry))? == Ignore::All => continue,
+            State::Missing => ChangeKind::Deleted,
+            State::Replaced => ChangeKind::TypeChanged,
+        };
+        changes.insert(index.path(entry).to_owned(), kind);
+    }
     let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
     for row in found.rows {
         let unclean = changes.get(&row.path).copied();
@@ -193,6 +224,9 @@ pub fn local_changes(
                 let entry = &index.entries()[at];
                 match unclean {
                     Some(ChangeKind::Added) => Some(ChangeKind::Modified),
+                    Some(ChangeKind::Modified) if !same_type(entry.mode, mode) => {
+                        Some(ChangeKind::TypeChanged)
+                    }
                     Some(kind) => Some(kind),
                     None if (entry.mode, entry.oid) == (mode, oid) => None,
                     None if same_type(entry.mode, mode) => Some(ChangeKind::Modified),
@@ -202,12 +236,24 @@ pub fn local_changes(
             (Slot::Merged(_), _) if unclean == Some(ChangeKind::Deleted) => None,
             (Slot::Merged(_), _) => Some(ChangeKind::Added),
         };
-        match kind {
+        let in_index = matches!(row.slot, Slot::Merged(at) if index.entries()[at].mode.is_gitlink());
+        let in_tree = matches!(row.sides[0], Side::Entry(mode, _) if mode.is_gitlink());
+        let of_submodule =
+            matches!(kind, Some(ChangeKind::Added | ChangeKind::Deleted | ChangeKind::Modified));
+        let is_ignored = of_submodule
+            && (in_index || in_tree)
+            && submodules.ignore(index, row.path.as_bstr())? == Ignore::All;
+        match kind.filter(|_| !is_ignored) {
             Some(kind) => drop(changes.insert(row.path, kind)),
             None => drop(changes.remove(&row.path)),
         }
     }
-    Ok(changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect())
+    let changes = changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect();
+    Ok(LocalChanges { changes, warnings: submodules.warnings().to_vec() })
+}
+
+fn is_submodule(entry: &Entry) -> bool {
+    entry.mode.is_gitlink() && entry.stage == Stage::Normal
 }
 
 fn same_type(one: Mode, other: Mode) -> bool {

@@ -199,7 +199,13 @@ fn settings_and_states_that_are_handed_over() {
     repo.git(&["init", "-q"]);
     repo.git(&["add", "inner"]);
     same(&shim, &repo, &["reset", "-q", "--soft"]);
-    shim.was_handed_over(&[], "there are submodules");
+    shim.was_native(&["a submodule"]);
+    inner.git(&["config", "core.splitIndex", "true"]);
+    same(&shim, &repo, &["reset", "-q", "--soft"]);
+    shim.was_handed_over(&[], "submodule 'inner': core.splitindex is set");
+    inner.write(".git/config", "[core]\n\trepositoryFormatVersion = 7\n");
+    same(&shim, &repo, &["reset", "-q", "--soft"]);
+    shim.was_handed_over(&[], "submodule 'inner': it cannot be opened");
 }
 
 /// Variables that trace or test make no difference to who does the work.

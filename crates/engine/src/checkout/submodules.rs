@@ -1,0 +1,229 @@
+//! Submodules as their superproject sees them: which commit is checked out in one, and whether anything was changed within.
+//!
+//! What a submodule's own status would say is asked of its index and worktree by the means that serve the
+//! superproject, so that nested submodules are only deeper. Nothing is changed or written, the submodule's index
+//! included.
+
+use std::cell::OnceCell;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    ObjectId,
+    index::{Entry, Flags, Index, Stage},
+};
+use repo::{
+    Repository,
+    submodule::{Ignore, Modules},
+};
+use sys::{Dir, FileType};
+
+use super::{
+    PlanError,
+    diff::{self, Kind, Side, Slot},
+    refresh::refresh,
+};
+use crate::{parallel, untracked};
+
+const GITMODULES: &str = ".gitmodules";
+
+/// The commit that is checked out in the submodule at `path`. As for Git, one that cannot be opened has none.
+pub(super) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
+    repo.submodule(path).ok().flatten()?.head().ok()?.oid()
+}
+
+/// What was changed within a submodule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Changes {
+    modified: bool,
+    untracked: bool,
+}
+
+/// What is at the path of a submodule's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing that counts was changed.
+    Clean,
+    /// Another commit, or changes within.
+    Modified,
+    /// There are untracked files within, and no other change.
+    Untracked,
+    /// There is nothing.
+    Missing,
+    /// There is something else than a directory.
+    Replaced,
+}
+
+/// The submodules of one index and its worktree.
+pub(super) struct Submodules<'a> {
+    repo: &'a Repository,
+    root: &'a Dir,
+    /// Where no submodule says otherwise.
+    ignore: Ignore,
+    modules: OnceCell<Modules>,
+}
+
+impl<'a> Submodules<'a> {
+    /// `default` counts where `diff.ignoreSubmodules` is not set.
+    pub(super) fn new(repo: &'a Repository, root: &'a Dir, default: Ignore) -> Result<Self, PlanError> {
+        let ignore = match repo.config_str("diff.ignoreSubmodules") {
+            Some(value) => parse_ignore(value.as_bstr())?,
+            None => default,
+        };
+        Ok(Submodules { repo, root, ignore, modules: OnceCell::new() })
+    }
+
+    /// What counts of the submodule at `path`.
+    pub(super) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
+        if self.modules.get().is_none() {
+            let modules = read_modules(self.repo, self.root, index)?;
+            let _ = self.modules.set(modules);
+        }
+        let Some(module) = self.modules.get().and_then(|modules| modules.at(path)) else {
+            return Ok(self.ignore);
+        };
+        let name = module.name.to_str_lossy();
+        match self.repo.config_str(&format!("submodule.{name}.ignore")) {
+            Some(value) => parse_ignore(value.as_bstr()),
+            None => Ok(module.ignore.unwrap_or(self.ignore)),
+        }
+    }
+
+    /// What Git warned of when it read `.gitmodules`, if that was done.
+    pub(super) fn warnings(&self) -> &[BString] {
+        self.modules.get().map_or(&[], Modules::warnings)
+    }
+
+    /// What is at a submodule's entry.
+    pub(super) fn state(&self, index: &Index, entry: &Entry) -> Result<State, PlanError> {
+        let path = index.path(entry);
+        if entry.flags.contains(Flags::SKIP_WORKTREE) {
+            return Ok(State::Clean);
+        }
+        let found = self.root.stat(path);
+        let found = found.map_err(|source| PlanError::Examine { path: path.to_owned(), source })?;
+        let Some(found) = found else { return Ok(State::Missing) };
+        let ignore = self.ignore(index, path)?;
+        if ignore == Ignore::All {
+            return Ok(State::Clean);
+        }
+        if found.file_type != FileType::Directory {
+            return Ok(State::Replaced);
+        }
+        let trusted = entry.flags.contains(Flags::ASSUME_VALID);
+        if !trusted && head(self.repo, path).is_some_and(|head| head != entry.oid) {
+            return Ok(State::Modified);
+        }
+        if ignore == Ignore::Dirty {
+            return Ok(State::Clean);
+        }
+        let within = |message: String| PlanError::Submodule { path: path.to_owned(), message };
+        let Some(submodule) = self.repo.submodule(path).map_err(|error| within(error.to_string()))? else {
+            return Ok(State::Clean);
+        };
+        let changes =
+            changes(&submodule, ignore == Ignore::Untracked).map_err(|error| within(error.to_string()))?;
+        Ok(match changes {
+            Changes { modified: true, .. } => State::Modified,
+            Changes { untracked: true, .. } => State::Untracked,
+            _ => State::Clean,
+        })
+    }
+}
+
+fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
+    let bad = || repo::Error { message: format!("bad --ignore-submodules argument: {value}") };
+    Ok(Ignore::parse(value).ok_or_else(bad)?)
+}
+
+/// `.gitmodules`: the file, else what the index or HEAD has of it; nothing while it is unmerged.
+fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modules, PlanError> {
+    use std::io::Read as _;
+    let path = BStr::new(GITMODULES);
+    let entries = &index.entries()[index.range_of(path)];
+    if entries.iter().any(|entry| entry.stage != Stage::Normal) {
+        return Ok(Modules::default());
+    }
+    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    let file = repo.work_tree().map(|top| top.join(GITMODULES).display().to_string()).unwrap_or_default();
+    match root.open_file(path) {
+        Ok(mut open) => {
+            let mut content = Vec::new();
+            open.read_to_end(&mut content).map_err(examine)?;
+            return Ok(Modules::parse(&content, &file)?);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(examine(error)),
+    }
+    let recorded = entries.first().map(|entry| entry.oid);
+    let Some(oid) = recorded.or_else(|| repo.rev_parse("HEAD:.gitmodules".into()).ok()) else {
+        return Ok(Modules::default());
+    };
+    let mut reader = repo.objects().reader();
+    let (_, content) = reader.read(&oid)?;
+    Ok(Modules::parse(content, &oid.to_string())?)
+}
+
+/// What `git status` would find in a submodule.
+fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Changes, PlanError> {
+    let failed = |message: &str| repo::Error { message: message.to_owned() };
+    let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
+    let root = Dir::open(top)
+        .map_err(|source| PlanError::Examine { path: top.display().to_string().into(), source })?;
+    let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
+        .map_err(|error| failed(&error.to_string()))?;
+    if index.sparse {
+        return Err(PlanError::Unsupported("sparse indexes"));
+    }
+    let shows_untracked = !ignore_untracked && shows_untracked(repo)?;
+    let unclean = refresh(repo, &root, &mut index)?;
+    let is_submodule =
+        |path: &BStr| index.entries()[index.range_of(path)].iter().any(|it| it.mode.is_gitlink());
+    let mut found = Changes {
+        modified: unclean
+            .iter()
+            .any(|change| change.kind == super::ChangeKind::Unmerged || !is_submodule(change.path.as_bstr()))
+            || is_anything_staged(repo, &index)?,
+        untracked: false,
+    };
+    let default = if shows_untracked { Ignore::None } else { Ignore::Untracked };
+    let nested = Submodules::new(repo, &root, default)?;
+    let links = index.entries().iter();
+    for entry in links.filter(|entry| entry.mode.is_gitlink() && entry.stage == Stage::Normal) {
+        match nested.state(&index, entry)? {
+            State::Clean => {}
+            State::Untracked => found.untracked = true,
+            State::Missing if nested.ignore(&index, index.path(entry))? == Ignore::All => {}
+            State::Modified | State::Missing | State::Replaced => found.modified = true,
+        }
+    }
+    if shows_untracked && !found.modified && !found.untracked {
+        found.untracked = untracked::any(repo, &root, &index)?;
+    }
+    Ok(found)
+}
+
+/// `status.showUntrackedFiles`
+fn shows_untracked(repo: &Repository) -> Result<bool, PlanError> {
+    match repo.config_str("status.showUntrackedFiles") {
+        Some(value) if matches!(value.as_bytes(), b"normal" | b"all") => Ok(true),
+        Some(value) if value == "no" => Ok(false),
+        _ => Ok(repo.config_bool("status.showUntrackedFiles")?.unwrap_or(true)),
+    }
+}
+
+/// Whether the index differs from HEAD.
+fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, PlanError> {
+    let tree = match repo.head()?.oid() {
+        Some(commit) => repo.tree_of(commit)?,
+        None => ObjectId::empty_tree(repo.hash()),
+    };
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    Ok(found.rows.iter().any(|row| match (row.slot, row.sides[0]) {
+        (Slot::Merged(at), Side::Entry(mode, oid)) => {
+            let entry = &index.entries()[at];
+            (entry.mode, entry.oid) != (mode, oid)
+        }
+        (Slot::Nothing, Side::Missing | Side::Conflict) => false,
+        _ => true,
+    }))
+}

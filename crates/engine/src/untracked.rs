@@ -1,0 +1,105 @@
+//! Whether a worktree holds files that nobody tracks and nobody ignores: Git's `read_directory`, as far as a yes or no goes.
+//!
+//! The first such file ends the search. Nothing is changed.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::Index;
+use repo::Repository;
+use sys::{Dir, FileType};
+
+use crate::{
+    checkout::{PlanError, excludes},
+    ignore::Ignores,
+};
+
+/// Whether there is an untracked file in `worktree` that is not ignored.
+pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, PlanError> {
+    let excludes = excludes(repo)?;
+    let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
+    let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
+    let ignores = Ignores::new(worktree, &outside, icase);
+    Search { worktree, index, ignores }.directory("".into(), Within::Tracked)
+}
+
+struct Search<'a> {
+    worktree: &'a Dir,
+    index: &'a Index,
+    ignores: Ignores<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Something below is tracked.
+    Tracked,
+    /// Nothing is.
+    Untracked,
+}
+
+impl Search<'_> {
+    /// Whether there is an untracked file in `dir` or below that is not ignored.
+    fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, PlanError> {
+        let examine = |source| PlanError::Examine { path: dir.to_owned(), source };
+        let listed = match dir.is_empty() {
+            true => self.worktree.list(),
+            false => self.worktree.open_dir(dir).and_then(|open| open.list()),
+        };
+        let names = match listed {
+            // Git says that it cannot look, and goes on.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(false),
+            listed => listed.map_err(examine)?,
+        };
+        if within == Within::Untracked && names.iter().any(|(name, _)| name == b".git") && self.is_nested(dir)
+        {
+            return Ok(true);
+        }
+        for (name, file_type) in names {
+            if name.eq_ignore_ascii_case(b".git") {
+                continue;
+            }
+            let path = match dir.is_empty() {
+                true => BString::from(name),
+                false => bstr::join("/", [dir.as_bytes(), &name]).into(),
+            };
+            let found = match file_type {
+                FileType::Directory => self.subdirectory(path.as_bstr())?,
+                FileType::File | FileType::Symlink => {
+                    self.index.range_of(path.as_bstr()).is_empty()
+                        && !self.ignores.is_ignored(path.as_bstr(), false).map_err(examine)?
+                }
+                FileType::Other => false,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn subdirectory(&mut self, path: &BStr) -> Result<bool, PlanError> {
+        // A submodule: what is in it is its own business.
+        if !self.index.range_of(path).is_empty() {
+            return Ok(false);
+        }
+        if !self.index.range_below(path).is_empty() {
+            return self.directory(path, Within::Tracked);
+        }
+        let ignored = self.ignores.is_ignored(path, true);
+        match ignored.map_err(|source| PlanError::Examine { path: path.to_owned(), source })? {
+            true => Ok(false),
+            false => self.directory(path, Within::Untracked),
+        }
+    }
+
+    /// Whether a directory with a `.git` in it is a repository of its own, as far as can be told from outside.
+    fn is_nested(&self, dir: &BStr) -> bool {
+        let there = |name: &str| {
+            let path = bstr::join("/", [dir.as_bytes(), name.as_bytes()]);
+            self.worktree.stat(&path).ok().flatten()
+        };
+        match there(".git").map(|stat| stat.file_type) {
+            Some(FileType::Directory) => there(".git/HEAD").is_some(),
+            Some(FileType::File | FileType::Symlink) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Submodules: what `.gitmodules` says of them, and opening the repository in one's worktree.
+//!
+//! Source: gitmodules(5). Which file is read is the caller's business; nothing is written.
+
+use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+use crate::{Error, OpenOptions, Repository, config, disk};
+
+/// What of a submodule counts as no change of it (`ignore`), weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignore {
+    /// Nothing is ignored.
+    None,
+    /// Untracked files within.
+    Untracked,
+    /// All changes within; another commit counts.
+    Dirty,
+    /// Everything.
+    All,
+}
+
+impl Ignore {
+    /// The setting's value.
+    pub fn parse(value: &BStr) -> Option<Ignore> {
+        match value.as_bytes() {
+            b"none" => Some(Ignore::None),
+            b"untracked" => Some(Ignore::Untracked),
+            b"dirty" => Some(Ignore::Dirty),
+            b"all" => Some(Ignore::All),
+            _ => None,
+        }
+    }
+}
+
+/// A section of `.gitmodules`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// Its subsection.
+    pub name: BString,
+    /// `ignore`
+    pub ignore: Option<Ignore>,
+}
+
+/// The content of a `.gitmodules` file.
+#[derive(Debug, Default)]
+pub struct Modules {
+    modules: Vec<Module>,
+    by_path: HashMap<BString, usize>,
+    warnings: Vec<BString>,
+}
+
+impl Modules {
+    /// Parses a file's content; `file` names it in errors.
+    pub fn parse(content: &[u8], file: &str) -> Result<Modules, Error> {
+        let pairs = config::parse::parse(content).map_err(|config::parse::BadLine(line)| {
+            Error::new(format!("bad config line {line} in file {file}"))
+        })?;
+        let mut modules = Modules::default();
+        for pair in pairs {
+            modules.take(pair.key.as_bstr(), pair.value)?;
+        }
+        Ok(modules)
+    }
+
+    fn take(&mut self, key: &BStr, value: Option<BString>) -> Result<(), Error> {
+        let Some(rest) = key.strip_prefix(b"submodule.") else { return Ok(()) };
+        let Some((name, item)) = rest.rsplit_once_str(".") else { return Ok(()) };
+        if !is_name(name) {
+            self.warnings.push([b"ignoring suspicious submodule name: ", name].concat().into());
+            return Ok(());
+        }
+        let at = self.modules.iter().position(|module| module.name == name).unwrap_or_else(|| {
+            self.modules.push(Module { name: name.into(), ignore: None });
+            self.modules.len() - 1
+        });
+        if !matches!(item, b"path" | b"ignore") {
+            return Ok(());
+        }
+        let value = value.ok_or_else(|| Error::new(format!("missing value for '{key}'")))?;
+        match item {
+            b"path" if value.starts_with(b"-") => self.warnings.push(
+                [
+                    b"ignoring '",
+                    key.as_bytes(),
+                    b"' which may be interpreted as a command-line option: ",
+                    &value,
+                ]
+                .concat()
+                .into(),
+            ),
+            b"path" => {
+                self.by_path.retain(|_, module| *module != at);
+                self.by_path.insert(value, at);
+            }
+            _ => match Ignore::parse(value.as_bstr()) {
+                Some(ignore) => self.modules[at].ignore = Some(ignore),
+                None => self.warnings.push(
+                    [
+                        b"Invalid parameter '",
+                        &value[..],
+                        b"' for config option 'submodule.",
+                        name,
+                        b".ignore'",
+                    ]
+                    .concat()
+                    .into(),
+                ),
+            },
+        }
+        Ok(())
+    }
+
+    /// The submodule at a path.
+    pub fn at(&self, path: &BStr) -> Option<&Module> {
+        self.by_path.get(path).map(|&at| &self.modules[at])
+    }
+
+    /// What Git warns of when it reads the file.
+    pub fn warnings(&self) -> &[BString] {
+        &self.warnings
+    }
+}
+
+/// Names become paths below `.git/modules`: none may lead out of there.
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && !name.split(|&byte| byte == b'/' || byte == b'\\').any(|part| part == b"..")
+}
+
+/// Variables that are about one repository and not about another, so that a submodule does not get them. What the
+/// command line configures counts everywhere.
+const OF_ONE_REPOSITORY: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+impl Repository {
+    /// Opens the repository in the directory `path` of the worktree; `None` if there is no `.git` in it. No symbolic link may
+    /// lead there: the caller has looked.
+    pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
+        let Some(top) = self.work_tree() else { return Ok(None) };
+        let dir = top.join(OsStr::from_bytes(path));
+        match dir.join(".git").metadata() {
+            Err(error) if disk::is_missing(&error) => return Ok(None),
+            Err(error) => {
+                let reason = sys::reason(&error);
+                return Err(Error::new(format!("failed to stat '{}': {reason}", dir.display())));
+            }
+            Ok(_) => {}
+        }
+        let foreign = |name: &OsStr| OF_ONE_REPOSITORY.iter().any(|variable| name == *variable);
+        let env = self.options.env.iter().filter(|(name, _)| !foreign(name));
+        let options = OpenOptions {
+            cwd: dir,
+            git_dir: Some(".git".into()),
+            work_tree: None,
+            config: self.options.config.clone(),
+            env: env.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        };
+        Repository::open(&options).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_path_counts_and_names_stay_inside() {
+        let content =
+            b"[submodule \"a\"]\npath = x\npath = sub/a\nignore = dirty\n[submodule \"../b\"]\npath = b\n\
+            [submodule \"c\"]\npath = -c\nignore = some\n";
+        let modules = Modules::parse(content, ".gitmodules").expect("in the grammar");
+        let a = Module { name: "a".into(), ignore: Some(Ignore::Dirty) };
+        assert_eq!(modules.at("sub/a".into()), Some(&a));
+        assert_eq!(
+            (modules.at("x".into()), modules.at("b".into()), modules.at("-c".into())),
+            (None, None, None)
+        );
+        assert_eq!(modules.warnings().len(), 3);
+        assert!(Modules::parse(b"[submodule \"a\"]\npath\n", ".gitmodules").is_err());
+        assert!(Modules::parse(b"[submodule", ".gitmodules").is_err());
+    }
+}
