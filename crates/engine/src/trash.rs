@@ -107,17 +107,24 @@ impl<'a> Trash<'a> {
     }
 
     fn take(&mut self, root: &Dir, path: &BStr) -> bool {
-        if let Batch::Unmade = self.batch {
-            self.batch = new_batch(&self.git_dir).map_or(Batch::Impossible, Batch::Made);
-        }
-        match &self.batch {
-            Batch::Made(batch) => {
-                root.rename_into(path, batch, self.discarded.to_string().as_bytes()).is_ok()
+        for _ in 0..ATTEMPTS {
+            if let Batch::Unmade = self.batch {
+                self.batch = new_batch(&self.git_dir).map_or(Batch::Impossible, Batch::Made);
             }
-            Batch::Unmade | Batch::Impossible => false,
+            let Batch::Made(batch) = &self.batch else { return false };
+            match root.rename_into(path, batch, self.discarded.to_string().as_bytes()) {
+                Ok(()) => return true,
+                // Whoever empties the trash took the batch for an old one while it was empty.
+                Err(error) if error.kind() == ErrorKind::NotFound => self.batch = Batch::Unmade,
+                Err(_) => return false,
+            }
         }
+        false
     }
 }
+
+/// How often something is tried again that somebody else's work at the same moment made fail.
+const ATTEMPTS: usize = 10;
 
 fn trash_of(git_dir: &Path) -> PathBuf {
     git_dir.join("sapwood/trash")
@@ -167,6 +174,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
         return Ok(());
     }
     let trash = Dir::open(&path).map_err(stuck)?;
+    let mut failed = 0;
     loop {
         // Who adds something makes the directory anew once it is gone, and it goes only while it is empty.
         match by_path::remove_dir(&path) {
@@ -174,7 +182,11 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
             _ => break,
         }
         for (name, _) in trash.list().map_err(stuck)? {
-            remove(&trash, name.as_bstr(), workers, interrupt)?;
+            match remove(&trash, name.as_bstr(), workers, interrupt) {
+                // A batch may have been filled while it was looked at.
+                Err(Error::Stuck(_)) if failed < ATTEMPTS => failed += 1,
+                removed => removed?,
+            }
         }
     }
     // What else is in it stays.
