@@ -67,8 +67,12 @@ const WORKTREE_SETTINGS: &[Setting] =
     &[("core.ignorecase", When::True), ("core.sharedrepository", When::Set)];
 
 /// To what only changes what is known of worktrees: nothing of the general table is looked at by it.
-const RECORD_SETTINGS: &[Setting] =
-    &[("color.advice*", When::Set), ("core.ignorecase", When::True), ("trace2.*", When::Set)];
+const RECORD_SETTINGS: &[Setting] = &[
+    ("color.advice*", When::Set),
+    ("core.fsyncobjectfiles", When::Set),
+    ("core.ignorecase", When::True),
+    ("trace2.*", When::Set),
+];
 
 /// Commands that change or show only what is known of worktrees.
 const RECORDS: &[&str] = &[

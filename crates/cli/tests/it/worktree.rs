@@ -376,3 +376,60 @@ fn eight_at_once() {
     }
     assert!(!side.repo.exists(".git/worktrees"));
 }
+
+/// Only one of several gets the place, and nobody takes anything away from it.
+#[test]
+fn one_place_is_one_worktrees() {
+    let sandbox = Sandbox::new();
+    let side = Side::new(&sandbox, "our");
+    for round in 0..5 {
+        let start = |number: usize| {
+            let mut command = side.repo.command(SAPWOOD.as_ref());
+            command.args(["worktree", "add", "-q", "-b", &format!("b{round}-{number}"), "../same"]);
+            command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started")
+        };
+        let running: Vec<_> = (0..8).map(start).collect();
+        let ended = running.into_iter().map(|child| child.wait_with_output().expect("ends"));
+        let made = ended.filter(|output| output.status.success()).count();
+        assert_eq!(made, 1);
+        let same = side.at(&sandbox, "same");
+        assert_eq!(same.git(&["status", "--porcelain"]).stdout, "");
+        assert_eq!(same.read("dir/file"), "more\n");
+        let list = side.repo.git(&["worktree", "list", "--porcelain"]).stdout;
+        assert_eq!(list.lines().filter(|line| line.starts_with(b"worktree ")).count(), 2, "{list}");
+        side.repo.git(&["worktree", "remove", "../same"]);
+    }
+}
+
+/// What is mounted inside a worktree is not the worktree's.
+#[test]
+fn mounts_are_not_entered() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for number in 0..300 {
+        repo.write(format!("f{number}"), "x\n");
+    }
+    repo.commit("many");
+    repo.git(&["worktree", "add", "-q", "../tree"]);
+    let kept = sandbox.repo("kept");
+    kept.write("file", "precious\n");
+    let script = format!(
+        "mkdir ../tree/mnt && mount --bind ../kept ../tree/mnt || exit 77
+         '{SAPWOOD}' worktree remove -f ../tree"
+    );
+    let mut command = repo.command("unshare".as_ref());
+    let Ok(output) = command.args(["-r", "-m", "sh", "-c", &script]).output() else {
+        println!("skipped: there is no unshare");
+        return;
+    };
+    assert_eq!(kept.read("file"), "precious\n");
+    if output.status.code() != Some(255) {
+        println!("skipped: nothing can be mounted: {}", output.stderr.to_str_lossy());
+        return;
+    }
+    let busy = format!(
+        "error: failed to delete '{}': Device or resource busy\n",
+        sandbox.path().join("tree").display()
+    );
+    assert_eq!(output.stderr.to_str_lossy(), busy);
+}

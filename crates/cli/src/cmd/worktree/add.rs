@@ -416,6 +416,10 @@ impl Add<'_> {
             Some(commit) if !is_branch && !orphan => Head::Commit(commit),
             _ => Head::Branch(branch.as_bstr()),
         };
+        if let Err(failure) = self.claim() {
+            remove_junk(&[&admin.dir]);
+            return Err(failure);
+        }
         let filled = self.fill(&admin, head, is_branch, orphan);
         if !matches!(filled, Ok(0)) {
             remove_junk(&[&admin.dir, &self.at.path]);
@@ -433,14 +437,25 @@ impl Add<'_> {
         }
     }
 
+    /// Makes the directory ours: of several who are about to make a worktree in one place, only one finds no `.git` there.
+    fn claim(&self) -> Result<(), Failure> {
+        let (top, shown) = (&self.at.path, &self.at.shown);
+        by_path::create_dir_all(top).map_err(|error| {
+            let reason = crate::text::os_error(&error);
+            Failure::Fatal(text!("could not create leading directories of '", shown, "/.git': ", reason))
+        })?;
+        by_path::create_new(&top.join(".git"), 0o666).map(drop).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::Fatal(text!("'", shown, "' already exists")),
+            _ => {
+                let reason = crate::text::os_error(&error);
+                Failure::Fatal(text!("could not open '", shown, "/.git' for writing: ", reason))
+            }
+        })
+    }
+
     /// Everything between the directory and the hook. Whatever is not `Ok(0)` undoes the worktree.
     fn fill(&self, admin: &Admin, head: Head<'_>, exists: bool, orphan: bool) -> Result<u8, Failure> {
         let top = &self.at.path;
-        by_path::create_dir_all(top).map_err(|error| {
-            let reason = crate::text::os_error(&error);
-            let shown = &self.at.shown;
-            Failure::Fatal(text!("could not create leading directories of '", shown, "/.git': ", reason))
-        })?;
         self.scene.linker(self.request.relative)?.link(top, &admin.dir)?;
         admin::write(&admin.dir.join("commondir"), b"../..")?;
         by_path::create_dir(&admin.dir.join("refs")).map_err(|error| {
