@@ -38,3 +38,8 @@ day *args:
 bench *args:
     cargo build --release
     cargo run --release -p lab -- checkout {{args}}
+
+# the same on slow disks (needs root: mounts); --tree names a repository or bundle
+weather *args:
+    cargo build --release
+    cargo run --release -p lab -- weather {{args}}

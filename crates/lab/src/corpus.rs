@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -30,7 +30,7 @@ pub(crate) fn directory() -> PathBuf {
     target.map_or_else(|| PathBuf::from("target"), PathBuf::from).join("lab")
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     fs::create_dir_all(path).and_then(|()| fs::canonicalize(path)).map_err(|source| Error::Io {
         what: "cannot create",
         path: path.to_owned(),
@@ -204,7 +204,7 @@ fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Er
 }
 
 /// Commits a change of `count` regular files, spread evenly, as `refs/lab/change-COUNT`.
-fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
+pub(crate) fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
     let listing = must(Path::new("git"), &["ls-tree", "-rz", base], repo)?;
     let files: Vec<&[u8]> = listing
         .split(|&byte| byte == 0)
@@ -217,12 +217,8 @@ fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
         "commit refs/lab/change-{count}\ncommitter lab <lab@example.org> 1700000000 +0000\ndata 6\nchange\nfrom {base}\n"
     )
     .into_bytes();
-    for path in files.iter().step_by(step).take(count) {
-        let old = must(
-            Path::new("git"),
-            &["cat-file", "blob", &format!("{base}:{}", String::from_utf8_lossy(path))],
-            repo,
-        )?;
+    let changed = || files.iter().step_by(step).take(count);
+    for (path, old) in changed().zip(blobs(repo, base, changed())?) {
         stream.extend_from_slice(b"M 100644 inline ");
         stream.extend_from_slice(path);
         stream.extend_from_slice(format!("\ndata {}\n", old.len() + 7).as_bytes());
@@ -245,4 +241,37 @@ fn import(repo: &Path, stream: &[u8]) -> Result<(), Error> {
         (Ok(()), Ok(status)) if status.success() => Ok(()),
         (fed, status) => Err(Error::Setup(format!("git fast-import: {fed:?} {status:?}"))),
     }
+}
+
+/// What files of a commit hold.
+fn blobs<'a>(
+    repo: &Path,
+    commit: &str,
+    paths: impl Iterator<Item = &'a &'a [u8]>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let failed = |error: std::io::Error| Error::Setup(format!("git cat-file --batch: {error}"));
+    let mut git = hermetic(&mut Command::new("git"))
+        .args(["cat-file", "--batch"])
+        .current_dir(repo)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut ask = git.stdin.take().expect("piped above");
+    let mut answers = BufReader::new(git.stdout.take().expect("piped above"));
+    let mut blobs = Vec::new();
+    for path in paths {
+        ask.write_all(&[commit.as_bytes(), b":", path, b"\n"].concat()).map_err(failed)?;
+        let mut header = String::new();
+        answers.read_line(&mut header).map_err(failed)?;
+        let length = header.split_whitespace().nth(2).and_then(|length| length.parse::<usize>().ok());
+        let length = length.ok_or_else(|| Error::Setup(format!("git cat-file --batch: {header:?}")))?;
+        let mut blob = vec![0; length + 1];
+        answers.read_exact(&mut blob).map_err(failed)?;
+        blob.pop();
+        blobs.push(blob);
+    }
+    drop(ask);
+    git.wait().map_err(failed)?;
+    Ok(blobs)
 }

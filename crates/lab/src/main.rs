@@ -13,6 +13,7 @@ mod floor;
 mod measure;
 mod report;
 mod rig;
+mod weather;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -42,6 +43,8 @@ enum Command {
     Checkout(checkout::Args),
     /// A day of user, editors, a job and agents, on Git and on the shim: the same, and how fast.
     Day(day::Args),
+    /// Clone, full checkout and switches on slow disks.
+    Weather(weather::Args),
     /// Make the linux repository from Debian's source packages and print where it is.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Checkout(args) => checkout::run(&args),
         Command::Day(args) => day::run(&args),
+        Command::Weather(args) => weather::run(&args),
         Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS

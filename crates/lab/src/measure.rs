@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -130,11 +130,17 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     Ok(usage)
 }
 
+/// How many files a program may have open, as most systems have it. A lab that serves a disk takes more for itself.
+const OPEN_FILES: u64 = 1024;
+
 /// `lab measure -- COMMAND…`
 pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     let Some((program, args)) = command.split_first() else {
         return Err(Error::Setup("measure: no command".into()));
     };
+    let failed = |error: nix::Error| Error::Command { command: program.clone(), detail: error.to_string() };
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
+    setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES.min(most), most).map_err(failed)?;
     let start = Instant::now();
     let status = Command::new(program)
         .args(args)
@@ -142,8 +148,7 @@ pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
         .status()
         .map_err(|error| Error::Command { command: program.clone(), detail: error.to_string() })?;
     let wall = start.elapsed().as_secs_f64();
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)
-        .map_err(|error| Error::Command { command: program.clone(), detail: error.to_string() })?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(failed)?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     let usage = Usage {
         wall,

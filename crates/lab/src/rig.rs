@@ -37,7 +37,9 @@ impl FileSystem {
 /// A mounted, empty file system; unmounted and deleted when dropped.
 pub(crate) struct Volume {
     mount: PathBuf,
+    /// What is deleted with it.
     image: Option<PathBuf>,
+    is_mounted: bool,
 }
 
 const SIZE: &str = "10G";
@@ -57,7 +59,7 @@ impl Volume {
         while Command::new("umount").arg("-q").arg(&mount).status().is_ok_and(|status| status.success()) {}
         if file_system == FileSystem::Tmpfs {
             must(Path::new("mount"), &["-t", "tmpfs", "-o", &format!("size={SIZE}"), "tmpfs", &at], here)?;
-            return Ok(Volume { mount, image: None });
+            return Ok(Volume { mount, image: None, is_mounted: true });
         }
         let image = scratch.join(format!("{}.img", file_system.name()));
         let file = image.display().to_string();
@@ -68,7 +70,21 @@ impl Volume {
             _ => must(Path::new("mkfs.btrfs"), &["-q", "-f", &file], here)?,
         };
         must(Path::new("mount"), &["-o", "loop", &file, &at], here)?;
-        Ok(Volume { mount, image: Some(image) })
+        Ok(Volume { mount, image: Some(image), is_mounted: true })
+    }
+
+    /// Mounts an image that is there, and is to stay.
+    pub(crate) fn of_image(image: &Path, at: &Path) -> Result<Volume, Error> {
+        let [image, mount] = [image, at].map(|path| path.display().to_string());
+        must(Path::new("mount"), &["-o", "loop", &image, &mount], Path::new("/"))?;
+        Ok(Volume { mount: at.to_owned(), image: None, is_mounted: true })
+    }
+
+    /// Unmounts; the image stays.
+    pub(crate) fn keep(mut self) -> Result<(), Error> {
+        self.image = None;
+        self.is_mounted = false;
+        must(Path::new("umount"), &[&self.mount.display().to_string()], Path::new("/")).map(drop)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -78,6 +94,9 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
+        if !self.is_mounted {
+            return;
+        }
         // A lazy unmount would leave the loop device busy under the next run's image.
         let unmounted = Command::new("umount").arg(&self.mount).status().is_ok_and(|status| status.success());
         if let (true, Some(image)) = (unmounted, &self.image)

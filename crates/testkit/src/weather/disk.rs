@@ -1,29 +1,20 @@
-//! The kernel's requests: each is counted, may come to grief, is done at once, and is answered when its time has come.
+//! What each request of the kernel has in common: it is counted, may come to grief, and is answered when its time has come.
 
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
-    io,
-    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::Instant,
 };
 
 use bstr::BString;
-use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    TimeOrNow, WriteFlags,
-};
-use rustix::fs::{AtFlags, fstatvfs};
+use fuser::{Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyEmpty, ReplyEntry, Request};
 
 use super::{
-    Caching, Operation, What, Writes, Xattrs,
-    contents::{Handle, Wanted, backing_flags},
+    Caching, Operation, What, Xattrs,
     counts::Counters,
     faults::Faults,
     names::Entry,
@@ -44,8 +35,8 @@ pub(super) struct Shared {
 /// See the module.
 pub(super) struct Disk {
     shared: Arc<Shared>,
-    caching: Caching,
-    xattrs: Xattrs,
+    pub(super) caching: Caching,
+    pub(super) xattrs: Xattrs,
     /// By thread, the name it asked for last that was not there. The kernel looks for each name it is about to make, which a
     /// network mount does not: what is made of the name just looked for is answered at once.
     missing: Mutex<HashMap<u32, (u64, OsString)>>,
@@ -53,7 +44,7 @@ pub(super) struct Disk {
 
 /// When a request came, and which place on the disk it is about.
 #[derive(Clone, Copy)]
-struct Came {
+pub(super) struct Came {
     at: Instant,
     place: u64,
     paid: bool,
@@ -64,12 +55,16 @@ impl Disk {
         Disk { shared, caching, xattrs, missing: Mutex::default() }
     }
 
-    fn tree(&self) -> &Tree {
+    pub(super) fn tree(&self) -> &Tree {
         &self.shared.tree
     }
 
     /// Counts a request, and finds out whether it comes to grief. `most` is what a write may write.
-    fn begin(&self, operation: Operation, paths: impl FnOnce(&Tree) -> Vec<BString>) -> Result<usize> {
+    pub(super) fn begin(
+        &self,
+        operation: Operation,
+        paths: impl FnOnce(&Tree) -> Vec<BString>,
+    ) -> Result<usize> {
         self.shared.counters.add(operation);
         if self.shared.cut.load(Ordering::Acquire) {
             return Err(rustix::io::Errno::IO);
@@ -85,33 +80,33 @@ impl Disk {
         }
     }
 
-    fn begin_at(&self, operation: Operation, number: INodeNo) -> Result<usize> {
+    pub(super) fn begin_at(&self, operation: Operation, number: INodeNo) -> Result<usize> {
         self.begin(operation, |tree| tree.find(number).map(|inode| inode.paths()).unwrap_or_default())
     }
 
-    fn begin_name(&self, operation: Operation, parent: INodeNo, name: &OsStr) -> Result<usize> {
+    pub(super) fn begin_name(&self, operation: Operation, parent: INodeNo, name: &OsStr) -> Result<usize> {
         self.begin(operation, |tree| tree.paths_of(parent, name))
     }
 
-    fn came(&self, number: INodeNo) -> Came {
+    pub(super) fn came(&self, number: INodeNo) -> Came {
         let place = self.tree().find(number).map_or(0, |inode| inode.place.at);
         Came { at: Instant::now(), place, paid: true }
     }
 
-    fn came_for(&self, parent: INodeNo, name: &OsStr) -> Came {
+    pub(super) fn came_for(&self, parent: INodeNo, name: &OsStr) -> Came {
         let place = self.tree().find(parent).map_or(0, |inode| inode.place.below(name).at);
         Came { at: Instant::now(), place, paid: true }
     }
 
     /// A request that makes `name`, which is free if its look-up was paid for.
-    fn came_to_make(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Came {
+    pub(super) fn came_to_make(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Came {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = missing.remove(&request.pid());
         let paid = looked.is_none_or(|(dir, asked)| (dir, asked.as_os_str()) != (parent.0, name));
         Came { paid, ..self.came_for(parent, name) }
     }
 
-    fn is_missing(&self, request: &Request, parent: INodeNo, name: &OsStr) {
+    pub(super) fn is_missing(&self, request: &Request, parent: INodeNo, name: &OsStr) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         // Threads come and go.
         if missing.len() > 4096 {
@@ -121,7 +116,7 @@ impl Disk {
     }
 
     /// Answers when the time has come.
-    fn answer<T, R>(
+    pub(super) fn answer<T, R>(
         &self,
         came: Came,
         result: Result<T>,
@@ -142,7 +137,7 @@ impl Disk {
         }
     }
 
-    fn answer_entry(&self, came: Came, result: Result<Entry>, reply: ReplyEntry) {
+    pub(super) fn answer_entry(&self, came: Came, result: Result<Entry>, reply: ReplyEntry) {
         let caching = self.caching;
         let result = result.map(|(_, stat)| self.tree().attributes(&stat));
         let done = move |reply: ReplyEntry, attributes: fuser::FileAttr| {
@@ -151,466 +146,19 @@ impl Disk {
         self.answer(came, result, reply, done, ReplyEntry::error);
     }
 
-    fn answer_empty(&self, came: Came, result: Result<()>, reply: ReplyEmpty) {
+    pub(super) fn answer_empty(&self, came: Came, result: Result<()>, reply: ReplyEmpty) {
         self.answer(came, result, reply, |reply, ()| reply.ok(), ReplyEmpty::error);
     }
 
     /// Nobody waits for it.
-    fn close(&self, handle: FileHandle, reply: ReplyEmpty) {
+    pub(super) fn close(&self, handle: FileHandle, reply: ReplyEmpty) {
         self.shared.counters.add(Operation::Release);
         self.tree().handles.close(handle);
         reply.ok();
     }
 
-    fn opened(&self) -> FopenFlags {
+    pub(super) fn opened(&self) -> FopenFlags {
         // Nobody but us changes the backing directory.
         FopenFlags::FOPEN_KEEP_CACHE
-    }
-}
-
-impl Filesystem for Disk {
-    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let mut wished = vec![
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_ATOMIC_O_TRUNC,
-        ];
-        if self.caching.writes == Writes::Back {
-            wished.push(InitFlags::FUSE_WRITEBACK_CACHE);
-        }
-        for flag in wished {
-            config.add_capabilities(flag).map_err(|missing| {
-                io::Error::new(io::ErrorKind::Unsupported, format!("the kernel lacks {missing:?}"))
-            })?;
-        }
-        // Anything from 1 on is taken, and what the kernel does not like it says with the nearest it does.
-        let _ = config.set_max_background(1024);
-        let _ = config.set_max_write(1 << 20);
-        Ok(())
-    }
-
-    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let came = self.came_for(parent, name);
-        let result =
-            self.begin_name(Operation::Lookup, parent, name).and_then(|_| self.tree().lookup(parent, name));
-        if matches!(result, Err(rustix::io::Errno::NOENT)) {
-            self.is_missing(request, parent, name);
-        }
-        self.answer_entry(came, result, reply);
-    }
-
-    fn forget(&self, _request: &Request, number: INodeNo, times: u64) {
-        self.tree().forget(number, times);
-    }
-
-    fn getattr(&self, _request: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        let came = self.came(number);
-        let result = self
-            .begin_at(Operation::Getattr, number)
-            .and_then(|_| self.tree().attributes_of(number, handle))
-            .map(|stat| self.tree().attributes(&stat));
-        let kept = self.caching.attributes;
-        self.answer(
-            came,
-            result,
-            reply,
-            move |reply, attributes| reply.attr(&kept, &attributes),
-            ReplyAttr::error,
-        );
-    }
-
-    fn setattr(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        accessed: Option<TimeOrNow>,
-        modified: Option<TimeOrNow>,
-        _changed: Option<SystemTime>,
-        handle: Option<FileHandle>,
-        _created: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _flags: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        let came = self.came(number);
-        let wanted = Wanted { mode, uid, gid, size, accessed, modified };
-        let result = self
-            .begin_at(Operation::Setattr, number)
-            .and_then(|_| self.tree().set(number, handle, &wanted))
-            .map(|stat| self.tree().attributes(&stat));
-        let kept = self.caching.attributes;
-        self.answer(
-            came,
-            result,
-            reply,
-            move |reply, attributes| reply.attr(&kept, &attributes),
-            ReplyAttr::error,
-        );
-    }
-
-    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Readlink, number).and_then(|_| self.tree().readlink(number));
-        self.answer(came, result, reply, |reply, target| reply.data(&target), ReplyData::error);
-    }
-
-    fn mknod(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _umask: u32,
-        device: u32,
-        reply: ReplyEntry,
-    ) {
-        let came = self.came_to_make(request, parent, name);
-        let result = self
-            .begin_name(Operation::Mknod, parent, name)
-            .and_then(|_| self.tree().mknod(parent, name, mode, device));
-        self.answer_entry(came, result, reply);
-    }
-
-    fn mkdir(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _umask: u32,
-        reply: ReplyEntry,
-    ) {
-        let came = self.came_to_make(request, parent, name);
-        let result = self
-            .begin_name(Operation::Mkdir, parent, name)
-            .and_then(|_| self.tree().mkdir(parent, name, mode));
-        self.answer_entry(came, result, reply);
-    }
-
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let came = self.came_for(parent, name);
-        let result = self
-            .begin_name(Operation::Unlink, parent, name)
-            .and_then(|_| self.tree().remove(parent, name, AtFlags::empty()));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let came = self.came_for(parent, name);
-        let result = self
-            .begin_name(Operation::Rmdir, parent, name)
-            .and_then(|_| self.tree().remove(parent, name, AtFlags::REMOVEDIR));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        let came = self.came_to_make(request, parent, name);
-        let result = self
-            .begin_name(Operation::Symlink, parent, name)
-            .and_then(|_| self.tree().symlink(parent, name, target.as_os_str()));
-        self.answer_entry(came, result, reply);
-    }
-
-    fn rename(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        to_parent: INodeNo,
-        to_name: &OsStr,
-        flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        let came = self.came_to_make(request, to_parent, to_name);
-        let both = |tree: &Tree| [tree.paths_of(parent, name), tree.paths_of(to_parent, to_name)].concat();
-        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
-        let result = self
-            .begin(Operation::Rename, both)
-            .and_then(|_| self.tree().rename((parent, name), (to_parent, to_name), flags));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let came = self.came_to_make(request, parent, name);
-        let result = self
-            .begin_name(Operation::Link, parent, name)
-            .and_then(|_| self.tree().link(number, parent, name));
-        self.answer_entry(came, result, reply);
-    }
-
-    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let came = self.came(number);
-        let flags = backing_flags(flags.0, self.caching.writes == Writes::Back);
-        let result = self.begin_at(Operation::Open, number).and_then(|_| self.tree().open(number, flags));
-        let kept = self.opened();
-        self.answer(came, result, reply, move |reply, handle| reply.opened(handle, kept), ReplyOpen::error);
-    }
-
-    fn read(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        size: u32,
-        _flags: OpenFlags,
-        _owner: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let came = self.came(number);
-        let result =
-            self.begin_at(Operation::Read, number).and_then(|_| self.tree().read(handle, offset, size));
-        self.answer(came, result, reply, |reply, data| reply.data(&data), ReplyData::error);
-    }
-
-    fn write(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        data: &[u8],
-        _how: WriteFlags,
-        _flags: OpenFlags,
-        _owner: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        let came = self.came(number);
-        let result = self
-            .begin_at(Operation::Write, number)
-            .and_then(|most| self.tree().write(number, handle, offset, &data[..data.len().min(most)]));
-        self.answer(came, result, reply, |reply, count| reply.written(count), ReplyWrite::error);
-    }
-
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // The kernel writes what it kept and asks no more.
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn release(
-        &self,
-        _request: &Request,
-        _number: INodeNo,
-        handle: FileHandle,
-        _flags: OpenFlags,
-        _owner: Option<LockOwner>,
-        _flush: bool,
-        reply: ReplyEmpty,
-    ) {
-        self.close(handle, reply);
-    }
-
-    fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _only_data: bool, reply: ReplyEmpty) {
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Fsync, number).and_then(|_| self.tree().sync(number));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Opendir, number).and_then(|_| self.tree().opendir(number));
-        let done = |reply: ReplyOpen, handle| reply.opened(handle, FopenFlags::empty());
-        self.answer(came, result, reply, done, ReplyOpen::error);
-    }
-
-    fn readdir(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let came = self.came(number);
-        let result =
-            self.begin_at(Operation::Readdir, number).and_then(|_| self.tree().names_from(handle, offset));
-        let result = result.map(|(_, names)| {
-            for (nth, name) in (1_u64..).zip(names.iter()).skip(offset as usize) {
-                if reply.add(INodeNo(name.number), nth, name.kind, &name.name) {
-                    break;
-                }
-            }
-        });
-        self.answer(came, result, reply, |reply, ()| reply.ok(), ReplyDirectory::error);
-    }
-
-    fn readdirplus(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let came = self.came(number);
-        let kept = self.caching.attributes.min(self.caching.entries);
-        let result =
-            self.begin_at(Operation::Readdir, number).and_then(|_| self.tree().names_from(handle, offset));
-        let result = result.and_then(|(dir, names)| {
-            let tree = self.tree();
-            let own = tree.attributes(&rustix::fs::fstat(dir.fd())?);
-            for (nth, name) in (1_u64..).zip(names.iter()).skip(offset as usize) {
-                let (attributes, entered) = match name.is_dots() {
-                    true => (own, None),
-                    false => match tree.listed(&dir, name)? {
-                        Some((inode, stat)) => (tree.attributes(&stat), Some(inode)),
-                        None => continue,
-                    },
-                };
-                let kept = if name.is_dots() { Duration::ZERO } else { kept };
-                if reply.add(attributes.ino, nth, &name.name, &kept, &attributes, Generation(0)) {
-                    if let Some(inode) = entered {
-                        tree.forget(INodeNo(inode.number), 1);
-                    }
-                    break;
-                }
-            }
-            Ok(())
-        });
-        self.answer(came, result, reply, |reply, ()| reply.ok(), ReplyDirectoryPlus::error);
-    }
-
-    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.close(handle, reply);
-    }
-
-    fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _only_data: bool, reply: ReplyEmpty) {
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Fsyncdir, number).and_then(|_| self.tree().sync(number));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Statfs, number).and_then(|_| fstatvfs(self.tree().root().fd()));
-        let done = |reply: ReplyStatfs, of: rustix::fs::StatVfs| {
-            let (block, name) = (of.f_bsize as u32, of.f_namemax as u32);
-            let fragment = of.f_frsize as u32;
-            reply.statfs(of.f_blocks, of.f_bfree, of.f_bavail, of.f_files, of.f_ffree, block, name, fragment);
-        };
-        self.answer(came, result, reply, done, ReplyStatfs::error);
-    }
-
-    fn setxattr(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        name: &OsStr,
-        value: &[u8],
-        flags: i32,
-        _position: u32,
-        reply: ReplyEmpty,
-    ) {
-        if self.xattrs == Xattrs::Refused {
-            return reply.error(Errno::ENOSYS);
-        }
-        let came = self.came(number);
-        let result = self
-            .begin_at(Operation::Setxattr, number)
-            .and_then(|_| self.tree().setxattr(number, name, value, flags));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        if self.xattrs == Xattrs::Refused {
-            return reply.error(Errno::ENOSYS);
-        }
-        let came = self.came(number);
-        let result =
-            self.begin_at(Operation::Getxattr, number).and_then(|_| self.tree().getxattr(number, name));
-        self.answer(came, result, reply, move |reply, value| sized(reply, size, &value), ReplyXattr::error);
-    }
-
-    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        if self.xattrs == Xattrs::Refused {
-            return reply.error(Errno::ENOSYS);
-        }
-        let came = self.came(number);
-        let result = self.begin_at(Operation::Listxattr, number).and_then(|_| self.tree().listxattr(number));
-        self.answer(came, result, reply, move |reply, value| sized(reply, size, &value), ReplyXattr::error);
-    }
-
-    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        if self.xattrs == Xattrs::Refused {
-            return reply.error(Errno::ENOSYS);
-        }
-        let came = self.came(number);
-        let result =
-            self.begin_at(Operation::Removexattr, number).and_then(|_| self.tree().removexattr(number, name));
-        self.answer_empty(came, result, reply);
-    }
-
-    fn access(&self, request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        let came = self.came(number);
-        let result = self
-            .begin_at(Operation::Access, number)
-            .and_then(|_| self.tree().attributes_of(number, None))
-            .and_then(|stat| {
-                // Root may do all but run what nobody may run; for others the kernel asks us again when they do it.
-                let is_dir = super::tree::kind(&stat) == fuser::FileType::Directory;
-                let runs = is_dir || stat.st_mode & 0o111 != 0;
-                let refused = mask.contains(AccessFlags::X_OK) && !runs && request.uid() == 0;
-                if refused { Err(rustix::io::Errno::ACCESS) } else { Ok(()) }
-            });
-        self.answer_empty(came, result, reply);
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _umask: u32,
-        flags: i32,
-        reply: ReplyCreate,
-    ) {
-        let came = self.came_to_make(request, parent, name);
-        let flags = backing_flags(flags, self.caching.writes == Writes::Back);
-        let result = self
-            .begin_name(Operation::Create, parent, name)
-            .and_then(|_| self.tree().create(parent, name, mode & 0o7777, flags))
-            .map(|((_, stat), fd)| {
-                (self.tree().attributes(&stat), self.tree().handles.add(Handle::File(Arc::new(fd))))
-            });
-        // One time for both; it is the name that would mislead.
-        let kept = self.caching.entries.min(self.caching.attributes);
-        let opened = self.opened();
-        let done = move |reply: ReplyCreate, (attributes, handle)| {
-            reply.created(&kept, &attributes, Generation(0), handle, opened);
-        };
-        self.answer(came, result, reply, done, ReplyCreate::error);
-    }
-
-    fn fallocate(
-        &self,
-        _request: &Request,
-        number: INodeNo,
-        handle: FileHandle,
-        offset: u64,
-        length: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        let came = self.came(number);
-        let result = self
-            .begin_at(Operation::Fallocate, number)
-            .and_then(|_| self.tree().allocate(number, handle, mode, offset, length));
-        self.answer_empty(came, result, reply);
-    }
-}
-
-/// An attribute's value, or how long it is if that was asked for.
-fn sized(reply: ReplyXattr, size: u32, value: &[u8]) {
-    match size as usize {
-        0 => reply.size(value.len() as u32),
-        room if room < value.len() => reply.error(Errno::ERANGE),
-        _ => reply.data(value),
     }
 }

@@ -16,6 +16,7 @@ mod mount;
 mod names;
 mod power;
 mod profile;
+mod requests;
 mod timer;
 mod tree;
 

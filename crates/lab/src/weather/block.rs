@@ -1,0 +1,158 @@
+//! Slow block devices, made of Debian's packages, for runs with cold caches.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Error,
+    measure::{Invocation, must},
+};
+
+/// What makes it slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slow {
+    Delayed,
+    Throttled,
+}
+
+/// What a read of the delayed device takes; a write takes a fifth.
+const DELAYS: [&str; 2] = ["rdelay=5ms", "wdelay=1ms"];
+/// Reads a second of the throttled device.
+const READS: u32 = 400;
+
+/// An image mounted behind nbdkit's delay filter: `nbdkit`, which `nbdfuse` shows as a file, which a loop device shows
+/// as a disk.
+pub(super) struct Delayed {
+    server: Child,
+    shown: PathBuf,
+    at: PathBuf,
+    device: Option<String>,
+}
+
+impl Delayed {
+    pub(super) fn mount(image: &Path, at: &Path) -> Result<Delayed, Error> {
+        let shown = image.with_extension("nbd");
+        fs::create_dir_all(&shown).map_err(|source| Error::Io {
+            what: "cannot create",
+            path: shown.clone(),
+            source,
+        })?;
+        let server = Command::new("nbdfuse")
+            .arg(shown.join("disk"))
+            .args(["--command", "nbdkit", "-s", "--filter=delay", "file"])
+            .arg(image)
+            .args(DELAYS)
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::Setup(format!("nbdfuse (Debian's libnbd-bin and nbdkit): {error}")))?;
+        let mut delayed = Delayed { server, shown, at: at.to_owned(), device: None };
+        let start = Instant::now();
+        while !delayed.shown.join("disk").exists() {
+            if start.elapsed() > Duration::from_secs(60) {
+                return Err(Error::Setup("nbdfuse shows no disk".into()));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let disk = delayed.shown.join("disk").display().to_string();
+        let device = must(Path::new("losetup"), &["-f", "--show", &disk], Path::new("/"))?;
+        let device = String::from_utf8_lossy(&device).trim().to_owned();
+        delayed.device = Some(device.clone());
+        must(Path::new("mount"), &[&device, &at.display().to_string()], Path::new("/"))?;
+        Ok(delayed)
+    }
+
+    pub(super) fn cold(&self) -> Result<(), Error> {
+        drop_caches()
+    }
+
+    pub(super) fn end(mut self) -> Result<(), Error> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), Error> {
+        let Some(device) = self.device.take() else { return Ok(()) };
+        let here = Path::new("/");
+        let unmounted = must(Path::new("umount"), &[&self.at.display().to_string()], here);
+        let freed = must(Path::new("losetup"), &["-d", &device], here);
+        unmounted.and(freed).map(drop)
+    }
+}
+
+impl Drop for Delayed {
+    fn drop(&mut self) {
+        if let Err(error) = self.take_down() {
+            eprintln!("lab: {error}");
+        }
+        // The loop device lets go of the file a little later than it says.
+        let start = Instant::now();
+        let shown = self.shown.display().to_string();
+        while must(Path::new("fusermount3"), &["-u", &shown], Path::new("/")).is_err() {
+            if start.elapsed() > Duration::from_secs(10) {
+                eprintln!("lab: {shown} is still in use");
+                let _ = self.server.kill();
+                let _ = must(Path::new("fusermount3"), &["-u", "-z", &shown], Path::new("/"));
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = self.server.wait();
+    }
+}
+
+/// A cgroup (version 1) whose reads of one device are rationed.
+pub(super) struct Throttle {
+    group: PathBuf,
+}
+
+impl Throttle {
+    /// Of the device that is mounted at `at`.
+    pub(super) fn on(at: &Path) -> Result<Throttle, Error> {
+        use std::os::unix::fs::MetadataExt as _;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { what: "cannot throttle by", path, source }
+        };
+        let device = fs::metadata(at).map_err(failed(at))?.dev();
+        // Loop devices and their minor numbers fit into the old form of the number.
+        let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
+        let group = PathBuf::from(format!("/sys/fs/cgroup/blkio/sapwood-lab-{}", std::process::id()));
+        fs::create_dir(&group).map_err(failed(&group))?;
+        let throttle = Throttle { group };
+        let limit = throttle.group.join("blkio.throttle.read_iops_device");
+        fs::write(&limit, format!("{major}:{minor} {READS}\n")).map_err(failed(&limit))?;
+        Ok(throttle)
+    }
+
+    pub(super) fn cold(&self) -> Result<(), Error> {
+        drop_caches()
+    }
+
+    /// The same, run by a shell that goes into the group first.
+    pub(super) fn within(&self, invocation: Invocation) -> Invocation {
+        let join = "echo $$ >\"$0\"/cgroup.procs && exec \"$@\"";
+        let mut args =
+            vec!["-c".to_owned(), join.to_owned(), self.group.display().to_string(), invocation.program];
+        args.extend(invocation.args);
+        Invocation { program: "/bin/sh".into(), args, ..invocation }
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir(&self.group) {
+            eprintln!("lab: cannot remove {}: {error}", self.group.display());
+        }
+    }
+}
+
+/// What was written is on the disk, and nothing of it in memory.
+fn drop_caches() -> Result<(), Error> {
+    must(Path::new("sync"), &[], Path::new("/"))?;
+    let path = Path::new("/proc/sys/vm/drop_caches");
+    fs::write(path, "3\n").map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })
+}

@@ -1,0 +1,193 @@
+//! A disk a run is made on: reached fast while it is prepared, through its weather while the clock runs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use testkit::weather::{Mount, Profile};
+
+use super::{
+    block::{Delayed, Slow, Throttle},
+    table::Sample,
+};
+use crate::{
+    Error,
+    ballast::Ballast,
+    measure::{self, Invocation},
+    rig::{FileSystem, Volume},
+};
+
+/// A kind of disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(super) enum Disk {
+    /// 1 ms, 64 at once.
+    Nfs,
+    /// 3 ms, 128 at once.
+    Efs,
+    /// 0.5 ms, 32 at once.
+    Ebs,
+    /// One arm.
+    Hdd,
+    /// ext4 on a loop device, caches warm.
+    Local,
+    /// ext4 on a block device that takes 5 ms for each read (nbdkit's delay filter), caches cold.
+    Delayed,
+    /// ext4 on a block device with 400 reads a second (a cgroup's throttle), caches cold.
+    Throttled,
+}
+
+impl Disk {
+    pub(super) const USUAL: [Disk; 5] = [Disk::Nfs, Disk::Efs, Disk::Ebs, Disk::Hdd, Disk::Local];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Disk::Nfs => "nfs",
+            Disk::Efs => "efs",
+            Disk::Ebs => "ebs",
+            Disk::Hdd => "hdd",
+            Disk::Local => "local",
+            Disk::Delayed => "delayed",
+            Disk::Throttled => "throttled",
+        }
+    }
+
+    /// Whether FUSE serves it.
+    pub(super) fn is_served(self) -> bool {
+        self.profile().is_some()
+    }
+
+    fn profile(self) -> Option<Profile> {
+        Profile::named(self.name())
+    }
+}
+
+/// A disk with what was put on it. Removed when dropped.
+pub(super) enum Ground {
+    /// A directory, served with weather.
+    Served { profile: Profile, dir: PathBuf },
+    /// A file system of its own.
+    Local(Volume),
+    /// An image behind a slow block device.
+    Block { slow: Slow, image: PathBuf, at: PathBuf, volume: Option<Volume> },
+}
+
+impl Ground {
+    /// An empty one below `scratch`.
+    pub(super) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
+        if let Some(profile) = disk.profile() {
+            let dir = scratch.join("served");
+            remove(&dir)?;
+            let backing = dir.join("backing");
+            fs::create_dir_all(&backing).map_err(|source| io("cannot create", &backing, source))?;
+            return Ok(Ground::Served { profile, dir });
+        }
+        if disk == Disk::Local {
+            return Volume::fresh(FileSystem::Ext4, scratch).map(Ground::Local);
+        }
+        let slow = if disk == Disk::Delayed { Slow::Delayed } else { Slow::Throttled };
+        let volume = Volume::fresh(FileSystem::Ext4, scratch)?;
+        let (image, at) = (scratch.join("ext4.img"), volume.path().to_owned());
+        Ok(Ground::Block { slow, image, at, volume: Some(volume) })
+    }
+
+    /// Where it is prepared and looked at.
+    pub(super) fn fast(&mut self) -> Result<PathBuf, Error> {
+        Ok(match self {
+            Ground::Served { dir, .. } => dir.join("backing"),
+            Ground::Local(volume) => volume.path().to_owned(),
+            Ground::Block { image, at, volume, .. } => {
+                if volume.is_none() {
+                    *volume = Some(Volume::of_image(image, at)?);
+                }
+                at.clone()
+            }
+        })
+    }
+
+    /// Runs what `invocation` makes of the place where the disk is, and measures it.
+    pub(super) fn measured(
+        &mut self,
+        invocation: impl FnOnce(&Path) -> Invocation,
+        ballast: &mut Option<Ballast>,
+    ) -> Result<Sample, Error> {
+        match self {
+            Ground::Served { profile, dir } => {
+                let failed = |dir: &Path| {
+                    let path = dir.join("disk");
+                    move |source| Error::Io { what: "cannot serve", path, source }
+                };
+                let mount = Mount::new(profile, dir).map_err(failed(dir))?;
+                let usage = measure::run(&invocation(mount.path()))?;
+                // What still waits to be written belongs to the counts, not to the time: nobody waits for it.
+                let report = mount.report();
+                mount.end().map_err(failed(dir))?;
+                Ok(Sample::new(usage, Some(&report)))
+            }
+            Ground::Local(volume) => {
+                let invocation = invocation(volume.path());
+                let usage = match ballast {
+                    Some(ballast) => {
+                        ballast.fill()?;
+                        ballast.during(|| measure::run(&invocation))
+                    }
+                    None => measure::run(&invocation),
+                };
+                Ok(Sample::new(usage?, None))
+            }
+            Ground::Block { slow, image, at, volume } => {
+                if let Some(volume) = volume.take() {
+                    volume.keep()?;
+                }
+                let usage = match slow {
+                    Slow::Delayed => {
+                        let delayed = Delayed::mount(image, at)?;
+                        delayed.cold()?;
+                        let usage = measure::run(&invocation(at));
+                        delayed.end()?;
+                        usage
+                    }
+                    Slow::Throttled => {
+                        let volume = Volume::of_image(image, at)?;
+                        let throttle = Throttle::on(at)?;
+                        throttle.cold()?;
+                        let usage = measure::run(&throttle.within(invocation(at)));
+                        drop(throttle);
+                        volume.keep()?;
+                        usage
+                    }
+                };
+                Ok(Sample::new(usage?, None))
+            }
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let removed = match self {
+            Ground::Served { dir, .. } => remove(dir),
+            Ground::Local(_) => Ok(()),
+            Ground::Block { image, volume, .. } => {
+                // Its own drop unmounts, and removes what it made itself.
+                drop(volume.take());
+                let _ = fs::remove_file(image);
+                Ok(())
+            }
+        };
+        if let Err(error) = removed {
+            eprintln!("lab: {error}");
+        }
+    }
+}
+
+fn remove(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(io("cannot remove", dir, source)),
+        _ => Ok(()),
+    }
+}
+
+fn io(what: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::Io { what, path: path.to_owned(), source }
+}

@@ -1,0 +1,240 @@
+//! `lab weather`: clone, full checkout and switches on slow disks, every tool beside the others.
+//!
+//! Each sample is taken with cold caches of the disk: a mount of its own where FUSE serves it, dropped caches where a block device
+//! does. Objects lie on a fast disk, but for what a clone copies: what is measured is the writing of the
+//! tree. The order of the tools is turned around from run to run.
+
+mod block;
+mod ground;
+mod published;
+mod table;
+mod targets;
+mod tools;
+mod trees;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use self::{
+    ground::{Disk, Ground},
+    table::{Key, Table},
+    tools::{Tool, Tools},
+    trees::Tree,
+};
+use crate::{
+    Error,
+    ballast::Ballast,
+    corpus,
+    measure::{Invocation, must},
+    report::machine,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A repository or bundle to measure on; may be given several times. Without it the linux tree of Debian's source packages.
+    #[arg(long = "tree")]
+    trees: Vec<PathBuf>,
+    /// Only these disks. The two block devices are measured only if they are asked for.
+    #[arg(long = "on", value_enum)]
+    disks: Vec<Disk>,
+    /// Only these tools: sapwood, gix, git-N or sapwood-N for N workers.
+    #[arg(long = "tool")]
+    tools: Vec<Tool>,
+    /// Only these cases.
+    #[arg(long = "case", value_enum)]
+    cases: Vec<Case>,
+    /// How many files the switches change; more than half of the tree's is left out.
+    #[arg(long = "files", value_delimiter = ',')]
+    files: Vec<usize>,
+    /// How often each tool runs each case.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// Fewer disks, tools, switches and runs.
+    #[arg(long)]
+    quick: bool,
+    /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
+    #[arg(long)]
+    check: bool,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The gix binary (gitoxide); left out if it is not there.
+    #[arg(long, default_value = "gix")]
+    gix: PathBuf,
+    /// The git binary.
+    #[arg(long, default_value = "git")]
+    git: PathBuf,
+    /// Do not hold the machine's memory in one state for the local disk: others work here, too.
+    #[arg(long)]
+    shared: bool,
+    /// Where disks are made. By default in memory what is served, so that only the weather makes it slow, and where `lab
+    /// checkout` has them the others.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Case {
+    /// Clone of a repository on a fast disk, without a checkout of its own.
+    Clone,
+    /// Everything into an empty tree.
+    Full,
+    /// Some files, and back.
+    Switch,
+}
+
+/// What the source documents measured, and twice and half as many as the largest of it.
+const SWITCHES: [usize; 9] = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+const QUICK_SWITCHES: [usize; 3] = [10, 100, 5000];
+
+struct Lab {
+    tools: Tools,
+    scratch: PathBuf,
+    runs: usize,
+    ballast: Option<Ballast>,
+    table: Table,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let counts = match args.files.as_slice() {
+        [] if args.quick => QUICK_SWITCHES.to_vec(),
+        [] => SWITCHES.to_vec(),
+        some => some.to_vec(),
+    };
+    let trees = match args.trees.as_slice() {
+        [] => vec![trees::linux(&counts)?],
+        some => some.iter().map(|path| trees::of(path, &counts)).collect::<Result<_, _>>()?,
+    };
+    let disks = match args.disks.as_slice() {
+        [] if args.quick => vec![Disk::Nfs, Disk::Hdd],
+        [] => Disk::USUAL.to_vec(),
+        some => some.to_vec(),
+    };
+    let cases = match args.cases.as_slice() {
+        [] if args.quick => vec![Case::Full, Case::Switch],
+        [] => vec![Case::Clone, Case::Full, Case::Switch],
+        some => some.to_vec(),
+    };
+    let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools, args.quick)?;
+    let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
+    println!("{}; {:?}; {runs} runs, order alternating", machine(), tools.versions);
+    let versions = tools.versions.clone();
+    let mut lab = Lab { tools, scratch: PathBuf::new(), runs, ballast: None, table: Table::default() };
+    for tree in &trees {
+        println!("{tree}");
+        for &disk in &disks {
+            lab.scratch = corpus::absolute(&match &args.scratch {
+                Some(scratch) => scratch.clone(),
+                None if disk.is_served() => "/dev/shm/sapwood-weather".into(),
+                None => corpus::directory().join("scratch"),
+            })?;
+            // On the others it does not show.
+            lab.ballast = (disk == Disk::Local && !args.shared).then(Ballast::new).transpose()?;
+            for case in &cases {
+                eprintln!("lab: {case:?} of {} on {}", tree.name, disk.name());
+                match case {
+                    Case::Clone => lab.clones(tree, disk)?,
+                    Case::Full => lab.full(tree, disk)?,
+                    Case::Switch => lab.switches(tree, disk)?,
+                }
+            }
+        }
+    }
+    lab.table.print();
+    published::print();
+    let json = corpus::directory().join("weather.json");
+    lab.table.write_json(&json, &versions)?;
+    println!("every sample: {}", json.display());
+    Ok(if args.check { targets::check(&lab.table, &trees) } else { ExitCode::SUCCESS })
+}
+
+impl Lab {
+    fn add(&mut self, tree: &Tree, disk: Disk, case: &str, tool: Tool, sample: table::Sample) {
+        let key =
+            Key { tree: tree.name.clone(), disk: disk.name(), case: case.to_owned(), tool: tool.to_string() };
+        eprintln!("lab:   {tool} {:.3} s, {} operations", sample.wall, sample.operations);
+        self.table.add(key, sample, disk, tree.files_of(case));
+    }
+
+    /// Runs on a disk what is made of the place where that is.
+    fn measured(
+        &mut self,
+        ground: &mut Ground,
+        invocation: impl FnOnce(&Tools, &Path) -> Invocation,
+    ) -> Result<table::Sample, Error> {
+        let tools = &self.tools;
+        ground.measured(|at| invocation(tools, at), &mut self.ballast)
+    }
+
+    fn clones(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
+        for run in 0..self.runs {
+            for tool in self.tools.in_turn(run, disk) {
+                let mut ground = Ground::fresh(disk, &self.scratch)?;
+                let source = tree.packed.display().to_string();
+                let sample = self.measured(&mut ground, |tools, at| tools.clone_of(tool, &source, at))?;
+                if tool != Tool::Gix {
+                    verify(&ground.fast()?.join("tree"), tool)?;
+                }
+                self.add(tree, disk, "clone", tool, sample);
+            }
+        }
+        Ok(())
+    }
+
+    fn full(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
+        for run in 0..self.runs {
+            for tool in self.tools.in_turn(run, disk) {
+                let mut ground = Ground::fresh(disk, &self.scratch)?;
+                if tool != Tool::Gix {
+                    tree.empty_at(&ground.fast()?.join("tree"))?;
+                }
+                let sample =
+                    self.measured(&mut ground, |tools, at| tools.full(tool, tree, &at.join("tree")))?;
+                if tool != Tool::Gix {
+                    verify(&ground.fast()?.join("tree"), tool)?;
+                }
+                self.add(tree, disk, "full", tool, sample);
+            }
+        }
+        Ok(())
+    }
+
+    /// All tools work on one tree in turn; each goes there and back.
+    fn switches(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
+        let mut ground = Ground::fresh(disk, &self.scratch)?;
+        let at = ground.fast()?.join("tree");
+        tree.full_at(&at)?;
+        for &count in &tree.changes {
+            for run in 0..self.runs {
+                for tool in self.tools.in_turn(run, disk).into_iter().filter(|&tool| tool != Tool::Gix) {
+                    for revision in [format!("refs/lab/change-{count}"), "refs/lab/new".into()] {
+                        let sample = self.measured(&mut ground, |tools, at| {
+                            tools.switch(tool, &revision, &at.join("tree"))
+                        })?;
+                        self.add(tree, disk, &format!("switch-{count}"), tool, sample);
+                        let at = ground.fast()?.join("tree");
+                        trees::settle(&at)?;
+                        verify(&at, tool)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tool that is fast because it did not do the work shall not pass for a winner. Looked at where it costs nothing.
+fn verify(tree: &Path, tool: Tool) -> Result<(), Error> {
+    let status = must(Path::new("git"), &["status", "--porcelain"], tree)?;
+    let text = String::from_utf8_lossy(&status);
+    match text.lines().next() {
+        None => Ok(()),
+        Some(first) => Err(Error::Setup(format!("{tool} left the tree dirty: {first:?}"))),
+    }
+}
+
+/// Programs and what they call themselves.
+type Versions = BTreeMap<String, String>;

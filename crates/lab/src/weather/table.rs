@@ -1,0 +1,175 @@
+//! Samples by tree, disk, case and tool: medians and spread, operations a file, and how late answers were.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::Serialize;
+use testkit::weather::Report;
+
+use super::{Versions, ground::Disk};
+use crate::{
+    Error,
+    measure::Usage,
+    report::{machine, median},
+};
+
+/// One timed run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Sample {
+    pub(super) wall: f64,
+    pub(super) user: f64,
+    pub(super) sys: f64,
+    /// KiB
+    pub(super) peak_rss: i64,
+    /// Requests the disk served; 0 where nobody counts.
+    pub(super) operations: u64,
+    /// Which, most frequent first.
+    pub(super) served: String,
+    /// How late answers were, us: median, 99th percentile.
+    pub(super) late: (u64, u64),
+}
+
+impl Sample {
+    pub(super) fn new(usage: Usage, report: Option<&Report>) -> Sample {
+        let Usage { wall, user, sys, peak_rss, .. } = usage;
+        let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let late = report.map_or((0, 0), |of| (micros(of.lateness.half), micros(of.lateness.p99)));
+        let operations = report.map_or(0, |of| of.counts.all());
+        let served = report.map_or_else(String::new, |of| of.counts.to_string());
+        Sample { wall, user, sys, peak_rss, operations, served, late }
+    }
+
+    #[cfg(test)]
+    pub(super) fn wall_only(wall: f64) -> Sample {
+        Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, operations: 0, served: String::new(), late: (0, 0) }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Key {
+    pub(super) tree: String,
+    pub(super) disk: &'static str,
+    pub(super) case: String,
+    pub(super) tool: String,
+}
+
+/// Everything measured in one go.
+#[derive(Default)]
+pub(super) struct Table {
+    rows: BTreeMap<Key, Row>,
+}
+
+#[derive(Default)]
+struct Row {
+    samples: Vec<Sample>,
+    /// How many files the case writes.
+    files: usize,
+    /// The place in the report.
+    order: Option<Disk>,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    key: &'a Key,
+    files: usize,
+    median_wall: f64,
+    samples: &'a [Sample],
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    machine: String,
+    versions: &'a Versions,
+    rows: Vec<Written<'a>>,
+}
+
+impl Row {
+    fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
+        median(self.samples.iter().map(of).collect())
+    }
+}
+
+impl Table {
+    pub(super) fn add(&mut self, key: Key, sample: Sample, disk: Disk, files: usize) {
+        let row = self.rows.entry(key).or_default();
+        row.samples.push(sample);
+        row.files = files;
+        row.order = Some(disk);
+    }
+
+    /// The median time of one tool.
+    pub(super) fn wall(&self, tree: &str, disk: Disk, case: &str, tool: &str) -> Option<f64> {
+        let key = Key { tree: tree.into(), disk: disk.name(), case: case.into(), tool: tool.into() };
+        self.rows.get(&key).map(|row| row.median(|sample| sample.wall))
+    }
+
+    /// The least median among the tools whose name begins so.
+    pub(super) fn best(&self, tree: &str, disk: Disk, case: &str, prefix: &str) -> Option<(String, f64)> {
+        let of_case = self.rows.iter().filter(|(key, _)| {
+            (key.tree.as_str(), key.disk, key.case.as_str()) == (tree, disk.name(), case)
+                && key.tool.starts_with(prefix)
+        });
+        of_case
+            .map(|(key, row)| (key.tool.clone(), row.median(|sample| sample.wall)))
+            .min_by(|left, right| left.1.total_cmp(&right.1))
+    }
+
+    /// Prints the table; the last column is the median beside that of Git's best number of workers.
+    pub(super) fn print(&self) {
+        println!(
+            "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>9} {:>14} {:>7}",
+            "tree",
+            "disk",
+            "case",
+            "tool",
+            "n",
+            "wall s",
+            "least .. most",
+            "ops/file",
+            "late us p50/99",
+            "/ git"
+        );
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        // By what is compared, then by time.
+        rows.sort_by(|(left, of_left), (right, of_right)| {
+            let group = |key: &Key, row: &Row| (key.tree.clone(), row.order, row.files, key.case.clone());
+            let wall = |row: &Row| row.median(|sample| sample.wall);
+            group(left, of_left).cmp(&group(right, of_right)).then(wall(of_left).total_cmp(&wall(of_right)))
+        });
+        for (key, row) in rows {
+            let walls = row.samples.iter().map(|sample| sample.wall);
+            let (least, most) = (walls.clone().fold(f64::MAX, f64::min), walls.fold(0.0, f64::max));
+            let wall = row.median(|sample| sample.wall);
+            let git = row.order.and_then(|disk| self.best(&key.tree, disk, &key.case, "git-"));
+            let ratio = git.map_or_else(String::new, |(_, git)| format!("{:.3}", wall / git));
+            let (mut per_file, mut late) = (String::new(), String::new());
+            if row.samples.iter().any(|sample| sample.operations > 0) {
+                per_file = format!("{:.2}", row.median(|sample| sample.operations as f64) / row.files as f64);
+                let worst = row.samples.iter().map(|sample| sample.late.1).max().unwrap_or(0);
+                late = format!("{}/{worst}", row.median(|sample| sample.late.0 as f64));
+            }
+            println!(
+                "{:<10} {:<9} {:<12} {:<11} {:>2} {wall:>9.3} {least:>8.3} .. {most:>7.3} {per_file:>9} {late:>14} {ratio:>7}",
+                key.tree,
+                key.disk,
+                key.case,
+                key.tool,
+                row.samples.len(),
+            );
+        }
+    }
+
+    /// Writes every sample.
+    pub(super) fn write_json(&self, path: &Path, versions: &Versions) -> Result<(), Error> {
+        let rows = self.rows.iter().map(|(key, row)| Written {
+            key,
+            files: row.files,
+            median_wall: row.median(|sample| sample.wall),
+            samples: &row.samples,
+        });
+        let document = Document { machine: machine(), versions, rows: rows.collect() };
+        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
+        fs::write(path, text).map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })
+    }
+}

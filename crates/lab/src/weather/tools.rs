@@ -1,0 +1,156 @@
+//! The tools, and how each is asked for the same work.
+
+use std::{fmt, fs, path::Path, path::PathBuf, str::FromStr};
+
+use super::{Versions, ground::Disk, trees::Tree};
+use crate::{
+    Error,
+    measure::{Invocation, must},
+};
+
+/// Who does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tool {
+    /// With its own settings.
+    Sapwood,
+    /// With so many workers.
+    SapwoodWith(usize),
+    Git(usize),
+    Gix,
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tool::Sapwood => f.write_str("sapwood"),
+            Tool::SapwoodWith(workers) => write!(f, "sapwood-{workers}"),
+            Tool::Git(workers) => write!(f, "git-{workers}"),
+            Tool::Gix => f.write_str("gix"),
+        }
+    }
+}
+
+impl FromStr for Tool {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Tool, String> {
+        let workers =
+            |number: &str| number.parse().map_err(|_| format!("{number:?} is no number of workers"));
+        match text.split_once('-') {
+            None if text == "sapwood" => Ok(Tool::Sapwood),
+            None if text == "gix" => Ok(Tool::Gix),
+            Some(("git", number)) => workers(number).map(Tool::Git),
+            Some(("sapwood", number)) => workers(number).map(Tool::SapwoodWith),
+            _ => Err("sapwood, sapwood-N, git-N or gix".into()),
+        }
+    }
+}
+
+const GIT_WORKERS: [usize; 5] = [1, 2, 8, 32, 64];
+const FAR_WORKERS: [usize; 4] = [2, 8, 32, 128];
+const LOCAL_WORKERS: [usize; 4] = [1, 2, 4, 8];
+
+/// Where the tools are, and which are to be measured.
+pub(super) struct Tools {
+    git: PathBuf,
+    sapwood: PathBuf,
+    gix: Option<PathBuf>,
+    asked: Vec<Tool>,
+    quick: bool,
+    pub(super) versions: Versions,
+}
+
+impl Tools {
+    pub(super) fn new(
+        git: &Path,
+        sapwood: Option<&Path>,
+        gix: &Path,
+        asked: &[Tool],
+        quick: bool,
+    ) -> Result<Tools, Error> {
+        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
+        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
+            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
+        })?;
+        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
+        let gix = version(gix).is_ok().then(|| gix.to_owned());
+        if gix.is_none() && asked.contains(&Tool::Gix) {
+            return Err(Error::Setup("there is no gix: --gix says where it is".into()));
+        }
+        let mut versions = Versions::new();
+        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
+            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
+            versions.insert(program.display().to_string(), text);
+        }
+        Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), quick, versions })
+    }
+
+    /// Those to be measured on a disk, in the order of this run.
+    pub(super) fn in_turn(&self, run: usize, disk: Disk) -> Vec<Tool> {
+        let mut tools = self.asked.clone();
+        if tools.is_empty() && self.quick {
+            tools = vec![Tool::Sapwood, Tool::Git(1), Tool::Git(8), Tool::Git(32)];
+        } else if tools.is_empty() {
+            tools.push(Tool::Sapwood);
+            tools
+                .extend(if disk == Disk::Local { LOCAL_WORKERS } else { FAR_WORKERS }.map(Tool::SapwoodWith));
+            tools.extend(GIT_WORKERS.map(Tool::Git));
+            tools.extend(self.gix.is_some().then_some(Tool::Gix));
+        }
+        if run % 2 == 1 {
+            tools.reverse();
+        }
+        tools
+    }
+
+    fn invocation(&self, tool: Tool, args: &[&str], cwd: &Path) -> Invocation {
+        let with = |workers: usize| format!("checkout.workers={workers}");
+        let (program, setting) = match tool {
+            Tool::Sapwood => (&self.sapwood, None),
+            Tool::SapwoodWith(workers) => (&self.sapwood, Some(with(workers))),
+            Tool::Git(workers) => (&self.git, Some(with(workers))),
+            Tool::Gix => (self.gix.as_ref().expect("measured only if it is there"), None),
+        };
+        let mut all: Vec<&str> = setting.iter().flat_map(|setting| ["-c", setting.as_str()]).collect();
+        all.extend(args);
+        Invocation::new(program, &all, cwd)
+    }
+
+    pub(super) fn clone_of(&self, tool: Tool, source: &str, at: &Path) -> Invocation {
+        match tool {
+            Tool::Gix => self.invocation(tool, &["clone", source, "tree"], at),
+            _ => self.invocation(tool, &["clone", "-q", source, "tree"], at),
+        }
+    }
+
+    pub(super) fn full(&self, tool: Tool, tree: &Tree, at: &Path) -> Invocation {
+        if tool != Tool::Gix {
+            return self.invocation(tool, &["checkout", "-q", "-f", "--detach", "refs/lab/new"], at);
+        }
+        let [index, objects, into] = [&tree.index, &tree.packed, at].map(|path| path.display().to_string());
+        let args = ["free", "index", "-i", &index, "checkout-exclusive", "-k", "-r", &objects, &into];
+        let above = at.parent().expect("below a mount point");
+        // It refuses names that Windows reserves (aux.c of linux), and says so.
+        Invocation { accepted: &[0, 1], ..self.invocation(tool, &args, above) }
+    }
+
+    pub(super) fn switch(&self, tool: Tool, revision: &str, at: &Path) -> Invocation {
+        self.invocation(tool, &["checkout", "-q", "--detach", revision], at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for tool in [Tool::Sapwood, Tool::SapwoodWith(128), Tool::Git(1), Tool::Gix] {
+            assert_eq!(tool.to_string().parse(), Ok(tool));
+        }
+        for text in ["hg", "git", "git-", "gix-2", "sapwood-many"] {
+            assert!(text.parse::<Tool>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The trees measured: `refs/lab/new`, and `refs/lab/change-N`, which differs from it in N files spread over it.
+
+use std::{
+    collections::HashMap,
+    fmt, fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use crate::{Error, corpus, measure::must};
+
+/// A prepared repository, on a fast disk.
+pub(super) struct Tree {
+    pub(super) name: String,
+    /// Bare, in one pack.
+    pub(super) packed: PathBuf,
+    /// An index of the tree, with nothing of the disk in it.
+    pub(super) index: PathBuf,
+    /// How many files the switches change.
+    pub(super) changes: Vec<usize>,
+    pub(super) files: usize,
+    pub(super) directories: usize,
+    /// How many files the fullest directory holds itself.
+    fullest: usize,
+}
+
+/// Where files lie, as far as it decides how many can be made at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// In many directories.
+    Spread,
+    /// A fifth or more in one directory, in which the kernel makes one at a time.
+    Crowded,
+}
+
+impl Tree {
+    pub(super) fn shape(&self) -> Shape {
+        if self.fullest * 5 >= self.files { Shape::Crowded } else { Shape::Spread }
+    }
+
+    /// How many files a case writes.
+    pub(super) fn files_of(&self, case: &str) -> usize {
+        case.strip_prefix("switch-").and_then(|count| count.parse().ok()).unwrap_or(self.files)
+    }
+
+    /// A repository with these objects and an empty tree.
+    pub(super) fn empty_at(&self, at: &Path) -> Result<(), Error> {
+        let (from, to) = (self.packed.display().to_string(), at.display().to_string());
+        let git = |args: &[&str], cwd: &Path| must(Path::new("git"), args, cwd).map(drop);
+        git(&["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
+        git(&["fetch", "-q", "origin", "refs/lab/*:refs/lab/*"], at)?;
+        // Of a file written through a mount with delayed writes, another mount tells another ctime.
+        git(&["config", "core.trustctime", "false"], at)
+    }
+
+    /// The same with everything checked out.
+    pub(super) fn full_at(&self, at: &Path) -> Result<(), Error> {
+        self.empty_at(at)?;
+        let checkout = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "--detach", "refs/lab/new"];
+        must(Path::new("git"), &checkout, at).map(drop)?;
+        settle(at)
+    }
+}
+
+/// Writes the index of a tree again when the second in which its files were written is over. Otherwise whoever comes
+/// next has to read them: Git does not trust files as young as the index.
+pub(super) fn settle(at: &Path) -> Result<(), Error> {
+    thread::sleep(Duration::from_millis(1100));
+    must(Path::new("git"), &["read-tree", "-m", "HEAD"], at).map(drop)
+}
+
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tree { name, files, directories, fullest, .. } = self;
+        write!(
+            f,
+            "{name}: {files} files in {directories} directories, {fullest} in the fullest ({:?})",
+            self.shape()
+        )
+    }
+}
+
+/// Linux from Debian's source packages.
+pub(super) fn linux(counts: &[usize]) -> Result<Tree, Error> {
+    let packed = corpus::linux()?.packed()?;
+    prepare("linux", &packed, "refs/heads/lab", counts)
+}
+
+/// A repository or a bundle.
+pub(super) fn of(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
+    let path = fs::canonicalize(path).map_err(|source| Error::Io {
+        what: "cannot open",
+        path: path.to_owned(),
+        source,
+    })?;
+    let name = path.file_stem().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
+    prepare(&name, &path, "HEAD", counts)
+}
+
+fn prepare(name: &str, source: &Path, revision: &str, counts: &[usize]) -> Result<Tree, Error> {
+    let dir = corpus::absolute(&corpus::directory().join("weather").join(name))?;
+    let (packed, index) = (dir.join("packed.git"), dir.join("index"));
+    let git = |args: &[&str]| must(Path::new("git"), args, &packed);
+    let mut is_new = false;
+    if !dir.join("complete").exists() {
+        eprintln!("lab: preparing {}", dir.display());
+        let _ = fs::remove_dir_all(&packed);
+        let (from, to) = (source.display().to_string(), packed.display().to_string());
+        must(Path::new("git"), &["clone", "-q", "--bare", "--no-local", &from, &to], &dir)?;
+        git(&["update-ref", "refs/lab/new", &format!("{revision}^{{commit}}")])?;
+        is_new = true;
+    }
+    let listing = git(&["ls-tree", "-rz", "--name-only", "refs/lab/new"])?;
+    let paths: Vec<&[u8]> = listing.split(|&byte| byte == 0).filter(|path| !path.is_empty()).collect();
+    let mut directories: HashMap<&[u8], usize> = HashMap::new();
+    for path in &paths {
+        let dir = path.iter().rposition(|&byte| byte == b'/').map_or(&b""[..], |slash| &path[..slash]);
+        *directories.entry(dir).or_default() += 1;
+    }
+    let changes: Vec<usize> = counts.iter().copied().filter(|count| count * 2 <= paths.len()).collect();
+    for &count in &changes {
+        let is_there = git(&["rev-parse", "-q", "--verify", &format!("refs/lab/change-{count}")]).is_ok();
+        if !is_there {
+            corpus::change(&packed, "refs/lab/new", count)?;
+            is_new = true;
+        }
+    }
+    if is_new {
+        git(&["repack", "-adq"])?;
+        git(&["read-tree", &format!("--index-output={}", index.display()), "refs/lab/new"])?;
+        fs::write(dir.join("complete"), "").map_err(|source| Error::Io {
+            what: "cannot write",
+            path: dir.join("complete"),
+            source,
+        })?;
+    }
+    crate::rig::warm(&packed)?;
+    let fullest = directories.values().copied().max().unwrap_or(0);
+    let (files, directories) = (paths.len(), directories.len());
+    Ok(Tree { name: name.to_owned(), packed, index, changes, files, directories, fullest })
+}
