@@ -1,8 +1,12 @@
 //! The `post-checkout` hook. Source: githooks(5).
 
 use std::{
-    ffi::OsStr,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    ffi::{OsStr, OsString},
+    os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        fs::PermissionsExt as _,
+        process::ExitStatusExt as _,
+    },
     path::Path,
     process::{Command, Stdio},
 };
@@ -83,10 +87,8 @@ fn post_checkout_in(
         .env("GIT_PREFIX", OsStr::from_bytes(repo.prefix()))
         .stdin(Stdio::null())
         .stdout(std::io::stderr());
-    if !run.config.is_empty() {
-        let before = run.variable("GIT_CONFIG_PARAMETERS").unwrap_or_default();
-        let all = text!(before, if before.is_empty() { "" } else { " " }, parameters(&run.config));
-        command.env("GIT_CONFIG_PARAMETERS", OsStr::from_bytes(&all));
+    if let Some(parameters) = config_parameters(run) {
+        command.env("GIT_CONFIG_PARAMETERS", parameters);
     }
     Ok(Some(command))
 }
@@ -104,6 +106,13 @@ fn finish(mut command: Command) -> Result<u8, Failure> {
             Ok(1)
         }
     }
+}
+
+/// What `GIT_CONFIG_PARAMETERS` is for programs we start, if `-c` adds to it.
+pub(crate) fn config_parameters(run: &Invocation) -> Option<OsString> {
+    let before = run.variable("GIT_CONFIG_PARAMETERS").unwrap_or_default();
+    let all = || text!(before, if before.is_empty() { "" } else { " " }, parameters(&run.config));
+    (!run.config.is_empty()).then(|| OsString::from_vec(all().into()))
 }
 
 /// `-c key=value` for programs we start, as Git hands it on.

@@ -12,6 +12,7 @@ mod global;
 mod hook;
 mod interrupt;
 mod progress;
+mod real_git;
 mod settings;
 mod shim;
 mod text;

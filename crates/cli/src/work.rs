@@ -251,6 +251,13 @@ impl<'a> Work<'a> {
         Ok(Filled { done, written: self.written, collided: self.collided })
     }
 
+    /// What a partial clone left out and the plan needs comes at once, before anything is changed.
+    fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
+        let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+        let blobs = entries.filter(|entry| !entry.mode.is_gitlink());
+        Ok(self.repo.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
+    }
+
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
         for warning in &plan.warnings {
@@ -260,6 +267,7 @@ impl<'a> Work<'a> {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
         }
+        self.fetch_missing(&plan)?;
         self.run.interrupt.check()?;
         let total = plan.writes.len() + plan.removals.len();
         let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);

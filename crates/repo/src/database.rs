@@ -3,6 +3,8 @@
 //! Contents come from our own [`crate::objects::Objects`]; gix's database is opened only when
 //! an abbreviated name has to be looked up.
 
+use std::sync::Arc;
+
 use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
 
@@ -10,8 +12,9 @@ use crate::{
     Env, Error, Repository,
     config::Config,
     disk,
-    objects::{Kind, Objects, Options, Reader},
+    objects::{Kind, Objects, Options, Promisors, Reader},
     open::Layout,
+    promisor::Remotes,
     refs,
 };
 
@@ -193,8 +196,10 @@ pub(crate) fn open(
     layout: &Layout,
     config: &Config,
     refs: &gix::refs::file::Store,
+    promisors: Option<Remotes>,
 ) -> Result<Database, Error> {
-    let mut options = Options::default();
+    let promisors = promisors.map(|remotes| Arc::new(remotes) as Arc<dyn Promisors>);
+    let mut options = Options { promisors, ..Options::default() };
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
         // Git is at the top of the worktree by the time it reads this.

@@ -10,6 +10,10 @@ use std::{
     io::{self, BufReader, Read, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bstr::{BString, ByteSlice};
@@ -62,9 +66,45 @@ pub type Sideband<'a> = dyn Fn(&[u8]) + Sync + 'a;
 pub struct FetchOptions<'a> {
     /// Annotated tags of the objects sent, too.
     pub include_tags: bool,
-    /// Receives the other side's progress texts, raw; `None` asks for silence.
-    pub progress: Option<&'a Sideband<'a>>,
+    /// Receives the other side's texts, raw: messages, and progress if that is asked for.
+    pub texts: &'a Sideband<'a>,
+    /// Ask for progress.
+    pub progress: bool,
+    /// How much history.
+    pub limits: &'a Limits,
 }
+
+/// How much of the history and its objects is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// `--depth`
+    pub depth: Option<u32>,
+    /// `--shallow-exclude`, in order.
+    pub exclude: Vec<BString>,
+    /// `--filter`, as the other side is to be told.
+    pub filter: Option<BString>,
+}
+
+impl Limits {
+    /// Whether history is cut off.
+    pub fn deepens(&self) -> bool {
+        self.depth.is_some() || !self.exclude.is_empty()
+    }
+}
+
+/// What goes through a connection, for a trace.
+#[derive(Clone, Copy, Debug)]
+pub enum Packet<'a> {
+    /// A line sent; without content for a flush (`0000`), delimiter or end.
+    Sent(&'a [u8]),
+    /// A line received.
+    Received(&'a [u8]),
+    /// A piece of the pack.
+    Pack(&'a [u8]),
+}
+
+/// Sees everything that goes through, from any thread.
+pub type Tracer = dyn Fn(Packet<'_>) + Send + Sync;
 
 /// A running conversation.
 pub struct Connection {
@@ -73,6 +113,7 @@ pub struct Connection {
     output: BufReader<ChildStdout>,
     hash: HashKind,
     capabilities: BTreeSet<BString>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 struct Reaper(Child);
@@ -94,6 +135,7 @@ impl Connection {
         command: &OsStr,
         repository: &Path,
         environment: &std::collections::HashMap<std::ffi::OsString, std::ffi::OsString>,
+        tracer: Option<Arc<Tracer>>,
     ) -> Result<Connection, Error> {
         let mut script = command.to_owned();
         script.push(" \"$1\"");
@@ -119,6 +161,7 @@ impl Connection {
             output: BufReader::with_capacity(1 << 17, output),
             hash: HashKind::Sha1,
             capabilities: BTreeSet::new(),
+            tracer,
         };
         connection.read_capabilities()?;
         Ok(connection)
@@ -131,11 +174,11 @@ impl Connection {
 
     fn read_capabilities(&mut self) -> Result<(), Error> {
         let mut line = Vec::new();
-        let first = read_line(&mut self.output, &mut line)?;
+        let first = self.read_line(&mut line)?;
         if !matches!(first, pkt::Header::Data(_)) || line.trim_ascii_end() != b"version 2" {
             return Err(Error::Protocol("upload-pack does not speak protocol version 2".into()));
         }
-        while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+        while let pkt::Header::Data(_) = self.read_line(&mut line)? {
             let capability = line.trim_ascii_end();
             if let Some(name) = capability.strip_prefix(b"object-format=") {
                 self.hash = match name {
@@ -163,6 +206,11 @@ impl Connection {
             .any(|values| values.split_str(" ").any(|value| value == word.as_bytes()))
     }
 
+    /// Whether the other side leaves out objects when it is asked to.
+    pub fn filters(&self) -> bool {
+        self.has_feature("fetch", "filter")
+    }
+
     fn begin(&self, command: &str) -> Vec<u8> {
         let mut request = Vec::new();
         pkt::write_line(&mut request, format!("command={command}\n").as_bytes());
@@ -174,7 +222,32 @@ impl Connection {
         request
     }
 
+    fn read_line(&mut self, line: &mut Vec<u8>) -> Result<pkt::Header, Error> {
+        let header = read_line(&mut self.output, line);
+        if let Some(tracer) = &self.tracer {
+            match &header {
+                Ok(pkt::Header::Data(_)) | Err(Error::Remote(_)) => tracer(Packet::Received(line)),
+                Ok(pkt::Header::Flush) => tracer(Packet::Received(b"0000")),
+                Ok(pkt::Header::Delimiter) => tracer(Packet::Received(b"0001")),
+                Ok(pkt::Header::ResponseEnd) => tracer(Packet::Received(b"0002")),
+                Err(_) => {}
+            }
+        }
+        header
+    }
+
     fn send(&mut self, request: &[u8]) -> Result<(), Error> {
+        if let Some(tracer) = &self.tracer {
+            let mut rest = request;
+            while let Some((digits, after)) = rest.split_first_chunk::<4>() {
+                let length = match pkt::parse_header(*digits) {
+                    Some(pkt::Header::Data(length)) => length,
+                    _ => 0,
+                };
+                tracer(Packet::Sent(if length == 0 { digits } else { &after[..length] }));
+                rest = &after[length..];
+            }
+        }
         self.input.write_all(request).and_then(|()| self.input.flush()).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Error::HungUp,
             _ => Error::Io(error),
@@ -197,7 +270,7 @@ impl Connection {
 
         let mut advertisement = Advertisement::default();
         let mut line = Vec::new();
-        while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+        while let pkt::Header::Data(_) = self.read_line(&mut line)? {
             parse_ref(self.hash, line.trim_end_with(|c| c == '\n'), &mut advertisement)
                 .ok_or_else(|| Error::Protocol(format!("invalid ls-refs response: {}", line.as_bstr())))?;
         }
@@ -211,13 +284,23 @@ impl Connection {
         options: FetchOptions<'a>,
     ) -> Result<PackStream<'a>, Error> {
         let mut request = self.begin("fetch");
-        if options.progress.is_none() {
+        if !options.progress {
             pkt::write_line(&mut request, b"no-progress\n");
         }
         if options.include_tags {
             pkt::write_line(&mut request, b"include-tag\n");
         }
         pkt::write_line(&mut request, b"ofs-delta\n");
+        let limits = options.limits;
+        if let Some(depth) = limits.depth {
+            pkt::write_line(&mut request, format!("deepen {depth}\n").as_bytes());
+        }
+        for name in &limits.exclude {
+            pkt::write_line(&mut request, format!("deepen-not {name}\n").as_bytes());
+        }
+        if let Some(filter) = limits.filter.as_ref().filter(|_| self.filters()) {
+            pkt::write_line(&mut request, format!("filter {filter}\n").as_bytes());
+        }
         for want in wants {
             pkt::write_line(&mut request, format!("want {want}\n").as_bytes());
         }
@@ -228,14 +311,14 @@ impl Connection {
         let mut line = Vec::new();
         let mut shallow = Vec::new();
         loop {
-            match read_line(&mut self.output, &mut line)? {
+            match self.read_line(&mut line)? {
                 pkt::Header::Data(_) => {}
                 other => return Err(Error::Protocol(format!("expected a section, found {other:?}"))),
             }
             match line.trim_ascii_end() {
                 b"packfile" => break,
                 b"shallow-info" => {
-                    while let pkt::Header::Data(_) = read_line(&mut self.output, &mut line)? {
+                    while let pkt::Header::Data(_) = self.read_line(&mut line)? {
                         let oid = line
                             .trim_ascii_end()
                             .strip_prefix(b"shallow ")
@@ -253,10 +336,12 @@ impl Connection {
             _child: self.child,
             _input: self.input,
             output: self.output,
-            progress: options.progress,
+            texts: options.texts,
+            aborted: Arc::default(),
             left: 0,
             over: false,
             shallow,
+            tracer: self.tracer,
         })
     }
 }
@@ -266,16 +351,23 @@ pub struct PackStream<'a> {
     _child: Reaper,
     _input: ChildStdin,
     output: BufReader<ChildStdout>,
-    progress: Option<&'a Sideband<'a>>,
+    texts: &'a Sideband<'a>,
+    aborted: Arc<AtomicBool>,
     left: usize,
     over: bool,
     shallow: Vec<ObjectId>,
+    tracer: Option<Arc<Tracer>>,
 }
 
 impl PackStream<'_> {
     /// Commits whose parents the other side does not have.
     pub fn shallow(&self) -> &[ObjectId] {
         &self.shallow
+    }
+
+    /// Becomes true when the other side gave up before the pack's end.
+    pub fn aborted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.aborted)
     }
 
     /// Advances to the next bytes of the pack; false at the end.
@@ -299,14 +391,11 @@ impl PackStream<'_> {
             }
             let mut text = vec![0; length - 1];
             self.output.read_exact(&mut text)?;
-            match (band[0], self.progress) {
-                (2, Some(progress)) => progress(&text),
-                (2, None) => {}
-                (3, _) => {
-                    return Err(io::Error::other(format!(
-                        "remote error: {}",
-                        text.as_bstr().trim_ascii().as_bstr()
-                    )));
+            match band[0] {
+                2 => (self.texts)(&text),
+                3 => {
+                    (self.texts)(&[text.trim_ascii_end(), b"\n"].concat());
+                    return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "bad band")),
             }
@@ -317,15 +406,20 @@ impl PackStream<'_> {
 
 impl Read for PackStream<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if out.is_empty() || !self.next_packet()? {
+        let more = self.next_packet().inspect_err(|_| self.aborted.store(true, Ordering::Relaxed));
+        if out.is_empty() || !more? {
             return Ok(0);
         }
         let wanted = out.len().min(self.left);
         let read = self.output.read(&mut out[..wanted])?;
         if read == 0 {
+            self.aborted.store(true, Ordering::Relaxed);
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.left -= read;
+        if let Some(tracer) = &self.tracer {
+            tracer(Packet::Pack(&out[..read]));
+        }
         Ok(read)
     }
 }
@@ -429,7 +523,7 @@ mod tests {
     #[test]
     fn a_command_that_does_not_exist_hangs_up() {
         let environment = std::env::vars_os().collect();
-        let refused = Connection::open(OsStr::new("no-such-upload-pack"), Path::new("/"), &environment);
+        let refused = Connection::open(OsStr::new("no-such-upload-pack"), Path::new("/"), &environment, None);
         assert!(matches!(refused, Err(Error::HungUp)));
     }
 }

@@ -18,6 +18,7 @@ pub mod objects;
 mod open;
 mod outside;
 pub mod pack;
+mod promisor;
 mod quote;
 mod reflog;
 mod refs;
@@ -39,7 +40,7 @@ use format::{HashKind, ObjectId};
 pub use branch::{Guess, Tracking};
 pub use env::Env;
 pub use history::LeftBehind;
-pub use outside::Outside;
+pub use outside::{Outside, config_file};
 pub use refs::branch_name;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
@@ -124,7 +125,9 @@ impl Repository {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
         let refs = refs::store(&layout);
-        let database = database::open(&env, &layout, &config, &refs)?;
+        let variables = || child_env(options, &env, &layout);
+        let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
+        let database = database::open(&env, &layout, &config, &refs, promisors)?;
         Ok(Repository {
             options: options.clone(),
             env,
@@ -187,38 +190,7 @@ impl Repository {
     /// The environment for a child (filter, hook): what was given, and what the command line said in
     /// its place. Paths are absolute.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
-        let mut variables: Vec<_> =
-            self.env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let mut set = |name: &str, value: OsString| {
-            variables.retain(|(known, _)| known != name);
-            variables.push((name.into(), value));
-        };
-        if self.options.git_dir.is_some() || self.env.get("GIT_DIR").is_some() {
-            set("GIT_DIR", self.layout.git_dir.clone().into());
-        }
-        if (self.options.work_tree.is_some() || self.env.get("GIT_WORK_TREE").is_some())
-            && let Some(work_tree) = self.work_tree()
-        {
-            set("GIT_WORK_TREE", work_tree.into());
-        }
-        if !self.options.config.is_empty() {
-            let mut parameters = self.env.bytes("GIT_CONFIG_PARAMETERS").unwrap_or_default().to_owned();
-            for text in &self.options.config {
-                let (key, value) = match text.split_once_str("=") {
-                    Some((key, value)) => (key, Some(value)),
-                    None => (text.as_slice(), None),
-                };
-                if !parameters.is_empty() {
-                    parameters.push(b' ');
-                }
-                parameters.extend_from_slice(&quote::shell(key.as_bstr()));
-                parameters.push(b'=');
-                parameters
-                    .extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
-            }
-            set("GIT_CONFIG_PARAMETERS", OsString::from_vec(parameters.into()));
-        }
-        variables
+        child_env(&self.options, &self.env, &self.layout)
     }
 
     /// Last value of a key, `section.subsection.name`. A name without `=` counts as empty.
@@ -266,4 +238,38 @@ impl Repository {
     pub fn objects(&self) -> &objects::Objects {
         &self.objects
     }
+}
+
+/// See [`Repository::child_env`].
+fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<_> = env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let mut set = |name: &str, value: OsString| {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value));
+    };
+    if options.git_dir.is_some() || env.get("GIT_DIR").is_some() {
+        set("GIT_DIR", layout.git_dir.clone().into());
+    }
+    if (options.work_tree.is_some() || env.get("GIT_WORK_TREE").is_some())
+        && let Some(work_tree) = &layout.work_tree
+    {
+        set("GIT_WORK_TREE", work_tree.into());
+    }
+    if !options.config.is_empty() {
+        let mut parameters = env.bytes("GIT_CONFIG_PARAMETERS").unwrap_or_default().to_owned();
+        for text in &options.config {
+            let (key, value) = match text.split_once_str("=") {
+                Some((key, value)) => (key, Some(value)),
+                None => (text.as_slice(), None),
+            };
+            if !parameters.is_empty() {
+                parameters.push(b' ');
+            }
+            parameters.extend_from_slice(&quote::shell(key.as_bstr()));
+            parameters.push(b'=');
+            parameters.extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
+        }
+        set("GIT_CONFIG_PARAMETERS", OsString::from_vec(parameters.into()));
+    }
+    variables
 }

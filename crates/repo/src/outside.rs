@@ -1,13 +1,13 @@
 //! What can be known without a repository, or of somebody else's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString};
 
 use crate::{
     Env, Error, OpenOptions, Repository,
     config::{self, Config, Sources},
-    open,
+    disk, open,
 };
 
 /// The configuration outside of any repository: system, global, command line.
@@ -27,6 +27,11 @@ impl Outside {
     /// Last value of a key; a name without `=` counts as empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)
+    }
+
+    /// All values of a key, in order.
+    pub fn config_all(&self, key: &str) -> Vec<BString> {
+        self.config.all(key).map(ToOwned::to_owned).collect()
     }
 
     /// See [`Repository::config_names`].
@@ -54,4 +59,16 @@ impl Repository {
         }
         Repository::open(options)
     }
+}
+
+/// The settings of one file, names with section and variable in lower case; none if there is no such file.
+/// What it includes is not followed.
+pub fn config_file(path: &Path) -> Result<Vec<(BString, Option<BString>)>, Error> {
+    let unreadable =
+        |error| Error::new(format!("unable to read '{}': {}", path.display(), sys::reason(&error)));
+    let bytes = disk::read_optional(path).map_err(unreadable)?.unwrap_or_default();
+    let pairs = config::parse::parse(&bytes).map_err(|config::parse::BadLine(line)| {
+        Error::new(format!("bad config line {line} in file {}", path.display()))
+    })?;
+    Ok(pairs.into_iter().map(|pair| (pair.key, pair.value)).collect())
 }

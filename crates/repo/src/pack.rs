@@ -273,8 +273,9 @@ mod tests {
         for (format, hash) in [("sha1", HashKind::Sha1), ("sha256", HashKind::Sha256)] {
             let root = tempfile::tempdir().expect("a directory for tests");
             let source = repository(root.path(), format);
-            let mut connection = Connection::open(OsStr::new("git-upload-pack"), &source, &environment())
-                .expect("it speaks version 2");
+            let mut connection =
+                Connection::open(OsStr::new("git-upload-pack"), &source, &environment(), None)
+                    .expect("it speaks version 2");
             assert_eq!(connection.hash(), hash);
             let found = connection.list_refs(&["refs/".into(), "HEAD".into()]).expect("refs");
             let names: Vec<_> = found.refs.iter().map(|found| found.name.to_string()).collect();
@@ -283,7 +284,9 @@ mod tests {
             assert!(found.refs[2].peeled.is_some());
 
             let wants = [found.refs[0].oid, found.refs[2].oid];
-            let options = FetchOptions { include_tags: false, progress: None };
+            let limits = crate::fetch::Limits::default();
+            let options =
+                FetchOptions { include_tags: false, texts: &|_| {}, progress: false, limits: &limits };
             let mut stream = std::io::BufReader::new(connection.fetch(&wants, options).expect("a pack"));
             let never = AtomicBool::new(false);
             let last = std::sync::Mutex::new(None);

@@ -19,13 +19,15 @@ use crate::{
     cmd::branch::DETACHED,
     console::{self, text},
     failure::Failure,
-    global::Invocation,
+    global::{Invocation, Program},
     hook,
     settings::Settings,
     text::sideband::Sideband,
     work::{Done, Filled, Work},
 };
 
+mod errand;
+mod packets;
 mod report;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,8 @@ enum Key {
     RefFormat,
     Config,
     ServerOption,
-    IpVersion,
+    IpV4,
+    IpV6,
     Filter,
     AlsoFilterSubmodules,
     RemoteSubmodules,
@@ -116,8 +119,8 @@ const TABLE: Table<Key> = Table {
         Opt::new(Key::RefFormat, "--ref-format <format>", "specify the reference format to use"),
         Opt::new(Key::Config, "-c, --config <key=value>", "set config inside the new repository"),
         Opt::new(Key::ServerOption, "--server-option <server-specific>", "option to transmit"),
-        Opt::new(Key::IpVersion, "-4, --ipv4", "use IPv4 addresses only").only(),
-        Opt::new(Key::IpVersion, "-6, --ipv6", "use IPv6 addresses only").only(),
+        Opt::new(Key::IpV4, "-4, --ipv4", "use IPv4 addresses only").only(),
+        Opt::new(Key::IpV6, "-6, --ipv6", "use IPv6 addresses only").only(),
         Opt::new(Key::Filter, "--filter <args>", "object filtering"),
         Opt::new(
             Key::AlsoFilterSubmodules,
@@ -149,6 +152,21 @@ struct Request {
     single_branch: Option<bool>,
     separate_git_dir: bool,
     dry_run: bool,
+    submodules: Submodules,
+}
+
+/// How submodules are cloned.
+#[derive(Clone, Default)]
+struct Submodules {
+    /// `--recurse-submodules`, whichever.
+    wanted: bool,
+    jobs: Option<BString>,
+    shallow: bool,
+    remote: bool,
+    ref_format: Option<&'static str>,
+    single_branch: bool,
+    progress: bool,
+    quiet: bool,
 }
 
 /// The command line, without a repository.
@@ -164,25 +182,26 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         1 | 2 => {}
         _ => return Err(misused("Too many arguments.")),
     }
-    let (request, prepared) = prepare(run, parsed)?;
+    let mut request = Request::of(parsed)?;
+    if request.is_contradictory() {
+        return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
+    }
+    let prepared = request.prepare(run).map_err(|error| report::failure(run, error))?;
     request.finish(run, prepared)
 }
 
-/// Looks at what `run` would clone, and where to. Touches nothing.
-pub(crate) fn look(run: &Invocation) -> Result<Prepared, Failure> {
-    Ok(prepare(run, TABLE.parse(&run.args, DashDash::Drop)?)?.1)
-}
-
-fn prepare(run: &Invocation, parsed: Parsed<Key>) -> Result<(Request, Prepared), Failure> {
-    let mut request = Request::default();
-    for event in parsed.events {
-        request.take(event.key, event.on, event.value)?;
+/// Looks at what `run` would clone, and where to. Touches nothing. `None`: it will be refused, as Git
+/// refuses it.
+pub(crate) fn look(run: &Invocation) -> Result<Option<Prepared>, Failure> {
+    let mut request = Request::of(TABLE.parse(&run.args, DashDash::Drop)?)?;
+    if request.is_contradictory() {
+        return Ok(None);
     }
-    let mut rest = parsed.rest.into_iter();
-    request.options.source = rest.next().unwrap_or_default();
-    request.options.directory = rest.next();
-    let prepared = request.prepare(run)?;
-    Ok((request, prepared))
+    match request.prepare(run) {
+        Ok(prepared) => Ok(Some(prepared)),
+        Err(error) if error.is_gits() => Ok(None),
+        Err(error) => Err(report::failure(run, error)),
+    }
 }
 
 /// A wrong number of arguments: said with the usage.
@@ -194,6 +213,17 @@ fn misused(message: &str) -> Failure {
 }
 
 impl Request {
+    fn of(parsed: Parsed<Key>) -> Result<Request, Failure> {
+        let mut request = Request::default();
+        for event in parsed.events {
+            request.take(event.key, event.on, event.value)?;
+        }
+        let mut rest = parsed.rest.into_iter();
+        request.options.source = rest.next().unwrap_or_default();
+        request.options.directory = rest.next();
+        Ok(request)
+    }
+
     fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
         let options = &mut self.options;
         match key {
@@ -229,71 +259,72 @@ impl Request {
                 Some(setting) => options.config.push(setting),
                 None => options.config.clear(),
             },
-            Key::Depth => {
-                if let Some(depth) = &value {
-                    let digits = depth.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                    if depth[..digits].iter().all(|&byte| byte == b'0') {
-                        return Err(Failure::Fatal(text!("depth ", depth, " is not a positive number")));
-                    }
-                }
-                self.limit("--depth", value.is_some());
+            Key::Depth => options.depth = value,
+            Key::ShallowSince => options.shallow_since = value,
+            Key::ShallowExclude => match value {
+                Some(name) => options.shallow_exclude.push(name),
+                None => options.shallow_exclude.clear(),
+            },
+            Key::Filter => {
+                let filter = value.as_ref().map(|text| clone::Filter::parse(text.as_ref()));
+                options.filter = match (filter, &options.filter) {
+                    (None, _) => None,
+                    (Some(Some(filter)), None) => Some(filter),
+                    _ => return Err(Failure::unsupported("a filter of this kind, or more than one,")),
+                };
             }
-            Key::ShallowSince => self.limit("--shallow-since", value.is_some()),
-            Key::ShallowExclude => self.limit("--shallow-exclude", value.is_some()),
-            Key::Filter => self.limit("--filter", value.is_some()),
             Key::RefFormat => match value.as_deref().map(Vec::as_slice) {
-                None | Some(b"files") => {}
+                None => self.submodules.ref_format = None,
+                Some(b"files") => self.submodules.ref_format = Some("files"),
                 Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
                 Some(other) => {
                     return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
                 }
             },
-            Key::RecurseSubmodules if on => {
-                return Err(Failure::unsupported("option '--recurse-submodules'"));
-            }
-            Key::Dissociate if on => return Err(Failure::unsupported("option '--dissociate'")),
+            Key::RecurseSubmodules if on => options.submodules.push(value.unwrap_or_else(|| ".".into())),
+            Key::RecurseSubmodules => options.submodules.clear(),
+            Key::Sparse => options.sparse = on,
+            Key::Jobs => self.submodules.jobs = value,
+            Key::ShallowSubmodules => self.submodules.shallow = on,
+            Key::RemoteSubmodules => self.submodules.remote = on,
+            Key::Dissociate => options.dissociate = on,
             Key::Revision if on => return Err(Failure::unsupported("option '--revision'")),
             Key::AlsoFilterSubmodules if on => {
                 return Err(Failure::unsupported("option '--also-filter-submodules'"));
             }
-            Key::Sparse if on => return Err(Failure::unsupported("option '--sparse'")),
             Key::BundleUri if on => return Err(Failure::unsupported("option '--bundle-uri'")),
             Key::DryRun => self.dry_run = on,
-            // Nothing here can be said to a server or to submodules that are not cloned.
-            Key::RecurseSubmodules
-            | Key::Dissociate
-            | Key::Revision
+            // Nothing here can be said to a server.
+            Key::Revision
             | Key::AlsoFilterSubmodules
-            | Key::Sparse
             | Key::BundleUri
-            | Key::Jobs
-            | Key::ShallowSubmodules
-            | Key::RemoteSubmodules
             | Key::ServerOption
-            | Key::IpVersion => {}
+            | Key::IpV4
+            | Key::IpV6 => {}
         }
         Ok(())
     }
 
-    /// A limit on history or objects: it means something only where a server is asked.
-    fn limit(&mut self, option: &'static str, on: bool) {
-        self.options.limits.retain(|limit| *limit != option);
-        if on {
-            self.options.limits.push(option);
-        }
+    /// `--bare` and `--separate-git-dir`
+    fn is_contradictory(&self) -> bool {
+        (self.options.bare || self.options.mirror) && self.separate_git_dir
     }
 
-    fn prepare(&mut self, run: &Invocation) -> Result<Prepared, Failure> {
-        if (self.options.bare || self.options.mirror) && self.separate_git_dir {
-            return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
-        }
-        let deepens = self.options.limits.iter().any(|limit| *limit != "--filter");
+    fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
+        let options = &self.options;
+        let deepens =
+            options.depth.is_some() || options.shallow_since.is_some() || !options.shallow_exclude.is_empty();
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
+        self.options.tracer = packets::tracer(run);
+        self.submodules.wanted = !self.options.submodules.is_empty();
+        self.submodules.single_branch = self.options.single_branch;
+        self.submodules.progress = self.shows_progress();
+        self.submodules.quiet = self.verbosity < 0;
         self.options.default_template = default_template(run);
         self.options.workers = std::thread::available_parallelism().map_or(1, usize::from);
         self.options.open = run.outside();
-        clone::prepare(std::mem::take(&mut self.options)).map_err(|error| report::failure(run, error))
+        clone::prepare(std::mem::take(&mut self.options))
     }
 
     fn shows_progress(&self) -> bool {
@@ -307,7 +338,8 @@ impl Request {
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
-        let cloned = prepared.run(&|event| reporter.event(event), run.interrupt.flag());
+        let errand = |errand| errand::run(run, &prepared, errand);
+        let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;
         let mut goes_on = false;
@@ -315,7 +347,11 @@ impl Request {
         if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
             cloned.finish().map_err(|error| report::failure(run, error))?;
         }
-        outcome
+        let filled = matches!(cloned.worktree, Worktree::Branch(_) | Worktree::Detached(_));
+        match outcome {
+            Ok(0) if filled && self.submodules.wanted => errand::submodules(run, &cloned, &self.submodules),
+            other => other,
+        }
     }
 }
 
@@ -427,7 +463,7 @@ fn fill(
     if done == Done::Incomplete {
         return Err(Failure::fatal(UNFILLED));
     }
-    if verbosity > 0 {
+    if verbosity > 0 && run.program == Program::Sapwood {
         let rate = written as f64 / took;
         console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }

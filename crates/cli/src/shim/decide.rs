@@ -4,9 +4,10 @@
 //! of); the options and arguments; the configuration; the files; what the arguments mean; the index.
 //! Nothing is printed or changed, and nothing is read from the standard input.
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path};
+use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
+use engine::clone::Kind;
 use repo::Repository;
 use sys::by_path;
 
@@ -92,6 +93,8 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     first(obstacles::index(scope.command, &repo, &run.env))?;
     if let Some(name) = scope.merged_with(survey) {
+        // Planning may have to fetch, and nothing is fetched before it is decided.
+        first(obstacles::partial(&repo))?;
         mergeless(run, name)?;
     }
     run.opened.set(Some(repo));
@@ -156,38 +159,49 @@ fn known(repo: &Repository, word: &BStr) -> Result<(), Reason> {
     }
 }
 
-/// Only from a repository that is plainly there, whole, and another's business in no way; and only to a
-/// place where nothing is.
+/// Only from a repository that is plainly there, and another's business in no way; and only to a place
+/// where nothing is. What Git refuses right away is refused here.
 fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
     if !(1..=2).contains(&survey.rest.len()) {
         return Err(Reason::command_line("a wrong number of arguments"));
     }
-    let configs = survey.options.iter().filter(|given| given.name == "--config");
-    if let Some(setting) =
-        configs.filter_map(|given| given.value.as_ref()).find(|value| obstacles::counts(value.as_bstr()))
+    let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
+    if let Some(setting) = given("--config")
+        .filter_map(|given| given.value.as_ref())
+        .find(|value| obstacles::counts(value.as_bstr()))
     {
         return Err(Reason::Setting(setting.to_string()));
     }
     let outside = repo::Outside::load(&run.outside()).map_err(|error| Reason::repository(error.message))?;
     first(obstacles::settings("clone", &outside, &run.env))?;
-    let hooks = outside.config_path("core.hooksPath").ok().flatten();
-    if hooks.is_some() {
-        return Err(Reason::Setting("core.hookspath".into()));
+    let looked = cmd::clone::look(run).map_err(|failure| Reason::repository(refusal(&failure)))?;
+    let Some(prepared) = looked else { return Ok(()) };
+    let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
+    first(obstacles::remote(&prepared.remote(&outside), &outside, &parameters))?;
+    if given("--shallow-since").next().is_some() && !prepared.takes_files() {
+        return Err(Reason::Option("--shallow-since".into()));
     }
-    let prepared = cmd::clone::look(run).map_err(|failure| Reason::repository(refusal(&failure)))?;
-    let engine::clone::Kind::Repository { git_dir } = &prepared.source().kind else {
-        return Err(Reason::command_line("the source is not a local repository"));
-    };
-    let options = repo::OpenOptions { git_dir: Some(git_dir.clone()), ..run.outside() };
-    let source = Repository::open_source(&options).map_err(|error| Reason::repository(error.message))?;
-    first(obstacles::settings("checkout", &source, &run.env))?;
-    for (name, what) in [
-        ("shallow", "the source is shallow"),
-        ("objects/info/alternates", "the source borrows objects"),
-        ("info/grafts", "the source has grafts"),
-    ] {
-        if !is_absent(&source.common_dir().join(name)) {
-            return Err(Reason::repository(what));
+    match &prepared.source().kind {
+        Kind::Repository { git_dir } => {
+            let options = repo::OpenOptions { git_dir: Some(git_dir.clone()), ..run.outside() };
+            let source =
+                Repository::open_source(&options).map_err(|error| Reason::repository(error.message))?;
+            first(obstacles::source(&source))?;
+        }
+        Kind::File { .. } => {}
+        Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
+        Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
+    }
+    if prepared.takes_files() {
+        if given("--upload-pack").next().is_some() {
+            return Err(Reason::Option("--upload-pack".into()));
+        }
+    } else {
+        first(obstacles::transport(&outside, &parameters))?;
+        // Objects that are there are not asked for again; and progress is counted in another way.
+        let others = ["--reference", "--reference-if-able", "--progress"];
+        if let Some(name) = others.into_iter().find(|&name| given(name).next().is_some()) {
+            return Err(Reason::Option(name.into()));
         }
     }
     let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
@@ -199,10 +213,6 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
         }
     }
     Ok(())
-}
-
-fn is_absent(path: &Path) -> bool {
-    matches!(by_path::stat(path), Ok(None))
 }
 
 /// Whether Git would show hints in colour here: a terminal that has some. The native commands do not

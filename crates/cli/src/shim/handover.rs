@@ -13,6 +13,7 @@ use std::{
     io::Read as _,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use bstr::{BString, ByteSlice as _};
@@ -155,6 +156,16 @@ impl RealGit {
         path.push(":");
         path.push(env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str));
         Some(path)
+    }
+
+    /// To start it beside us, with this environment.
+    pub(crate) fn command(&self, env: &Env) -> Command {
+        let mut command = Command::new(&self.path);
+        command.env_clear().envs(env);
+        if let Some(step) = self.step {
+            command.env(STEPS, step.to_string());
+        }
+        command
     }
 
     /// Replaces this process by it. Only returns if that fails.

@@ -75,6 +75,11 @@ impl Reason {
     }
 }
 
+/// The Git that is not us, if there is one.
+pub(crate) fn real_git(run: &Invocation) -> Option<RealGit> {
+    Find { env: &run.env, config: &run.config, cwd: &run.cwd }.git().ok()
+}
+
 /// What `SAPWOOD_SHIM` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {

@@ -12,6 +12,7 @@ use repo::Repository;
 use sys::by_path;
 
 use super::{Env, Reason};
+use crate::console::text;
 
 /// When a setting is an obstacle.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,18 @@ enum When {
     True,
     /// Set to anything but these.
     Not(&'static [&'static str]),
+}
+
+impl When {
+    /// Whether a setting of this value (lower case) is an obstacle.
+    fn stands(self, value: &[u8]) -> bool {
+        let is = |known: &[&str]| known.iter().any(|known| known.as_bytes() == value);
+        match self {
+            When::Set => true,
+            When::True => !is(&["false", "no", "off", "0"]),
+            When::Not(values) => !is(values),
+        }
+    }
 }
 
 /// A setting (lower case; `*` stands for anything, once), and when it is an obstacle.
@@ -41,8 +54,6 @@ const SETTINGS: &[Setting] = &[
     ("filter.*.process", When::Not(&[""])),
     ("hook.*", When::Set),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
-    ("remote.*.partialclonefilter", When::Set),
-    ("remote.*.promisor", When::Set),
     ("submodule.*.ignore", When::Not(IGNORE)),
     ("submodule.recurse", When::True),
     ("trace2.*", When::Set),
@@ -50,15 +61,12 @@ const SETTINGS: &[Setting] = &[
 
 /// To a clone.
 const CLONE_SETTINGS: &[Setting] = &[
+    ("core.hookspath", When::Set),
     ("core.sharedrepository", When::Set),
     ("feature.experimental", When::True),
-    ("fetch.*", When::Set),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
-    ("protocol.*", When::Set),
-    ("remote.*", When::Set),
-    ("transfer.*", When::Set),
-    ("uploadpack.*", When::Set),
+    ("transfer.bundleuri", When::True),
     ("url.*", When::Set),
 ];
 
@@ -89,6 +97,7 @@ const EXTENSIONS: &[&str] = &[
     "noop",
     "noop-v1",
     "objectformat",
+    "partialclone",
     "preciousobjects",
     "refstorage",
     "relativeworktrees",
@@ -99,11 +108,16 @@ const EXTENSIONS: &[&str] = &[
 const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:remote.*.url:"];
 
 /// Variables that stand for settings.
-const VARIABLES: &[&str] =
-    &["GIT_ATTR_SOURCE", "GIT_GRAFT_FILE", "GIT_INDEX_VERSION", "GIT_REFERENCE_BACKEND", "GIT_SHALLOW_FILE"];
+const VARIABLES: &[&str] = &[
+    "GIT_ATTR_SOURCE",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_VERSION",
+    "GIT_NO_LAZY_FETCH",
+    "GIT_REFERENCE_BACKEND",
+    "GIT_SHALLOW_FILE",
+];
 
-const CLONE_VARIABLES: &[&str] =
-    &["GIT_ALLOW_PROTOCOL", "GIT_NAMESPACE", "GIT_PROTOCOL_FROM_USER", "GIT_WORK_TREE"];
+const CLONE_VARIABLES: &[&str] = &["GIT_NAMESPACE"];
 
 /// Variables that stand for settings, and the value that is none.
 const CLONE_VALUES: &[(&str, &str)] = &[("GIT_DEFAULT_HASH", "sha1"), ("GIT_DEFAULT_REF_FORMAT", "files")];
@@ -188,11 +202,71 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     found
 }
 
-/// Whether a setting given to `clone -c` is one that counts above, whatever its value.
+/// Whether a setting given to `clone -c` is one that counts above.
 pub(super) fn counts(setting: &BStr) -> bool {
-    let name = setting.split_once_str("=").map_or(setting.as_bytes(), |(name, _)| name).to_ascii_lowercase();
-    let known = [SETTINGS, CLONE_SETTINGS].into_iter().flatten().any(|(pattern, _)| matches(pattern, &name));
-    known || is_unknown(&name) || name.starts_with(b"extensions.") || name.starts_with(b"include")
+    let (name, value) = setting.split_once_str("=").unwrap_or((setting, b"true"));
+    let name = name.trim_ascii().to_ascii_lowercase();
+    let value = value.to_ascii_lowercase();
+    let mut known = [SETTINGS, CLONE_SETTINGS].into_iter().flatten();
+    known.any(|(pattern, when)| matches(pattern, &name) && when.stands(&value))
+        || is_unknown(&name)
+        || name.starts_with(b"extensions.")
+        || name.starts_with(b"include")
+}
+
+/// What is configured for the remote that a clone will have, outside and by `--config`: only which refs
+/// it fetches is understood.
+pub(super) fn remote(remote: &BString, outside: &repo::Outside, parameters: &[&BString]) -> Vec<Reason> {
+    let prefix = [b"remote.", remote.as_slice(), b"."].concat();
+    let mut pairs: Vec<(BString, Vec<BString>)> = Vec::new();
+    for name in outside.config_names() {
+        pairs.push((name.to_owned(), outside.config_all(&name.to_str_lossy())));
+    }
+    for parameter in parameters {
+        let (name, value) = parameter.split_once_str("=").unwrap_or((parameter, b"true"));
+        pairs.push((name.trim_ascii().into(), vec![value.into()]));
+    }
+    let understood = |key: &[u8], values: &[BString]| {
+        let refspec = |value: &BString| engine::clone::understands_refspec(value.as_bstr());
+        key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
+    };
+    let begins =
+        |name: &BString| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(&prefix));
+    let of_it = pairs.iter().filter(|(name, _)| begins(name));
+    let counted = of_it.filter(|(name, values)| !understood(&name[prefix.len()..], values));
+    counted.map(|(name, _)| Reason::Setting(name.to_string())).collect()
+}
+
+/// To a clone whose objects come as a pack.
+const TRANSPORT_SETTINGS: &[Setting] = &[
+    ("fetch.fsckobjects", When::True),
+    ("protocol.version", When::Not(&["2"])),
+    ("transfer.fsckobjects", When::True),
+];
+
+/// What is configured against receiving a pack, outside and by `--config`.
+pub(super) fn transport(outside: &repo::Outside, parameters: &[&BString]) -> Vec<Reason> {
+    let of = |name: &[u8], value: &[u8]| {
+        let (name, value) = (name.trim_ascii().to_ascii_lowercase(), value.to_ascii_lowercase());
+        let setting = TRANSPORT_SETTINGS.iter().find(|(known, _)| known.as_bytes() == name);
+        setting.filter(|(_, when)| when.stands(&value)).map(|(known, _)| Reason::Setting((*known).to_owned()))
+    };
+    let outside = outside.config_names().filter_map(|name| {
+        let text = name.to_str_lossy();
+        of(
+            name,
+            outside
+                .config_str(&text)
+                .filter(|value| !value.is_empty())
+                .as_deref()
+                .map_or(b"true", |value| value),
+        )
+    });
+    let given = parameters.iter().filter_map(|parameter| {
+        let (name, value) = parameter.split_once_str("=").unwrap_or((parameter, b"true"));
+        of(name, value)
+    });
+    outside.chain(given).collect()
 }
 
 /// Extensions and conditions that are not understood.
@@ -274,9 +348,45 @@ pub(super) fn some_head_is_a_link(repo: &Repository) -> bool {
 /// What a clone would bring along from its template against the commands after it, and against itself.
 pub(super) fn template(dir: &Path) -> Vec<Reason> {
     let hooks = HOOKS.iter().map(|hook| format!("hooks/{hook}"));
-    let files = hooks.chain(["config".to_owned()]);
-    let there = files.filter(|file| !matches!(by_path::stat(&dir.join(file)), Ok(None)));
-    there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect()
+    let there = hooks.filter(|file| !matches!(by_path::stat(&dir.join(file)), Ok(None)));
+    let mut found: Vec<_> =
+        there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect();
+    match repo::config_file(&dir.join("config")) {
+        Ok(settings) => {
+            let counted = settings.into_iter().filter(|(name, value)| {
+                let value = value.as_ref().map_or(b"true".as_slice(), |value| value);
+                counts(text!(name, "=", value).as_bstr()) || name.starts_with(b"remote.")
+            });
+            found.extend(counted.map(|(name, _)| Reason::Setting(name.to_string())));
+        }
+        Err(_) => found.push(Reason::repository("the template has 'config'")),
+    }
+    found
+}
+
+/// That a repository lacks objects which a remote promised.
+pub(super) fn partial(repo: &Repository) -> Vec<Reason> {
+    let promises = |name: &&BStr| {
+        let of_remote = name.ends_with(b".promisor") || name.ends_with(b".partialclonefilter");
+        **name == "extensions.partialclone" || name.starts_with(b"remote.") && of_remote
+    };
+    repo.config_names().filter(promises).map(|name| Reason::Setting(name.to_string())).collect()
+}
+
+/// What in the repository that is cloned sapwood does not understand, or does not say as Git does.
+pub(super) fn source(source: &Repository) -> Vec<Reason> {
+    let unknown = source.config_names().filter(|name| is_unknown(name));
+    let mut found: Vec<_> = unknown.map(|name| Reason::Setting(name.to_string())).collect();
+    if !matches!(by_path::stat(&source.common_dir().join("info/grafts")), Ok(None)) {
+        found.push(Reason::repository("the source has grafts"));
+    }
+    if source.head().is_err() || source.refs("refs/").is_err() {
+        found.push(Reason::repository("the source has refs that cannot be read"));
+    }
+    if !source.objects().errors().is_empty() || !source.warnings().is_empty() {
+        found.push(Reason::repository("the source has alternates or replacements that are wrong"));
+    }
+    found
 }
 
 /// What is in the index against the native `command`, and in the submodules that it names.
@@ -351,8 +461,8 @@ mod tests {
     #[test]
     fn patterns() {
         assert!(matches("hook.*", b"hook.x.command"));
-        assert!(matches("remote.*.promisor", b"remote.origin.promisor"));
-        assert!(!matches("remote.*.promisor", b"remote.promisor"));
+        assert!(matches("filter.*.process", b"filter.lfs.process"));
+        assert!(!matches("filter.*.process", b"filter.process"));
         assert!(matches("color.advice*", b"color.advice"));
         assert!(!matches("attr.tree", b"attr.tree2"));
     }
@@ -364,14 +474,14 @@ mod tests {
         {
             assert!(counts(counted.into()), "{counted}");
         }
-        for plain in ["user.name=me", "core.autocrlf=input", "branch.main.remote=x"] {
+        for plain in ["user.name=me", "core.fsmonitor=False", "branch.main.remote=x", "protocol.allow=never"]
+        {
             assert!(!counts(plain.into()), "{plain}");
         }
     }
 
     #[test]
     fn what_is_unknown() {
-        assert!(is_unknown(b"extensions.partialclone"));
         assert!(is_unknown(b"extensions.compatobjectformat"));
         assert!(!is_unknown(b"extensions.objectformat"));
         assert!(is_unknown(b"includeif.worktree:x.path"));

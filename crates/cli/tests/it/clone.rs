@@ -260,6 +260,65 @@ fn options() {
     twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["--bare", "../plain", "copy"]);
 }
 
+/// History and objects left out by the other side: what is asked for, and what is written about it.
+#[test]
+fn shallow_and_partial() {
+    let sandbox = sandbox();
+    sandbox.repo("plain").git(&["config", "uploadpack.allowFilter", "true"]);
+    sandbox.repo("plain").git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let url = |name: &str| format!("file://{}", sandbox.path().join(name).display());
+    let (plain, deaf) = (url("plain"), url("sha256"));
+    for (options, source) in [
+        (&["--depth=1"][..], &plain),
+        (&["--depth=1", "--no-single-branch"], &plain),
+        (&["--depth=9", "--reject-shallow"], &plain),
+        (&["--depth=2x"], &plain),
+        (&["--shallow-exclude=topic"], &plain),
+        (&["--filter=blob:none", "-n"], &plain),
+        (&["--filter=blob:limit=1k", "--bare"], &plain),
+        (&["--filter=tree:0", "-n", "--single-branch"], &plain),
+        (&["--filter=blob:none", "-n"], &deaf),
+    ] {
+        let mut args = options.to_vec();
+        args.extend([source.as_str(), "copy"]);
+        same(&sandbox, &args);
+    }
+    // What is needed to fill the worktree comes in one more pack.
+    let run =
+        sandbox.repo("ours").run(Path::new(SAPWOOD), &["clone", "-q", "--filter=blob:none", &plain, "full"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let full = sandbox.repo("ours/full");
+    assert_eq!(full.git(&["status", "--porcelain"]).stdout, "");
+    let packs = fs::read_dir(full.join(".git/objects/pack")).expect("listed");
+    let is_pack = |name: &std::ffi::OsString| name.to_string_lossy().ends_with(".pack");
+    assert_eq!(packs.map(|entry| entry.expect("an entry").file_name()).filter(is_pack).count(), 2);
+    full.git(&["fsck"]);
+}
+
+/// What Git leaves to other commands of its own.
+#[test]
+fn errands() {
+    let sandbox = sandbox();
+    same(&sandbox, &["--dissociate", "--reference", "../plain", "../packed", "copy"]);
+    same(&sandbox, &["--dissociate", "-s", "../plain", "copy"]);
+    same(&sandbox, &["--sparse", "../plain", "copy"]);
+    let plain = sandbox.repo("plain");
+    let submodule = sandbox.path().join("packed").display().to_string();
+    plain.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &submodule, "sub"]);
+    plain.commit("with a submodule");
+    let allowed = ["-c", "protocol.file.allow=always"];
+    let run = |git: &Path, name: &str| {
+        let here = sandbox.repo("");
+        let args = [&allowed[..], &["clone", "-q", "--recurse-submodules", "plain", name]].concat();
+        let run = here.run(git, &args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let status = sandbox.repo(name).git(&["submodule", "status"]).stdout;
+        (status, sandbox.repo(name).git(&["config", "--list", "--local"]).stdout)
+    };
+    let git = std::env::var_os("SAPWOOD_TEST_GIT").map_or_else(|| "git".into(), std::path::PathBuf::from);
+    assert_eq!(run(&git, "theirs"), run(Path::new(SAPWOOD), "ours-too"));
+}
+
 #[test]
 fn refusals_leave_nothing_behind() {
     let sandbox = sandbox();
@@ -275,6 +334,8 @@ fn refusals_leave_nothing_behind() {
         &["--bare", "--separate-git-dir=x", "../plain"],
         &["-c", "bad", "../plain"],
         &["-c", "protocol.file.allow=never", "../plain"],
+        &["-c", "protocol.allow=never", "--no-local", "../plain"],
+        &["-c", "protocol.file.allow=sometimes", "../plain"],
         &["-c", "remote.origin.fetch=refs/x:refs/y", "../plain"],
         &["--depth=0", "../plain"],
         &["--ref-format=nonsense", "../plain"],
@@ -299,10 +360,10 @@ fn what_is_not_supported_is_named() {
     for (args, named) in [
         (&["https://user:secret@example.com/x"][..], "cloning over https"),
         (&["git@example.com:x"], "cloning over ssh"),
-        (&["--recurse-submodules", "."], "'--recurse-submodules'"),
-        (&["--dissociate", "."], "'--dissociate'"),
-        (&["--no-local", "--filter=blob:none", "."], "'--filter'"),
-        (&["--no-local", "--depth=1", "."], "'--depth'"),
+        (&["--bundle-uri=x", "."], "'--bundle-uri'"),
+        (&["--revision=main", "."], "'--revision'"),
+        (&["--no-local", "--filter=sparse:oid=main:a", "."], "a filter of this kind"),
+        (&["--no-local", "--shallow-since=yesterday", "."], "'--shallow-since'"),
         (&["--ref-format=reftable", "."], "'reftable'"),
         (&["--no-local", "-c", "transfer.fsckObjects", "."], "fetch.fsckObjects"),
     ] {

@@ -12,10 +12,12 @@
 
 mod alternates;
 mod destination;
+mod filter;
 mod junk;
 mod local;
 mod naming;
 mod objects;
+mod protocol;
 mod publish;
 mod resume;
 mod select;
@@ -43,8 +45,10 @@ use objects::Channel;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
+pub use filter::Filter;
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
+pub use protocol::Error as ProtocolError;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;
 pub use select::Error as SelectionError;
@@ -59,6 +63,16 @@ pub struct Reference {
     pub repository: BString,
     /// Whether it is an error if it cannot be used.
     pub required: bool,
+}
+
+/// See [`repo::fetch::Tracer`].
+#[derive(Clone)]
+pub struct Tracer(pub std::sync::Arc<repo::fetch::Tracer>);
+
+impl std::fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tracer")
+    }
 }
 
 /// What the user asked for. Defaults are Git's.
@@ -83,9 +97,23 @@ pub struct Options {
     pub no_hardlinks: bool,
     pub shared: bool,
     pub references: Vec<Reference>,
+    /// Copy what is borrowed, and borrow no more.
+    pub dissociate: bool,
     pub reject_shallow: Option<bool>,
-    /// Options that limit history or objects, such as `--depth`: ignored where files are taken over.
-    pub limits: Vec<&'static str>,
+    /// `--depth`
+    pub depth: Option<BString>,
+    /// `--shallow-since`
+    pub shallow_since: Option<BString>,
+    /// `--shallow-exclude`
+    pub shallow_exclude: Vec<BString>,
+    /// `--filter`
+    pub filter: Option<Filter>,
+    /// `--recurse-submodules`: which are active.
+    pub submodules: Vec<BString>,
+    /// `--sparse`
+    pub sparse: bool,
+    /// Sees what is said to the other side, and its answers.
+    pub tracer: Option<Tracer>,
     /// `--config`, in order.
     pub config: Vec<BString>,
     /// `--template`; empty for none.
@@ -126,6 +154,15 @@ pub enum Event<'a> {
     Done,
 }
 
+/// What Git leaves to another of its commands, in the new repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// `git repack -a -d`: copies what is borrowed.
+    Repack,
+    /// `git sparse-checkout set`: only the files at the root.
+    Sparse,
+}
+
 /// Why there is no clone. Messages are Git's, where Git has them; nothing is left behind.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -150,10 +187,21 @@ pub enum Error {
     Shallow,
     #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     Limit(&'static str),
+    #[error("transport: invalid depth option '{0}'")]
+    DepthOption(BString),
+    #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
+    BothReferences,
+    /// Git has said why.
+    #[error("failed to initialize sparse-checkout")]
+    Sparse,
     #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     ObjectChecks,
-    #[error("transport 'file' not allowed")]
-    TransportForbidden,
+    #[error("depth {0} is not a positive number")]
+    Depth(BString),
+    #[error(transparent)]
+    Protocol(#[from] protocol::Error),
+    #[error("cannot repack to clean up")]
+    Repack,
     #[error("cannot {what} '{}'", .path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -174,6 +222,32 @@ pub enum Error {
     Repo(#[from] repo::Error),
     #[error("interrupted")]
     Interrupted,
+}
+
+impl Error {
+    /// Whether Git refuses in these words, too, before it touches anything.
+    pub fn is_gits(&self) -> bool {
+        matches!(
+            self,
+            Error::Source(SourceError::Missing(_))
+                | Error::Depth(_)
+                | Error::DestinationExists(_)
+                | Error::RepositoryExists(_)
+                | Error::WorkTreeExists(_)
+        )
+    }
+}
+
+/// Whether a bundle can be read and has all of its history.
+pub fn is_complete_bundle(path: &Path) -> bool {
+    let map = by_path::open(path).and_then(|file| sys::Map::of(&file));
+    let header = map.ok().and_then(|map| format::bundle::parse(&map).ok());
+    header.is_some_and(|header| header.prerequisites.is_empty())
+}
+
+/// Whether a value of `remote.<name>.fetch` is one that a clone can follow.
+pub fn understands_refspec(refspec: &BStr) -> bool {
+    select::Refspec::parse(refspec).is_ok()
 }
 
 /// A clone that can be made, as far as can be told without touching anything.
@@ -232,6 +306,12 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
         options.no_checkout = true;
     }
     let source = source::locate(options.source.as_bstr(), &logical_directory(&options.open))?;
+    if let Some(depth) = &options.depth {
+        let digits = depth.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if depth[..digits].iter().all(|&byte| byte == b'0') {
+            return Err(Error::Depth(depth.clone()));
+        }
+    }
     let destination = Destination::find(&options, &source)?;
     Ok(Prepared { options, source, destination })
 }
@@ -262,8 +342,29 @@ impl Prepared {
         &self.destination.git_dir
     }
 
-    /// Makes the clone, without its worktree.
-    pub fn run(&self, events: &(dyn Fn(Event<'_>) + Sync), interrupt: &AtomicBool) -> Result<Cloned, Error> {
+    /// The name the source gets as a remote, by option and configuration.
+    pub fn remote(&self, outside: &repo::Outside) -> BString {
+        const KEY: &[u8] = b"clone.defaultremotename";
+        let parameters = self.options.config.iter().rev().filter_map(|setting| setting.split_once_str("="));
+        let mut parameters = parameters.filter(|(key, _)| key.trim_ascii().eq_ignore_ascii_case(KEY));
+        let option = self.options.origin.clone();
+        let given = option.or_else(|| parameters.next().map(|(_, name)| name.into()));
+        given.or_else(|| outside.config_str("clone.defaultRemoteName")).unwrap_or_else(|| "origin".into())
+    }
+
+    /// The worktree that will be made, absolute; `None`: bare.
+    pub fn work_tree(&self) -> Option<&Path> {
+        self.destination.work_tree.as_deref()
+    }
+
+    /// Makes the clone, without its worktree. `errand` does what is another command's, in the new
+    /// repository, and says whether that went well.
+    pub fn run(
+        &self,
+        events: &(dyn Fn(Event<'_>) + Sync),
+        errand: &dyn Fn(Errand) -> bool,
+        interrupt: &AtomicBool,
+    ) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
         let destination = &self.destination;
         let resumed = resume::clear(&destination.left, &destination.git_dir)?;
@@ -279,11 +380,10 @@ impl Prepared {
         check(interrupt)?;
 
         let wishes = self.wishes(&repo)?;
-        if forbids_files(&repo, &self.options.open) {
-            return Err(Error::TransportForbidden);
-        }
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
         let local = self.is_local(&repo, events)?;
+        protocol::check_files(&repo)?;
+        let limits = self.limits(local)?;
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
         }
@@ -295,7 +395,9 @@ impl Prepared {
         if selection.empty {
             events(Event::Warning("You appear to have cloned an empty repository."));
         }
-        if selection.default_branch_used && repo.config_str("init.defaultBranch").is_none() {
+        let advises = repo.config_bool("advice.defaultBranchName")?.unwrap_or(true)
+            && repo.env().boolean("GIT_ADVICE")?.unwrap_or(true);
+        if selection.default_branch_used && default_branch(&repo).is_none() && advises {
             events(Event::DefaultBranch(wishes.default_branch.as_bstr()));
         }
         let hash = channel.hash();
@@ -304,7 +406,11 @@ impl Prepared {
             repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
             Some(b"always" | b"remote")
         );
-        let edits = settings::of_clone(&wishes, self.source.url.as_bstr(), hash, rebase, &selection);
+        let mut edits = settings::of_clone(&wishes, self.source.url.as_bstr(), hash, rebase, &selection);
+        // Also where the filter is ignored: Git says so, and notes it down.
+        if let Some(filter) = &self.options.filter {
+            edits.extend(settings::of_partial_clone(&wishes, filter.expanded()));
+        }
         let locks = store::LockOptions::default();
         store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, &fsync)?;
         check(interrupt)?;
@@ -313,6 +419,7 @@ impl Prepared {
             git_dir: &self.destination.git_dir,
             hash,
             selection: &selection,
+            limits: &limits,
             references,
             shared: self.options.shared,
             linking: match (self.options.no_hardlinks, self.options.local) {
@@ -340,6 +447,12 @@ impl Prepared {
             message,
         };
         let head = published.write(&wishes, &selection, events)?;
+        if self.options.dissociate {
+            self.dissociate(errand)?;
+        }
+        if self.options.sparse && !errand(Errand::Sparse) {
+            return Err(Error::Sparse);
+        }
         junk.keep();
         let worktree = match head {
             _ if self.options.no_checkout || selection.empty => Worktree::None,
@@ -348,6 +461,19 @@ impl Prepared {
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
         Ok(self.cloned(worktree, Force::No, claim))
+    }
+
+    /// Copies what is borrowed; then nothing is.
+    fn dissociate(&self, errand: &dyn Fn(Errand) -> bool) -> Result<(), Error> {
+        let alternates = self.destination.git_dir.join("objects/info/alternates");
+        if matches!(by_path::stat_followed(&alternates), Ok(None)) {
+            return Ok(());
+        }
+        if !errand(Errand::Repack) {
+            return Err(Error::Repack);
+        }
+        let failed = |source| Error::Io { what: "unlink", path: alternates.clone(), source };
+        by_path::remove_file(&alternates).map_err(failed)
     }
 
     fn cloned(&self, worktree: Worktree, force: Force, claim: resume::Claim) -> Cloned {
@@ -376,7 +502,7 @@ impl Prepared {
             work_tree: destination.work_tree.as_deref(),
             name_work_tree: destination.names_work_tree(),
             template: template.as_deref(),
-            config: &self.options.config,
+            config: &self.parameters()?,
             url: self.source.url.as_bstr(),
             fsync: &store::Fsync::default(),
         };
@@ -447,7 +573,7 @@ impl Prepared {
             bare: options.bare,
             mirror: options.mirror,
             remote,
-            default_branch: repo.config_str("init.defaultBranch").unwrap_or_else(|| "master".into()),
+            default_branch: default_branch(repo).unwrap_or_else(|| "master".into()),
         })
     }
 
@@ -456,34 +582,102 @@ impl Prepared {
         Ok(self.options.reject_shallow.unwrap_or(configured))
     }
 
-    /// Whether objects are taken over as files, as Git decides it.
+    /// Whether objects are taken over as files; else they come through a server or from a bundle.
+    pub fn takes_files(&self) -> bool {
+        match &self.source.kind {
+            Kind::Repository { git_dir } => self.options.local != Some(false) && !is_shallow(git_dir),
+            Kind::File { .. } | Kind::Bundle { .. } => false,
+        }
+    }
+
+    /// The same, with all that Git says on deciding it.
     fn is_local(&self, repo: &repo::Repository, events: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
-        let mut local = self.options.local != Some(false);
-        if let (true, Kind::Repository { git_dir }) = (local, &self.source.kind) {
-            for limit in &self.options.limits {
+        let options = &self.options;
+        if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &self.source.kind) {
+            let limits = [
+                ("--depth", options.depth.is_some()),
+                ("--shallow-since", options.shallow_since.is_some()),
+                ("--shallow-exclude", !options.shallow_exclude.is_empty()),
+                ("--filter", options.filter.is_some()),
+            ];
+            for (limit, _) in limits.iter().filter(|(_, given)| *given) {
                 let message = format!("{limit} is ignored in local clones; use file:// instead.");
                 events(Event::Warning(&message));
             }
-            if matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_))) {
+            if is_shallow(git_dir) {
                 if self.rejects_shallow(repo)? {
                     return Err(Error::Shallow);
                 }
-                if self.options.local == Some(true) {
+                if options.local == Some(true) {
                     events(Event::Warning("source repository is shallow, ignoring --local"));
                 }
-                local = false;
             }
-        } else {
-            local = false;
         }
-        if self.options.local == Some(true) && !local {
+        let local = self.takes_files();
+        if options.local == Some(true) && !local {
             events(Event::Warning("--local is ignored"));
         }
-        match self.options.limits.first() {
-            Some(limit) if !local => Err(Error::Limit(limit)),
-            _ => Ok(local),
-        }
+        Ok(local)
     }
+
+    /// What the other side is asked to leave out; a bundle and files are taken as they are.
+    fn limits(&self, local: bool) -> Result<repo::fetch::Limits, Error> {
+        let options = &self.options;
+        if local || matches!(self.source.kind, Kind::Bundle { .. }) {
+            return Ok(repo::fetch::Limits::default());
+        }
+        if options.shallow_since.is_some() {
+            return Err(Error::Limit("--shallow-since"));
+        }
+        let parse = |depth: &BString| {
+            let number = depth.to_str().ok().and_then(|depth| depth.parse().ok());
+            number.ok_or_else(|| Error::DepthOption(depth.clone()))
+        };
+        Ok(repo::fetch::Limits {
+            depth: options.depth.as_ref().map(parse).transpose()?,
+            exclude: options.shallow_exclude.clone(),
+            filter: options.filter.as_ref().map(|filter| filter.expanded().to_owned()),
+        })
+    }
+
+    /// What `--recurse-submodules` adds to the configuration.
+    fn parameters(&self) -> Result<Vec<BString>, Error> {
+        let options = &self.options;
+        let mut parameters = options.config.clone();
+        if options.submodules.is_empty() {
+            return Ok(parameters);
+        }
+        let mut active = options.submodules.clone();
+        active.sort();
+        active.dedup();
+        parameters.extend(
+            active.iter().map(|path| BString::from([b"submodule.active=", path.as_slice()].concat())),
+        );
+        if repo::Outside::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")? == Some(true) {
+            parameters.push("submodule.recurse=true".into());
+        }
+        let has = |required| options.references.iter().any(|reference| reference.required == required);
+        let strategy = match (has(true), has(false)) {
+            (true, true) => return Err(Error::BothReferences),
+            (true, false) => "die",
+            (false, true) => "info",
+            (false, false) => return Ok(parameters),
+        };
+        parameters.push("submodule.alternateLocation=superproject".into());
+        parameters.push(format!("submodule.alternateErrorStrategy={strategy}").into());
+        Ok(parameters)
+    }
+}
+
+fn is_shallow(git_dir: &Path) -> bool {
+    matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_)))
+}
+
+/// The name of a new repository's first branch, if somebody says.
+fn default_branch(repo: &repo::Repository) -> Option<BString> {
+    let variable = repo.env().bytes("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME");
+    let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
+    variable.or_else(|| repo.config_str("init.defaultBranch"))
 }
 
 fn check(interrupt: &AtomicBool) -> Result<(), Error> {
@@ -495,20 +689,4 @@ fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
     let own = repo.config_bool("fetch.fsckObjects")?;
     let own = if own.is_some() { own } else { repo.config_bool("transfer.fsckObjects")? };
     Ok(own.unwrap_or(false))
-}
-
-/// `protocol.file.allow`, `protocol.allow` and `GIT_ALLOW_PROTOCOL`: whether this machine's
-/// repositories may not be cloned.
-fn forbids_files(repo: &repo::Repository, open: &repo::OpenOptions) -> bool {
-    let variable =
-        |name: &str| open.env.get(std::ffi::OsStr::new(name)).map(|value| value.as_encoded_bytes());
-    if let Some(list) = variable("GIT_ALLOW_PROTOCOL") {
-        return !list.split_str(":").any(|name| name == b"file");
-    }
-    let configured = repo.config_str("protocol.file.allow").or_else(|| repo.config_str("protocol.allow"));
-    match configured.as_deref().map(Vec::as_slice) {
-        Some(b"never") => true,
-        Some(b"user") => variable("GIT_PROTOCOL_FROM_USER").is_some_and(|value| value == b"0"),
-        _ => false,
-    }
 }

@@ -42,6 +42,9 @@ pub enum Error {
     Prerequisites(Vec<ObjectId>),
     #[error("source repository is shallow, reject to clone.")]
     Shallow,
+    /// Two lines, by two programs of Git's.
+    #[error("early EOF\nfatal: fetch-pack: invalid index-pack output")]
+    Aborted,
     #[error("remote did not send all necessary objects")]
     Incomplete,
     #[error(transparent)]
@@ -75,6 +78,7 @@ pub(super) struct Wanted<'a> {
     pub(super) git_dir: &'a Path,
     pub(super) hash: HashKind,
     pub(super) selection: &'a Selection,
+    pub(super) limits: &'a fetch::Limits,
     pub(super) references: Alternates,
     pub(super) shared: bool,
     pub(super) linking: local::Linking,
@@ -119,7 +123,8 @@ impl Channel {
                     .upload_pack
                     .as_ref()
                     .map_or_else(|| "git-upload-pack".into(), |command| command.to_path_lossy().into_owned());
-                let mut connection = Connection::open(command.as_os_str(), path, &options.open.env)?;
+                let tracer = options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0));
+                let mut connection = Connection::open(command.as_os_str(), path, &options.open.env, tracer)?;
                 let refs = connection.list_refs(&wishes.ref_prefixes())?;
                 Ok(Channel { refs, hash: connection.hash(), way: Way::Process(connection) })
             }
@@ -259,17 +264,36 @@ fn fetch(
     let mut asked = HashSet::new();
     let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
     let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
-    let progress = |text: &[u8]| events(Event::Remote(text));
+    let texts = |text: &[u8]| events(Event::Remote(text));
     let options = fetch::FetchOptions {
         include_tags: wanted.follow_tags,
-        progress: wanted.remote_progress.then_some(&progress),
+        texts: &texts,
+        progress: wanted.remote_progress,
+        limits: wanted.limits,
     };
+    if wanted.limits.filter.is_some() && !connection.filters() {
+        events(Event::Warning("filtering not recognized by server, ignoring"));
+    }
     let stream = connection.fetch(&wants, options)?;
-    let shallow = stream.shallow().to_vec();
-    if !shallow.is_empty() && wanted.reject_shallow {
+    let mut shallow = stream.shallow().to_vec();
+    // Cut off as was asked for, or because the other side is shallow itself.
+    let asked = wanted.limits.deepens();
+    if !shallow.is_empty() && !asked && wanted.reject_shallow {
         return Err(Error::Shallow);
     }
-    receive(&mut io::BufReader::with_capacity(1 << 17, stream), objects, wanted, events, interrupt)?;
+    let aborted = stream.aborted();
+    let mut stream = io::BufReader::with_capacity(1 << 17, stream);
+    receive(&mut stream, objects, wanted, promised(wanted), events, interrupt).map_err(|error| {
+        let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
+        if theirs { Error::Aborted } else { error }
+    })?;
+    if asked {
+        shallow.sort();
+        shallow.dedup();
+    } else if !shallow.is_empty() {
+        let arrived = Objects::open(objects, wanted.hash).map_err(io_error("open", objects))?;
+        shallow.retain(|oid| arrived.contains(oid));
+    }
     if !shallow.is_empty() {
         let path = wanted.git_dir.join("shallow");
         let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
@@ -278,6 +302,16 @@ fn fetch(
             .map_err(io_error("write", &path))?;
     }
     Ok(())
+}
+
+/// What a pack that lacks objects says of itself: the refs it was made for. `None` if it lacks none.
+fn promised(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+    wanted.limits.filter.as_ref()?;
+    let mut refs: Vec<_> = wanted.selection.mapped.iter().map(|mapped| &mapped.theirs).collect();
+    refs.sort_by(|left, right| left.name.cmp(&right.name));
+    refs.dedup_by(|left, right| left.name == right.name);
+    let lines = refs.iter().map(|theirs| format!("{} {}\n", theirs.oid, theirs.name));
+    Some(lines.collect::<String>().into_bytes())
 }
 
 fn unbundle(
@@ -299,13 +333,14 @@ fn unbundle(
     let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
     io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
         .map_err(io_error("read", path))?;
-    receive(&mut io::BufReader::with_capacity(1 << 17, file), objects, wanted, events, interrupt)
+    receive(&mut io::BufReader::with_capacity(1 << 17, file), objects, wanted, None, events, interrupt)
 }
 
 fn receive(
     stream: &mut dyn io::BufRead,
     objects: &Path,
     wanted: &Wanted<'_>,
+    promised: Option<Vec<u8>>,
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
@@ -319,6 +354,13 @@ fn receive(
         by_path::open(path)
             .and_then(|file| wanted.fsync.file(component, &file))
             .map_err(io_error("sync", path))?;
+    }
+    if let Some(content) = promised {
+        let path = received.pack.with_extension("promisor");
+        // As Git makes it: of no use to anybody else.
+        by_path::create_new(&path, 0o600)
+            .and_then(|mut file| io::Write::write_all(&mut file, &content))
+            .map_err(io_error("write", &path))?;
     }
     if wanted.reverse_index {
         write_reverse_index(&received.index, wanted)?;

@@ -75,6 +75,16 @@ pub(super) fn of_clone(
     edits
 }
 
+/// What makes the remote one that promised what was left out.
+pub(super) fn of_partial_clone(wishes: &Wishes, filter: &BStr) -> Vec<Edit> {
+    let remote = |name: &str| [b"remote.", wishes.remote.as_slice(), b".", name.as_bytes()].concat();
+    vec![
+        set("core.repositoryformatversion", "1"),
+        set(remote("promisor"), "true"),
+        set(remote("partialclonefilter"), filter),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,10 +12,8 @@ pub enum Error {
     /// No copy anywhere.
     #[error("object {0} not found")]
     Missing(ObjectId),
-    /// No copy here, but this is a partial clone: a remote promised to have it.
-    #[error(
-        "object {0} is missing: this is a partial clone, and fetching promised objects is not supported yet"
-    )]
+    /// No copy here, and the remote that promised to have it did not send it.
+    #[error("could not fetch {0} from promisor remote")]
     Promised(ObjectId),
     /// No copy was found, and a pack that may hold one cannot be used.
     #[error("object {oid} not found, and packfile {pack} is not usable")]

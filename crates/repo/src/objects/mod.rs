@@ -26,7 +26,7 @@ mod reader;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bstr::BString;
 use format::{HashKind, ObjectId};
@@ -53,6 +53,17 @@ pub struct Options {
     pub base_cache: usize,
     /// `refs/replace/`: what to read in place of what. A replacement may be replaced, four deep.
     pub replace: HashMap<ObjectId, ObjectId>,
+    /// Of a partial clone: who has what is missing.
+    pub promisors: Option<Arc<dyn Promisors>>,
+}
+
+/// The remotes of a partial clone that promised to have what was left out.
+pub trait Promisors: std::fmt::Debug + Send + Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Has the one of this number send these objects, as a pack. Whether all of them came.
+    fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool;
 }
 
 impl Default for Options {
@@ -62,6 +73,7 @@ impl Default for Options {
             alternates_base: PathBuf::new(),
             base_cache: 16 << 20,
             replace: HashMap::new(),
+            promisors: None,
         }
     }
 }
@@ -96,6 +108,8 @@ pub struct Objects {
     /// For what its readers decode.
     pool: Arc<Pool>,
     errors: Vec<BString>,
+    /// Held while something is fetched: another thread may be about to ask for the same.
+    fetching: Mutex<()>,
 }
 
 impl Objects {
@@ -110,7 +124,8 @@ impl Objects {
             alternates::resolve(objects_dir, options.alternates.as_ref(), &options.alternates_base)?;
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
-        Ok(Objects { hash, options, loose, packs, pool: Arc::default(), errors })
+        let fetching = Mutex::new(());
+        Ok(Objects { hash, options, loose, packs, pool: Arc::default(), errors, fetching })
     }
 
     /// Which hash names the objects.
@@ -149,6 +164,37 @@ impl Objects {
         let oid = self.replaced(oid).ok()?;
         let (pack, offset) = self.packs().find(&oid)?;
         Some(Location::Packed { pack, offset })
+    }
+
+    /// In a partial clone: has what of these is missing sent by the remotes that promised it, all of it at once. Elsewhere
+    /// nothing is done, and reading tells what is missing.
+    pub fn fetch_missing(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
+        let Some(promisors) = &self.options.promisors else { return Ok(()) };
+        let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing: Vec<ObjectId> = oids.collect();
+        for number in 0..promisors.count() {
+            // Listed anew each time: the last one may have sent some.
+            self.rescan(&self.packs());
+            let packs = self.packs();
+            missing.retain(|oid| !self.is_here(&packs, oid));
+            if missing.is_empty() || promisors.fetch(number, &missing) {
+                break;
+            }
+        }
+        let packs = self.rescan(&self.packs());
+        missing.retain(|oid| !self.is_here(&packs, oid));
+        match missing.first() {
+            Some(oid) if packs.promised() => Err(Error::Promised(*oid)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an object, or what replaces it, is in a pack that is known or loose. The empty tree is everywhere.
+    fn is_here(&self, packs: &Packs, oid: &ObjectId) -> bool {
+        let Ok(oid) = self.replaced(oid) else { return true };
+        packs.find(&oid).is_some()
+            || self.loose.iter().any(|dir| dir.contains(&oid))
+            || oid == ObjectId::empty_tree(oid.kind())
     }
 
     /// Type and size without decoding the whole.

@@ -121,10 +121,8 @@ fn what_is_not_native_is_the_real_git() {
         (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
         (&["--bare", "rev-parse", "--is-bare-repository"], "command 'rev-parse'"),
         (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
-        (&["clone", "file:///nowhere"], "the source is not a local repository"),
-        (&["clone", "nowhere"], "'nowhere' does not exist"),
-        (&["clone", ".", "a"], "already exists"),
-        (&["clone", "--depth=1"], "option '--depth'"),
+        (&["clone", "--revision=nowhere", ".", "copy"], "option '--revision'"),
+        (&["clone", "--depth=1"], "a wrong number of arguments"),
     ] {
         same(&shim, &repo, args);
         shim.was_handed_over(args, why);
@@ -147,9 +145,8 @@ fn settings_and_states_that_are_handed_over() {
         "pager.reset=true",
         "hook.x.command=true",
         "trace2.eventTarget=0",
-        "extensions.partialClone=origin",
+        "extensions.unheardOf=true",
         "filter.x.process=cat",
-        "remote.origin.promisor=true",
     ] {
         let args = ["-c", setting, "reset", "-q"];
         same(&shim, &repo, &args);
@@ -226,10 +223,17 @@ fn clones() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
-    for (number, options) in
-        [&[][..], &["--bare"], &["-q", "-n"], &["-s"], &["-b", "topic", "--single-branch"]]
-            .into_iter()
-            .enumerate()
+    for (number, options) in [
+        &[][..],
+        &["--bare"],
+        &["-q", "-n"],
+        &["-s"],
+        &["-b", "topic", "--single-branch"],
+        &["--no-local"],
+        &["-v"],
+    ]
+    .into_iter()
+    .enumerate()
     {
         let here = sandbox.repo("");
         let places = ["git", "ours"].map(|who| format!("{who}/{number}"));
@@ -248,15 +252,73 @@ fn clones() {
         assert_eq!(files("git"), files("ours"), "{options:?}");
     }
     // A template brings settings and hooks before anything could be asked of the new repository.
-    for (file, why) in
-        [("config", "'config'"), ("hooks/reference-transaction", "hooks/reference-transaction")]
-    {
-        repo.write_executable(format!("template/{file}"), "");
+    for (file, content, why) in [
+        ("config", "[core]\n\tfsmonitor = true\n", "core.fsmonitor is set"),
+        ("hooks/reference-transaction", "", "hooks/reference-transaction"),
+    ] {
+        repo.write_executable(format!("template/{file}"), content);
         let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", file]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         shim.was_handed_over(&[file], why);
         repo.remove(format!("template/{file}"));
     }
+    // What is refused at once is refused here.
+    for args in [
+        &["clone", "nowhere"][..],
+        &["clone", ".", "a"],
+        &["clone", "file:///nowhere"],
+        &["clone", "--depth=0", ".", "x"],
+    ] {
+        same(&shim, &repo, args);
+        shim.was_native(args);
+    }
+}
+
+/// A partial clone is no obstacle, and what is missing comes in one fetch; where it cannot come, nothing changes.
+#[test]
+fn partial_clones() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let source = one(&sandbox);
+    source.git(&["config", "uploadpack.allowFilter", "true"]);
+    source.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let url = format!("file://{}", source.path.display());
+    sandbox.repo("").git(&["clone", "-q", "-n", "--filter=blob:none", &url, "partial"]);
+    let partial = sandbox.repo("partial");
+    let fetches = || shim.log().iter().filter(|line| line.contains("\"fetch\"")).count();
+    let run = shim.run(&partial, &["checkout", "-q", "main"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(fetches() <= 1);
+    assert_eq!(partial.git(&["status", "--porcelain"]).stdout, "");
+    // Another pair of clones, from which the source is taken away.
+    for name in ["theirs", "ours"] {
+        sandbox.repo("").git(&["clone", "-q", "-n", "--filter=blob:none", &url, name]);
+    }
+    std::fs::rename(&source.path, sandbox.path().join("gone")).expect("moved");
+    let theirs = sandbox.repo("theirs").try_git(&["checkout", "-q", "main"]);
+    let ours = shim.run(&sandbox.repo("ours"), &["checkout", "-q", "main"]);
+    assert_eq!(theirs, ours);
+    assert_eq!(ours.code, 128);
+    assert_eq!(std::fs::read_dir(sandbox.path().join("ours")).expect("listed").count(), 1, "only .git");
+}
+
+/// Refs that are not in files: Git's, and refused by name.
+#[test]
+fn reftable_is_handed_over() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    if repo.try_git(&["refs", "migrate", "--ref-format=reftable"]).code != 0 {
+        println!("skipped: this Git has no reftable");
+        return;
+    }
+    same(&shim, &repo, &["reset", "-q"]);
+    shim.was_handed_over(&[], "ref storage format 'reftable' is not supported");
+    let run = shim.run(&sandbox.repo(""), &["clone", "-q", "repo", "copy"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    shim.was_handed_over(&[], "ref storage format 'reftable' is not supported");
+    let refused = repo.run(std::path::Path::new(crate::SAPWOOD), &["reset", "-q"]);
+    assert_eq!(refused.stderr, "fatal: ref storage format 'reftable' is not supported\n");
 }
 
 #[test]

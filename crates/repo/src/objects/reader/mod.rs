@@ -119,7 +119,9 @@ impl<'a> Reader<'a> {
         match self.fetch(oid) {
             Ok((kind, held)) => Ok((kind, self.held(held))),
             // The empty tree is known everywhere, stored or not.
-            Err(Error::Missing(_)) if *oid == ObjectId::empty_tree(oid.kind()) => Ok((Kind::Tree, &[])),
+            Err(Error::Missing(_) | Error::Promised(_)) if *oid == ObjectId::empty_tree(oid.kind()) => {
+                Ok((Kind::Tree, &[]))
+            }
             Err(error) => Err(error),
         }
     }
@@ -186,8 +188,31 @@ impl<'a> Reader<'a> {
         self.each_copy(oid, None, Reader::decode, whole)
     }
 
-    /// Tries one copy of an object after the other until one can be read.
+    /// Reads an object from one of its copies. In a partial clone what is missing is sent for, unless it is
+    /// looked for only as the base of a delta.
     fn each_copy<T>(
+        &mut self,
+        oid: &ObjectId,
+        location: Option<Location>,
+        packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
+        loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        match self.try_copies(oid, location, &packed, &loose) {
+            Err(Error::Missing(_) | Error::Promised(_))
+                if self.objects.options.promisors.is_some()
+                    && self.rescues == 0
+                    && *oid != ObjectId::empty_tree(oid.kind()) =>
+            {
+                self.objects.fetch_missing(&mut std::iter::once(*oid))?;
+                self.packs = self.objects.packs();
+                self.try_copies(oid, None, &packed, &loose)
+            }
+            read => read,
+        }
+    }
+
+    /// Tries one copy of an object after the other until one can be read.
+    fn try_copies<T>(
         &mut self,
         oid: &ObjectId,
         location: Option<Location>,

@@ -1,0 +1,15 @@
+//! Running the real Git for what Git itself does by running another of its commands.
+
+use std::process::Command;
+
+use crate::{global::Invocation, hook, shim};
+
+/// The real Git, with the environment and the settings of this run. `None`: there is none.
+pub(crate) fn command(run: &Invocation) -> Option<Command> {
+    let mut command = shim::real_git(run)?.command(&run.env);
+    command.current_dir(&run.cwd);
+    if let Some(parameters) = hook::config_parameters(run) {
+        command.env("GIT_CONFIG_PARAMETERS", parameters);
+    }
+    Some(command)
+}
