@@ -126,7 +126,7 @@ pub(super) fn place(
     let (write, entry, _) = worker.run.write(step);
     let path = worker.run.tracked(step);
     let Worker { run, handles, reader, convert, converted, .. } = worker;
-    let content = convert.to_worktree(path.into(), entry.oid, blob(reader, entry)?, converted);
+    let content = convert.to_worktree(path, entry.oid, blob(reader, entry)?, converted);
     run.say(convert.take_messages());
     write_new(handles, dir, name, (write, entry), content?)
 }
