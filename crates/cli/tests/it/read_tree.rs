@@ -9,7 +9,7 @@ use crate::SAPWOOD;
 /// Three branches off one commit: each side changes, adds and removes; one path is a directory on one side.
 fn sides(repo: &Repo<'_>) {
     for name in ["both", "gone", "left", "right", "dir/x", "dir/y"] {
-        repo.write(name, &format!("{name}\n"));
+        repo.write(name, format!("{name}\n"));
     }
     symlink("left", repo.join("link")).expect("made");
     repo.write(".gitignore", "*.ign\n");
@@ -177,8 +177,8 @@ fn links_in_the_way_are_not_followed() {
         let oracle = Oracle::new(SAPWOOD, entries);
         oracle.both(|repo| {
             for at in ["", "out/"] {
-                fs::create_dir_all(repo.join(&format!("{at}elsewhere"))).expect("made");
-                symlink("elsewhere", repo.join(&format!("{at}dir"))).expect("made");
+                fs::create_dir_all(repo.join(format!("{at}elsewhere"))).expect("made");
+                symlink("elsewhere", repo.join(format!("{at}dir"))).expect("made");
             }
         });
         oracle.same(&line.split(' ').collect::<Vec<_>>());
