@@ -1,0 +1,67 @@
+//! `lab weather` on a small tree: each sample is taken, counted and told, and what is missing is said.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+use std::path::Path;
+
+use testkit::{Sandbox, weather};
+
+#[test]
+fn a_small_tree_on_a_network_mount() {
+    if let Err(unusable) = weather::usable() {
+        println!("skipped: {unusable}");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("small");
+    for number in 0..40 {
+        repo.write(format!("dir{}/file{number}", number % 7), format!("{number}\n"));
+    }
+    repo.commit("all of it");
+    let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
+    let git = Path::new(&git);
+    let stand_in = sandbox.repo("").join("sapwood");
+    std::os::unix::fs::symlink("/bin/true", &stand_in).expect("a new name");
+    let output = repo
+        .command(Path::new(env!("CARGO_BIN_EXE_lab")))
+        .args([
+            "weather", "--on", "nfs", "--tool", "git-1", "--tool", "git-2", "--runs", "1", "--files", "10",
+            "--check",
+        ])
+        .arg("--tree")
+        .arg(&repo.path)
+        .arg("--git")
+        .arg(git)
+        // Only Git is measured.
+        .arg("--sapwood")
+        .arg(&stand_in)
+        .arg("--scratch")
+        .arg(sandbox.path().join("scratch"))
+        .env("CARGO_TARGET_DIR", sandbox.path().join("target"))
+        .output()
+        .expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // Not all that the targets are about was measured.
+    assert_eq!(output.status.code(), Some(2), "{said}{errors}");
+    assert!(said.contains("small: 40 files in 7 directories, 6 in the fullest (Spread)"), "{said}{errors}");
+    for case in ["clone", "full", "switch-10"] {
+        for tool in ["git-1", "git-2"] {
+            let line = said.lines().find(|line| line.contains(case) && line.contains(tool));
+            assert!(
+                line.is_some_and(|line| line.starts_with("small      nfs")),
+                "{case} {tool}: {said}{errors}"
+            );
+        }
+    }
+    assert!(said.contains("not measured small, full on nfs"), "{said}{errors}");
+    let json = std::fs::read(sandbox.path().join("target/lab/weather.json")).expect("it was written");
+    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    for row in json["rows"].as_array().expect("a list") {
+        for sample in row["samples"].as_array().expect("a list") {
+            assert!(sample["operations"].as_u64() > Some(20), "{row:#}");
+            // At least one after the other, a millisecond each.
+            assert!(sample["wall"].as_f64() > Some(0.01), "{row:#}");
+        }
+    }
+}
