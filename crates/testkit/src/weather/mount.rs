@@ -11,6 +11,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use fuser::{BackgroundSession, Config, MountOption, Session};
@@ -175,10 +177,16 @@ impl Mount {
         };
         // Somebody has a file open there, or works there: lazily, and without further answers.
         let gone = gone.or_else(|_| umount2(&self.at, MntFlags::MNT_FORCE | MntFlags::MNT_DETACH));
-        let ended = match gone {
-            Ok(()) => session.join(),
+        let ended = match (gone, how) {
+            (Ok(()), _) => session.join(),
             // Only root may; others have a program for it.
-            Err(_) => session.umount_and_join(),
+            (Err(_), End::Gently) if unmount_as_user(&self.at, &[]) => session.join(),
+            (Err(_), _) => {
+                // Where there is no such file, those who are left keep the server.
+                let _ = abort(&self.at);
+                unmount_as_user(&self.at, &["-z"]);
+                wait_for(session.guard)
+            }
         };
         self.watch.dismiss();
         ended
@@ -194,6 +202,34 @@ impl Drop for Mount {
             }
         }
     }
+}
+
+/// What those do who may not unmount: they ask a program that may.
+fn unmount_as_user(at: &Path, how: &[&str]) -> bool {
+    let mut command = Command::new("fusermount3");
+    command.arg("-u").args(how).arg(at).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Joins a thread that ends soon, or leaves it to end when those who hold it do.
+fn wait_for(server: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    let start = Instant::now();
+    while !server.is_finished() {
+        if start.elapsed() > Duration::from_secs(10) {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "detached, but somebody still uses it"));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    server.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")))
+}
+
+/// Cuts the server off from its users, which whoever mounted may do.
+fn abort(at: &Path) -> io::Result<()> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    let ours = mounts.lines().rfind(|line| line.split(' ').nth(4) == at.to_str());
+    let device = ours.and_then(|line| line.split(' ').nth(2)?.split_once(':'));
+    let Some((_, minor)) = device else { return Err(io::ErrorKind::NotFound.into()) };
+    fs::write(format!("/sys/fs/fuse/connections/{minor}/abort"), "1")
 }
 
 /// Each directory the kernel knows is a handle.
