@@ -19,15 +19,8 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A repository to measure on; without it the linux tree of Debian's source packages.
-    #[arg(long)]
-    repo: Option<PathBuf>,
-    /// The older revision of --repo.
-    #[arg(long, default_value = "HEAD~50")]
-    old: String,
-    /// The revision of --repo that is checked out in full.
-    #[arg(long, default_value = "HEAD")]
-    new: String,
+    #[command(flatten)]
+    repository: corpus::Which,
     /// Fewer file systems, cases and runs.
     #[arg(long)]
     quick: bool,
@@ -98,10 +91,7 @@ struct Lab {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
-    let corpus = match &args.repo {
-        Some(repo) => corpus::of_repository(repo, &args.old, &args.new)?.corpus()?,
-        None => corpus::linux()?.corpus()?,
-    };
+    let corpus = args.repository.origin()?.corpus()?;
     let here = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
     let sapwood = args.sapwood.clone().unwrap_or_else(|| here.with_file_name("sapwood"));
     if !sapwood.exists() {

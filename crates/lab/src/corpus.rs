@@ -38,6 +38,29 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
+/// Which repository.
+#[derive(clap::Args)]
+pub(crate) struct Which {
+    /// A repository to measure on; without it the linux tree of Debian's source packages.
+    #[arg(long)]
+    repo: Option<PathBuf>,
+    /// The older revision of --repo.
+    #[arg(long, default_value = "HEAD~50")]
+    old: String,
+    /// The revision of --repo that is checked out in full.
+    #[arg(long, default_value = "HEAD")]
+    new: String,
+}
+
+impl Which {
+    pub(crate) fn origin(&self) -> Result<Origin, Error> {
+        match &self.repo {
+            Some(repo) => of_repository(repo, &self.old, &self.new),
+            None => linux(),
+        }
+    }
+}
+
 /// What a corpus is made of.
 pub(crate) struct Origin {
     source: PathBuf,
@@ -94,7 +117,7 @@ pub(crate) fn linux() -> Result<Origin, Error> {
 }
 
 /// Any repository; `old` and `new` are revisions of it.
-pub(crate) fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Origin, Error> {
+fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Origin, Error> {
     let source = fs::canonicalize(repo).map_err(|error| Error::Io {
         what: "cannot open",
         path: repo.to_owned(),

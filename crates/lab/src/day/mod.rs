@@ -28,15 +28,8 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The repository; without it the linux tree of Debian's source packages.
-    #[arg(long)]
-    repo: Option<PathBuf>,
-    /// The older revision of --repo.
-    #[arg(long, default_value = "HEAD~50")]
-    old: String,
-    /// The revision of --repo that is checked out.
-    #[arg(long, default_value = "HEAD")]
-    new: String,
+    #[command(flatten)]
+    repository: corpus::Which,
     /// Make a repository of so many files instead.
     #[arg(long, conflicts_with = "repo")]
     made: Option<usize>,
@@ -121,10 +114,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         source,
     })?;
     let scratch = absolute(&scratch)?;
-    let origin = match (&args.repo, args.made) {
-        (Some(repo), _) => corpus::of_repository(repo, &args.old, &args.new)?,
-        (None, Some(files)) => corpus::made(files, &scratch)?,
-        (None, None) => corpus::linux()?,
+    let origin = match args.made {
+        Some(files) => corpus::made(files, &scratch)?,
+        None => args.repository.origin()?,
     };
     let source = origin.packed()?;
     let mut document = Document {
