@@ -56,6 +56,11 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
+/// `renameat2` with `RENAME_NOREPLACE`: `EEXIST` if there is anything at `to`, an empty directory included.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(rustix::fs::renameat_with(CWD, from, CWD, to, rustix::fs::RenameFlags::NOREPLACE)?)
+}
+
 /// `link`: a second name for `from`, which is not followed if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to)

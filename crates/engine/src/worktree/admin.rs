@@ -9,14 +9,16 @@ use std::{
     io::{self, ErrorKind, Write as _},
     os::unix::ffi::OsStrExt as _,
     path::{Component, Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::config::Edit;
 use store::{Fsync, LockOptions};
-use sys::by_path;
+use sys::{Dir, by_path};
 
 use super::{Error, canonical};
+use crate::trash;
 
 /// How a worktree and its administrative directory name each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +38,25 @@ pub struct Admin {
 }
 
 /// Makes a directory `worktrees/<name>` in `common`, or with a number after the name: the first that nobody has, however
-/// many do the same at once. It is locked with `reason`.
+/// many do the same at once. It is locked with `reason`, from the first moment it is there: a prune that met it before it
+/// was locked would take it away, and somebody else would get its name.
 pub fn make(common: &Path, name: &BStr, reason: &[u8]) -> Result<Admin, Error> {
     let all = common.join("worktrees");
+    let failed = |source| Error::Directory { path: all.join(OsStr::from_bytes(name)), source };
+    let staged = stage(common).map_err(failed)?;
+    let locked = staged.join("locked");
+    let made = write_new(&locked, &line_of(reason))
+        .map_err(|source| Error::Write { path: locked.clone(), source })
+        .and_then(|()| publish(&staged, &all, name));
+    if made.is_err() {
+        let _ = by_path::remove_dir_all(&staged);
+    }
+    let _ = by_path::remove_dir(&common.join(PRIVATE));
+    made
+}
+
+/// Gives a directory that is ready the first free name.
+fn publish(staged: &Path, all: &Path, name: &BStr) -> Result<Admin, Error> {
     let mut number = 0u32;
     let mut attempts = 0;
     loop {
@@ -47,31 +65,75 @@ pub fn make(common: &Path, name: &BStr, reason: &[u8]) -> Result<Admin, Error> {
             id.push(number.to_string());
         }
         let dir = all.join(&id);
-        match by_path::create_dir(&dir) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                number += 1;
-                continue;
-            }
+        match by_path::rename_new(staged, &dir) {
+            Ok(()) => return Ok(Admin { dir, id }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
             // Who removes the last worktree removes the directory around it, also under our hands.
             Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
-                by_path::create_dir_all(&all)
+                by_path::create_dir_all(all)
                     .map_err(|source| Error::Leading { path: dir.clone(), source })?;
-                continue;
             }
             Err(source) => return Err(Error::Directory { path: dir, source }),
         }
-        match write_new(&dir.join("locked"), &line_of(reason)) {
-            Ok(()) => return Ok(Admin { dir, id }),
-            // Somebody pruned it before it was locked.
-            Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => attempts += 1,
-            Err(source) => {
-                let _ = by_path::remove_dir(&dir);
-                return Err(Error::Write { path: dir.join("locked"), source });
-            }
-        }
     }
+}
+
+/// Where directories are that nobody else is to see: in the common directory, beside the trash.
+const PRIVATE: &str = "sapwood";
+
+/// A new directory of our own in `common`.
+fn stage(common: &Path) -> io::Result<PathBuf> {
+    let all = common.join(PRIVATE);
+    let mut number = 0;
+    loop {
+        let dir = all.join(format!("worktree-{}-{number}", std::process::id()));
+        match by_path::create_dir(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(error) if error.kind() == ErrorKind::NotFound && number < ATTEMPTS => {
+                by_path::create_dir_all(&all)?
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < ATTEMPTS => {}
+            Err(error) => return Err(error),
+        }
+        number += 1;
+    }
+}
+
+/// Removes `worktrees/<id>`, out of everybody's sight: half of it gone, it would be pruned by others, and its name given
+/// away, while we are at it. If it cannot be deleted it is put back; so is what is not the directory `meant` any more, since others
+/// may have pruned that and given its name to a new one.
+pub fn delete(
+    common: &Path,
+    id: &OsStr,
+    meant: Option<&Dir>,
+    interrupt: &AtomicBool,
+) -> Result<(), trash::Error> {
+    let place = common.join("worktrees").join(id);
+    let remove = |dir: &Path, name: &OsStr| {
+        let name = name.as_bytes().as_bstr();
+        let stuck = |source| trash::Error::Stuck(vec![trash::Stuck { path: name.to_owned(), source }]);
+        trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
+    };
+    let Ok(away) = stage(common) else { return remove(&common.join("worktrees"), id) };
+    let moved = away.join(id);
+    let is_other = || {
+        // The handle keeps its inode number from being another's.
+        let meant = meant.and_then(|meant| meant.stat_self().ok());
+        let found = by_path::stat(&moved).ok().flatten();
+        meant.zip(found).is_some_and(|(meant, found)| (meant.dev, meant.ino) != (found.dev, found.ino))
+    };
+    let removed = match by_path::rename(&place, &moved) {
+        Ok(()) if is_other() => {
+            let _ = by_path::rename_new(&moved, &place);
+            Ok(())
+        }
+        Ok(()) => remove(&away, id).inspect_err(|_| drop(by_path::rename_new(&moved, &place))),
+        Err(_) => remove(&common.join("worktrees"), id),
+    };
+    let _ = by_path::remove_dir(&away);
+    let _ = by_path::remove_dir(&common.join(PRIVATE));
+    removed
 }
 
 /// How often something that vanished is made again.

@@ -63,20 +63,22 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
     let verbose = dry_run || flag(&parsed, Key::Verbose).unwrap_or(false);
     let common = scene.repo.common_dir();
     let Ok(names) = by_path::list(&common.join("worktrees")) else { return Ok(0) };
-    let drop = |id: &OsString, reason: &str| {
+    let open = |id: &OsString| sys::Dir::open(&common.join("worktrees").join(id)).ok();
+    let drop = |id: &OsString, meant: Option<&sys::Dir>, reason: &str| {
         if verbose {
             console::note(text!("Removing worktrees/", id.as_bytes(), ": ", reason));
         }
         match dry_run {
             true => Ok(true),
-            false => remove::delete_admin(scene, id),
+            false => remove::delete_admin(scene, id, meant),
         }
     };
     // Of several that name the same worktree the first one stays; the main worktree comes before all.
     let mut kept: Vec<(PathBuf, Option<OsString>)> = vec![(common.to_owned(), None)];
     for (id, _) in names {
+        let meant = open(&id);
         match prune::verdict(common, &id, expire) {
-            Verdict::Prune(reason) => drop(&id, &reason).map(|_| ())?,
+            Verdict::Prune(reason) => drop(&id, meant.as_ref(), &reason).map(|_| ())?,
             Verdict::Keep(Some(gitfile)) => kept.push((gitfile, Some(id))),
             Verdict::Keep(None) => {}
         }
@@ -86,7 +88,7 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
         if let [(before, _), (path, Some(id))] = pair
             && before.as_os_str() == path.as_os_str()
         {
-            drop(id, "duplicate entry")?;
+            drop(id, None, "duplicate entry")?;
         }
     }
     if !dry_run {

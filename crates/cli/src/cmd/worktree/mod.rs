@@ -291,7 +291,8 @@ impl Scene<'_> {
         let Some(id) = &found.id else { return Ok(()) };
         let locked = lock_reason(found)?.is_some();
         if force > usize::from(locked) {
-            return match remove::delete_admin(self, id)? {
+            let meant = sys::Dir::open(&found.git_dir).ok();
+            return match remove::delete_admin(self, id, meant.as_ref())? {
                 true => Ok(()),
                 false => Err(Failure::Fatal(text!("unusable worktree destination '", at.shown, "'"))),
             };

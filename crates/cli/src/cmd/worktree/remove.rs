@@ -13,7 +13,10 @@ use std::{
 use bstr::{BStr, ByteSlice as _};
 use engine::{
     trash::{self, Trash},
-    worktree::changes::{self, Untracked},
+    worktree::{
+        admin,
+        changes::{self, Untracked},
+    },
 };
 use repo::{OpenOptions, Repository, Worktree};
 use sys::{Dir, by_path};
@@ -37,6 +40,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
     };
+    let meant = Dir::open(&worktree.git_dir).ok();
     let reason = if force < 2 { lock_reason(&worktree)? } else { None };
     match reason {
         Some(reason) if reason.is_empty() => {
@@ -66,7 +70,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
             code = 255;
         }
     }
-    if !delete_admin(scene, id)? {
+    if !delete_admin(scene, id, meant.as_ref())? {
         code = 255;
     }
     drop_empty_list(scene);
@@ -155,12 +159,9 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
     }
 }
 
-/// Removes `worktrees/<id>`. `false` if it stays; that has been said.
-pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr) -> Result<bool, Failure> {
-    let name = id.as_bytes().as_bstr();
-    let removed = Dir::open(&scene.repo.common_dir().join("worktrees"))
-        .map_err(|source| stuck(name, source))
-        .and_then(|root| trash::remove(&root, name, 1, scene.run.interrupt.flag()));
+/// Removes `worktrees/<id>` if it still is the directory `meant`. `false` if it stays; that has been said.
+pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: Option<&Dir>) -> Result<bool, Failure> {
+    let removed = admin::delete(scene.repo.common_dir(), id, meant, scene.run.interrupt.flag());
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 
