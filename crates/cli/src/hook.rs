@@ -1,4 +1,6 @@
-//! The `post-checkout` hook. Source: githooks(5).
+//! Hooks: those configured (`hook.<name>.event`, `.command`), then that of the hooks directory. Source: githooks(5), git-hook(1).
+//!
+//! What they print goes to standard error, as with Git; their standard input is empty.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,11 +9,11 @@ use std::{
         fs::PermissionsExt as _,
         process::ExitStatusExt as _,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use repo::Repository;
 
@@ -22,8 +24,19 @@ use crate::{
     settings::Settings,
 };
 
-/// Runs it, if there is one. Returns its exit code, 0 without one. What it prints goes to standard
-/// error, as with Git.
+/// What was changed with an index that has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The worktree, by a merge of trees.
+    Worktree,
+    /// Nothing but the index, by `reset`.
+    IndexAlone,
+    /// Some paths.
+    #[default]
+    Paths,
+}
+
+/// `post-checkout`. Returns its exit code, 0 without one.
 pub(crate) fn post_checkout(
     run: &Invocation,
     repo: &Repository,
@@ -32,14 +45,12 @@ pub(crate) fn post_checkout(
     new: Option<ObjectId>,
     branch_changed: bool,
 ) -> Result<u8, Failure> {
-    let Some(worktree) = repo.work_tree() else { return Ok(0) };
-    let Some(mut command) = post_checkout_in(run, repo, settings, worktree)? else { return Ok(0) };
-    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
-    command.args([name(old), name(new), u8::from(branch_changed).to_string()]);
-    if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != worktree.join(".git") {
-        command.env("GIT_DIR", repo.git_dir());
+    if repo.work_tree().is_none() {
+        return Ok(0);
     }
-    finish(command)
+    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
+    let args = [name(old), name(new), u8::from(branch_changed).to_string()];
+    Hooks::here(run, repo, settings).run("post-checkout", &args)
 }
 
 /// As [`post_checkout`], in a worktree that was just made, at `top`: it finds its repository by itself.
@@ -50,62 +61,137 @@ pub(crate) fn post_checkout_of_new(
     top: &Path,
     new: ObjectId,
 ) -> Result<u8, Failure> {
-    let Some(mut command) = post_checkout_in(run, repo, settings, top)? else { return Ok(0) };
-    command.args([ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()]);
-    command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
-    finish(command)
+    let args = [ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()];
+    Hooks { dir: top, ..Hooks::here(run, repo, settings) }.run("post-checkout", &args)
 }
 
-/// The hook's command without arguments, to be run in `dir`, if there is one.
-fn post_checkout_in(
+/// `post-index-change`, which can stop nothing.
+pub(crate) fn post_index_change(
     run: &Invocation,
     repo: &Repository,
     settings: &Settings,
-    dir: &Path,
-) -> Result<Option<Command>, Failure> {
-    let hooks = match repo.config_path("core.hooksPath")? {
-        Some(path) => repo.work_tree().unwrap_or(&run.cwd).join(path),
-        None => repo.common_dir().join("hooks"),
-    };
-    let path = hooks.join("post-checkout");
-    let Ok(meta) = path.metadata() else { return Ok(None) };
-    if meta.permissions().mode() & 0o111 == 0 || !meta.is_file() {
-        if settings.advises(repo, "ignoredHook")? {
+    changed: Changed,
+) -> Result<(), Failure> {
+    let flag = |is: bool| u8::from(is).to_string();
+    let args = [flag(changed == Changed::Worktree), flag(changed == Changed::IndexAlone)];
+    Hooks::here(run, repo, settings).run("post-index-change", &args).map(drop)
+}
+
+/// The commands configured for `event`, in no order that counts: the shim sees to it that there is one at most.
+pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
+    let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));
+    let names = names.filter_map(|name| name.to_str().ok());
+    let is_off = |name: &str| matches!(repo.config_bool(&format!("hook.{name}.enabled")), Ok(Some(false)));
+    let meant = names.filter(|name| {
+        let events = repo.config_all(&format!("hook.{name}.event"));
+        events.iter().any(|value| value == event) && !is_off(name)
+    });
+    let commands = meant.filter_map(|name| repo.config_str(&format!("hook.{name}.command")));
+    if is_off(event) { Vec::new() } else { commands.collect() }
+}
+
+struct Hooks<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    /// Where they are run: the top of the worktree, or of one that was just made.
+    dir: &'a Path,
+}
+
+impl<'a> Hooks<'a> {
+    fn here(run: &'a Invocation, repo: &'a Repository, settings: &'a Settings) -> Self {
+        Hooks { run, repo, settings, dir: repo.work_tree().unwrap_or(&run.cwd) }
+    }
+
+    /// Runs all hooks of this name. Their exit codes, one over the other.
+    fn run(&self, name: &str, args: &[String]) -> Result<u8, Failure> {
+        let mut code = 0;
+        for command in configured(self.repo, name) {
+            let mut started = in_a_shell(command.as_bstr(), args);
+            code |= self.wait(self.dress(&mut started).args(args), command.as_bstr());
+        }
+        if let Some(path) = self.in_directory(name)? {
+            let said: BString = path.as_os_str().as_bytes().into();
+            code |= self.wait(self.dress(&mut Command::new(&path)).args(args), said.as_bstr());
+        }
+        Ok(code)
+    }
+
+    fn top(&self) -> &Path {
+        self.repo.work_tree().unwrap_or(&self.run.cwd)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.dir != self.top()
+    }
+
+    /// The program in the hooks directory, if it may be run.
+    fn in_directory(&self, name: &str) -> Result<Option<PathBuf>, Failure> {
+        let dir = match self.repo.config_path("core.hooksPath")? {
+            Some(path) => self.top().join(path),
+            None => self.repo.common_dir().join("hooks"),
+        };
+        let path = dir.join(name);
+        let Ok(meta) = path.metadata() else { return Ok(None) };
+        if meta.permissions().mode() & 0o111 != 0 && meta.is_file() {
+            return Ok(Some(path));
+        }
+        if self.settings.advises(self.repo, "ignoredHook")? {
             console::hint(format!(
                 "The '{}' hook was ignored because it's not set as executable.\n\
                  You can disable this warning with `git config set advice.ignoredHook false`.",
                 path.display()
             ));
         }
-        return Ok(None);
+        Ok(None)
     }
-    let mut command = Command::new(&path);
-    command
-        .current_dir(dir)
-        .env_clear()
-        .envs(&run.env)
-        .env("GIT_PREFIX", OsStr::from_bytes(repo.prefix()))
-        .stdin(Stdio::null())
-        .stdout(std::io::stderr());
-    if let Some(parameters) = config_parameters(run) {
-        command.env("GIT_CONFIG_PARAMETERS", parameters);
+
+    /// Gives it the surroundings that Git would.
+    fn dress<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        let Hooks { run, repo, .. } = self;
+        command
+            .current_dir(self.dir)
+            .env_clear()
+            .envs(&run.env)
+            .env("GIT_PREFIX", OsStr::from_bytes(repo.prefix()))
+            .stdin(Stdio::null())
+            .stdout(std::io::stderr());
+        if self.is_elsewhere() {
+            command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
+        } else if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != self.top().join(".git") {
+            command.env("GIT_DIR", repo.git_dir());
+        }
+        if let Some(parameters) = config_parameters(run) {
+            command.env("GIT_CONFIG_PARAMETERS", parameters);
+        }
+        command
     }
-    Ok(Some(command))
+
+    fn wait(&self, command: &mut Command, name: &BStr) -> u8 {
+        console::flush();
+        match command.status() {
+            Ok(status) => {
+                let signal = || 128 + status.signal().unwrap_or(0);
+                u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
+            }
+            Err(error) => {
+                console::error(text!("cannot exec '", name, "': ", crate::text::os_error(&error)));
+                1
+            }
+        }
+    }
 }
 
-fn finish(mut command: Command) -> Result<u8, Failure> {
-    console::flush();
-    match command.status() {
-        Ok(status) => {
-            let signal = || 128 + status.signal().unwrap_or(0);
-            Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
-        }
-        Err(error) => {
-            let reason = crate::text::os_error(&error);
-            console::error(format!("cannot exec '{}': {reason}", command.get_program().display()));
-            Ok(1)
-        }
+/// A command as Git starts those of the configuration: by itself if it is one word, else in a shell that hands the arguments on.
+fn in_a_shell(text: &BStr, args: &[String]) -> Command {
+    let bytes = OsStr::from_bytes(text);
+    if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {
+        return Command::new(bytes);
     }
+    let mut command = Command::new("/bin/sh");
+    let script = if args.is_empty() { text.to_owned() } else { text!(text, " \"$@\"") };
+    command.arg("-c").arg(OsStr::from_bytes(&script)).arg(bytes);
+    command
 }
 
 /// What `GIT_CONFIG_PARAMETERS` is for programs we start, if `-c` adds to it.

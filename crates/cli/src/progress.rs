@@ -1,4 +1,4 @@
-//! `Updating files:  42% (n/m)` on standard error.
+//! `Updating files:  42% (n/m)` on standard error; of what has a size, the last one tells how many bytes came how fast.
 //!
 //! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`), then each new percent does, and
 //! at least one line a second; the last one ends in `, done.` if any was shown.
@@ -13,6 +13,7 @@ use crate::console;
 /// A counter that shows itself. Shared by threads.
 pub(crate) struct Progress {
     title: &'static str,
+    started: Instant,
     from: Instant,
     shown: Option<Mutex<Shown>>,
 }
@@ -23,12 +24,15 @@ struct Shown {
     at: Option<Instant>,
     width: usize,
     last: (usize, usize),
+    /// The last word has been said.
+    over: bool,
 }
 
 impl Progress {
     /// A counter that starts to show after `delay`; or never, if not `visible`.
     pub(crate) fn new(title: &'static str, visible: bool, delay: Duration) -> Progress {
-        Progress { title, from: Instant::now() + delay, shown: visible.then(Mutex::default) }
+        let started = Instant::now();
+        Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
     }
 
     /// So many done of so many. Cheap when there is nothing to show; a thread that finds another
@@ -37,7 +41,7 @@ impl Progress {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.try_lock() else { return };
         let now = Instant::now();
-        if now < self.from || done < shown.last.0 {
+        if now < self.from || done < shown.last.0 || shown.over {
             return;
         }
         let percent = done * 100 / total.max(1);
@@ -49,13 +53,26 @@ impl Progress {
         shown.last = (done, total);
     }
 
-    /// The last word.
+    /// The last word. Said once.
     pub(crate) fn finish(&self, done: usize, total: usize) {
+        self.finish_with(done, total, ", done.\n");
+    }
+
+    /// As [`Progress::finish`], with how much came, in bytes, and how fast.
+    pub(crate) fn finish_bytes(&self, done: usize, total: usize, bytes: u64) {
+        // Git counts in units of 1,024 bytes and 1/1,024 seconds.
+        let time = (self.started.elapsed().as_secs_f64() * 1024.0) as u64;
+        let rate = bytes / time.max(1) * 1024;
+        self.finish_with(done, total, &format!(", {} | {}/s, done.\n", humane(bytes), humane(rate)));
+    }
+
+    fn finish_with(&self, done: usize, total: usize, end: &str) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.lock() else { return };
-        if shown.at.is_some() || (total > 0 && Instant::now() >= self.from) {
-            self.show(&mut shown, done, total, ", done.\n");
+        if !shown.over && (shown.at.is_some() || (total > 0 && Instant::now() >= self.from)) {
+            self.show(&mut shown, done, total, end);
         }
+        shown.over = true;
     }
 
     fn show(&self, shown: &mut Shown, done: usize, total: usize, end: &str) {
@@ -66,5 +83,17 @@ impl Progress {
         shown.width = counters.len();
         shown.percent = Some(percent);
         console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
+    }
+}
+
+/// Bytes as Git tells them.
+fn humane(bytes: u64) -> String {
+    let hundredths = |unit: u64| format!("{}.{:02}", bytes / unit, bytes % unit * 100 / unit);
+    match bytes {
+        0x4000_0001.. => format!("{} GiB", hundredths(1 << 30)),
+        0x10_0001.. => format!("{} MiB", hundredths(1 << 20)),
+        0x401.. => format!("{} KiB", hundredths(1 << 10)),
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
     }
 }

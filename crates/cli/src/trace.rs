@@ -39,7 +39,7 @@ impl Trace {
     /// Begins. What `run` starts from now on belongs to this run.
     pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
         let session = session(&run.env);
-        let Some(file) = target(&run.env, &session) else { return Trace(None) };
+        let Some(file) = target(&run.env, "GIT_TRACE2_EVENT", &session) else { return Trace(None) };
         run.env.insert("GIT_TRACE2_PARENT_SID".into(), session.clone().into());
         let sink = Arc::new(Sink { file: Mutex::new(file), session, started });
         let version = json(concat!("sapwood ", env!("CARGO_PKG_VERSION")));
@@ -63,6 +63,17 @@ impl Trace {
     }
 }
 
+/// A figure that scripts look for in `GIT_TRACE2_PERF`: a line in Git's form, of which the times are not told.
+pub(crate) fn data(run: &Invocation, category: &str, label: &str, value: &str) {
+    let Some(mut file) = target(&run.env, "GIT_TRACE2_PERF", "sapwood") else { return };
+    let time = Timestamp::now().strftime("%H:%M:%S.%6f");
+    let (place, times) = (format!("{time} {:<30}", "sapwood"), format!("{:>9} | {:>9}", "", ""));
+    let line = format!(
+        "{place} | d0 | main                     | data         | r1  | {times} | {category:<12.12} | ..{label}:{value}\n"
+    );
+    let _ = file.write_all(line.as_bytes());
+}
+
 /// Its own name after the parent's: time, host and process.
 fn session(env: &HashMap<OsString, OsString>) -> String {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string();
@@ -74,8 +85,8 @@ fn session(env: &HashMap<OsString, OsString>) -> String {
 }
 
 /// The file, descriptor or directory that the variable names.
-fn target(env: &HashMap<OsString, OsString>, session: &str) -> Option<File> {
-    let value = env.get(OsStr::new("GIT_TRACE2_EVENT"))?;
+fn target(env: &HashMap<OsString, OsString>, variable: &str, session: &str) -> Option<File> {
+    let value = env.get(OsStr::new(variable))?;
     let path = match value.as_bytes() {
         b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
         [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),

@@ -5,7 +5,10 @@
 //! and the lock gone. A signal later, or an error that Git dies of, stops the steps; what was done is
 //! recorded, then the process ends by the signal or with that error.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use bstr::BString;
 use engine::checkout::{
@@ -22,6 +25,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
+    hook::{self, Changed},
     progress::Progress,
     settings::Settings,
 };
@@ -60,6 +64,8 @@ pub(crate) struct Work<'a> {
     collided: Vec<BString>,
     /// The steps ended before their time: by a signal, or for the reason given.
     pub(crate) stopped: bool,
+    /// What the hook is told.
+    pub(crate) changed: Changed,
     fatal: Option<String>,
     /// Something that is not ours was found where an entry belongs, and stays.
     in_the_way: bool,
@@ -180,6 +186,7 @@ impl<'a> Work<'a> {
             written: 0,
             collided: Vec::new(),
             stopped: false,
+            changed: Changed::default(),
             fatal: None,
             in_the_way: false,
         })
@@ -271,7 +278,18 @@ impl<'a> Work<'a> {
         self.run.interrupt.check()?;
         let total = plan.writes.len() + plan.removals.len();
         let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);
+        let filtered: OnceLock<Progress> = OnceLock::new();
+        let filtering = |done: usize, delayed: usize, bytes: u64| {
+            // Everything has been begun by now, as Git counts.
+            progress.finish(total, total);
+            let new = || Progress::new("Filtering content", self.progress, self.settings.progress_delay);
+            filtered.get_or_init(new).update(done, delayed);
+            if done == delayed {
+                filtered.get_or_init(new).finish_bytes(done, delayed, bytes);
+            }
+        };
         let options = ExecuteOptions {
+            filtering: &filtering,
             workers: self.settings.workers,
             threshold: self.settings.threshold,
             interrupt: self.run.interrupt.flag(),
@@ -333,6 +351,7 @@ impl<'a> Work<'a> {
                 true => error.into(),
                 false => Failure::fatal("unable to write new index file"),
             })?;
+            hook::post_index_change(self.run, self.repo, self.settings, self.changed)?;
         }
         self.run.interrupt.check()?;
         self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
@@ -377,6 +396,7 @@ impl<'a> Work<'a> {
 
     fn plan(&mut self, options: &PlanOptions, refusal: u8) -> Result<Plan, Failure> {
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+        self.changed = Changed::Worktree;
         checkout::plan(self.repo, &self.worktree, index, options)
             .map_err(|error| self.explain(error, options.operation, refusal))
     }

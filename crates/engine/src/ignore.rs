@@ -1,9 +1,10 @@
 //! Which untracked paths are ignored: `.gitignore` files, `info/exclude` and `core.excludesFile`.
 //!
-//! Source: `gitignore(5)`. Files are read when first needed and kept; a `.gitignore` that is a symbolic
-//! link is not read, as in Git.
+//! Source: `gitignore(5)`. [`Rules`] are one file's. [`Ignores`] asks for one path at a time: files are read when first
+//! needed and kept; a `.gitignore` that is a symbolic link is not read, as in Git. Who walks directories
+//! has a [`Level`] for each that holds rules.
 
-use std::{collections::HashMap, io, io::Read as _};
+use std::{collections::HashMap, io, io::Read as _, path::Path, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -17,15 +18,110 @@ struct Rule {
     directory: bool,
     /// Without a slash: compared with the last component only.
     anywhere: bool,
+    shape: Shape,
+}
+
+/// How a pattern is compared: most need no wildcards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// As it stands.
+    Literal,
+    /// `*` and then as it stands.
+    Suffix,
+    Wild,
+}
+
+/// The rules of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    icase: bool,
+}
+
+impl Rules {
+    /// Of a file's content. `icase` is `core.ignoreCase`.
+    pub fn parse(content: &[u8], icase: bool) -> Rules {
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        let lines = content.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        Rules { rules: lines.filter_map(Rule::parse_line).collect(), icase }
+    }
+
+    /// Of patterns that are not lines of a file: `#` and spaces at the end are part of them.
+    pub fn of_patterns<'p>(patterns: impl IntoIterator<Item = &'p BStr>, icase: bool) -> Rules {
+        Rules { rules: patterns.into_iter().filter_map(|pattern| Rule::new(pattern)).collect(), icase }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether `path`, from the directory of the file, is ignored; `None` if no rule is about it.
+    pub fn decide(&self, path: &BStr, is_dir: bool) -> Option<bool> {
+        let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
+        let mut rules = self.rules.iter().rev();
+        rules.find(|rule| rule.matches(path, name, is_dir, self.icase)).map(|rule| !rule.negative)
+    }
+}
+
+/// The rules of a directory, and of those above it.
+#[derive(Debug)]
+pub struct Level {
+    rules: Rules,
+    /// Length of the directory's path, with a slash at the end.
+    base: usize,
+    above: Option<Arc<Level>>,
+}
+
+impl Level {
+    /// The level of a directory that has `rules`; `base` is the length of its path with the slash at its end.
+    pub fn new(rules: Rules, base: usize, above: Option<Arc<Level>>) -> Arc<Level> {
+        Arc::new(Level { rules, base, above })
+    }
+}
+
+/// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
+pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
+    let home = |name: &str, below: &str| {
+        repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
+    };
+    let users = repo
+        .config_path("core.excludesFile")?
+        .or_else(|| home("XDG_CONFIG_HOME", "git/ignore"))
+        .or_else(|| home("HOME", ".config/git/ignore"));
+    let files = [Some(repo.common_dir().join("info/exclude")), users];
+    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
+}
+
+/// Rules that hold for the whole worktree.
+#[derive(Clone, Debug, Default)]
+pub struct Everywhere {
+    /// From the command line: stronger than any file.
+    pub first: Rules,
+    /// Of files outside the worktree, the strongest first: weaker than any inside.
+    pub last: Vec<Rules>,
+}
+
+impl Everywhere {
+    /// Whether `path` in a directory of `level` is ignored. Directories above it have been asked about.
+    pub fn ignores(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
+        let mut decided = self.first.decide(path, is_dir);
+        let mut next = level;
+        while let (None, Some(level)) = (decided, next) {
+            decided = level.rules.decide(path[level.base..].as_bstr(), is_dir);
+            next = level.above.as_deref();
+        }
+        decided.or_else(|| self.last.iter().find_map(|rules| rules.decide(path, is_dir))).unwrap_or(false)
+    }
 }
 
 /// The rules of a worktree.
 pub struct Ignores<'a> {
     root: &'a sys::Dir,
     /// From files outside the worktree, the strongest first.
-    outside: Vec<Vec<Rule>>,
+    outside: Vec<Rules>,
     icase: bool,
-    inside: HashMap<BString, Vec<Rule>>,
+    inside: HashMap<BString, Rules>,
     directories: HashMap<BString, bool>,
 }
 
@@ -33,7 +129,7 @@ impl<'a> Ignores<'a> {
     /// Of the worktree `root`; `outside` are the contents of `info/exclude` and of `core.excludesFile`,
     /// in this order. `icase` is `core.ignoreCase`.
     pub fn new(root: &'a sys::Dir, outside: &[&[u8]], icase: bool) -> Self {
-        let outside = outside.iter().map(|content| parse(content)).collect();
+        let outside = outside.iter().map(|content| Rules::parse(content, icase)).collect();
         Ignores { root, outside, icase, inside: HashMap::new(), directories: HashMap::new() }
     }
 
@@ -59,16 +155,15 @@ impl<'a> Ignores<'a> {
             self.load(dir)?;
             let rules = &self.inside[dir];
             let below = if dir.is_empty() { path } else { path[dir.len() + 1..].as_bstr() };
-            if let Some(rule) = last_match(rules, below, is_dir, self.icase) {
-                return Ok(!rule.negative);
+            if let Some(ignored) = rules.decide(below, is_dir) {
+                return Ok(ignored);
             }
             if dir.is_empty() {
                 break;
             }
             dir = dir.rfind_byte(b'/').map(|slash| dir[..slash].as_bstr()).unwrap_or_default();
         }
-        let found = self.outside.iter().find_map(|rules| last_match(rules, path, is_dir, self.icase));
-        Ok(found.is_some_and(|rule| !rule.negative))
+        Ok(self.outside.iter().find_map(|rules| rules.decide(path, is_dir)).unwrap_or(false))
     }
 
     fn load(&mut self, dir: &BStr) -> io::Result<()> {
@@ -87,7 +182,7 @@ impl<'a> Ignores<'a> {
         {
             open.read_to_end(&mut content)?;
         }
-        self.inside.insert(dir.to_owned(), parse(&content));
+        self.inside.insert(dir.to_owned(), Rules::parse(&content, self.icase));
         Ok(())
     }
 }
@@ -95,60 +190,74 @@ impl<'a> Ignores<'a> {
 /// The patterns of a sparse checkout (`info/sparse-checkout`), of either mode: they have the syntax of ignore
 /// files and say what is in the worktree.
 pub struct SparsePatterns {
-    rules: Vec<Rule>,
-    icase: bool,
+    rules: Rules,
 }
 
 impl SparsePatterns {
     /// Of the file's content.
     pub fn new(content: &[u8], icase: bool) -> Self {
-        SparsePatterns { rules: parse(content), icase }
+        SparsePatterns { rules: Rules::parse(content, icase) }
     }
 
     /// Whether the file at `path` belongs in the worktree. What no pattern names goes with its directory.
     pub fn includes(&self, path: &BStr) -> bool {
         let mut included = false;
         for end in path.find_iter("/").chain([path.len()]) {
-            let matched = last_match(&self.rules, path[..end].as_bstr(), end < path.len(), self.icase);
-            included = matched.map_or(included, |rule| !rule.negative);
+            included = self.rules.decide(path[..end].as_bstr(), end < path.len()).unwrap_or(included);
         }
         included
     }
 }
 
-fn parse(content: &[u8]) -> Vec<Rule> {
-    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-    content.lines().filter_map(Rule::parse).collect()
-}
-
 impl Rule {
-    fn parse(line: &[u8]) -> Option<Rule> {
+    fn parse_line(line: &[u8]) -> Option<Rule> {
+        // Git's lines are C strings.
+        let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
         if line.first() == Some(&b'#') {
             return None;
         }
-        let (negative, line) = match line.strip_prefix(b"!") {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
-        let line = trim_spaces(line);
-        let (directory, line) = match line.strip_suffix(b"/") {
-            Some(rest) => (true, rest),
-            None => (false, line),
-        };
-        let anywhere = !line.contains(&b'/');
-        let pattern = line.strip_prefix(b"/").unwrap_or(line);
-        (!line.is_empty()).then(|| Rule { pattern: pattern.into(), negative, directory, anywhere })
+        Rule::new(trim_spaces(line))
     }
 
-    fn matches(&self, path: &BStr, is_dir: bool, icase: bool) -> bool {
+    fn new(pattern: &[u8]) -> Option<Rule> {
+        let (negative, pattern) = match pattern.strip_prefix(b"!") {
+            Some(rest) => (true, rest),
+            None => (false, pattern),
+        };
+        let (directory, pattern) = match pattern.strip_suffix(b"/") {
+            Some(rest) => (true, rest),
+            None => (false, pattern),
+        };
+        if pattern.is_empty() {
+            return None;
+        }
+        let anywhere = !pattern.contains(&b'/');
+        let pattern = pattern.strip_prefix(b"/").unwrap_or(pattern);
+        let is_plain = |text: &[u8]| !text.iter().any(|byte| b"*?[\\".contains(byte));
+        let (shape, pattern) = match pattern.strip_prefix(b"*") {
+            _ if is_plain(pattern) => (Shape::Literal, pattern),
+            Some(suffix) if anywhere && is_plain(suffix) => (Shape::Suffix, suffix),
+            _ => (Shape::Wild, pattern),
+        };
+        Some(Rule { pattern: pattern.into(), negative, directory, anywhere, shape })
+    }
+
+    fn matches(&self, path: &BStr, name: &BStr, is_dir: bool, icase: bool) -> bool {
         if self.directory && !is_dir {
             return false;
         }
-        if !self.anywhere {
-            return wildmatch(&self.pattern, path, true, icase);
+        let text = if self.anywhere { name } else { path };
+        let same = |text: &[u8]| match icase {
+            true => self.pattern.eq_ignore_ascii_case(text),
+            false => self.pattern == text,
+        };
+        match self.shape {
+            Shape::Literal => text.len() == self.pattern.len() && same(text),
+            Shape::Suffix => {
+                text.len() >= self.pattern.len() && same(&text[text.len() - self.pattern.len()..])
+            }
+            Shape::Wild => wildmatch(&self.pattern, text, !self.anywhere, icase),
         }
-        let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
-        wildmatch(&self.pattern, name, false, icase)
     }
 }
 
@@ -172,16 +281,12 @@ fn trim_spaces(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-fn last_match<'r>(rules: &'r [Rule], path: &BStr, is_dir: bool, icase: bool) -> Option<&'r Rule> {
-    rules.iter().rev().find(|rule| rule.matches(path, is_dir, icase))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn ignored(rules: &[u8], path: &str, is_dir: bool) -> Option<bool> {
-        last_match(&parse(rules), path.into(), is_dir, false).map(|rule| !rule.negative)
+        Rules::parse(rules, false).decide(path.into(), is_dir)
     }
 
     #[test]
@@ -211,5 +316,21 @@ mod tests {
         assert_eq!(ignored(b"x\\ \n", "x ", false), Some(true));
         assert_eq!(ignored(b"x\r\n", "x", false), Some(true));
         assert_eq!(ignored(b"\n/\n", "x", false), None);
+        assert_eq!(ignored(b"*", "a/b", false), Some(true));
+        assert_eq!(ignored(b"*o\\", "foo\\", false), None);
+        assert_eq!(ignored(b"/*.o", "a/b.o", false), None);
+    }
+
+    #[test]
+    fn rules_of_directories_and_of_everywhere() {
+        let rules = |content: &str| Rules::parse(content.as_bytes(), false);
+        let top = Level::new(rules("*.o\nsub/x\n"), 0, None);
+        let sub = Level::new(rules("!keep.o\n/y\n"), 4, Some(Arc::clone(&top)));
+        let everywhere =
+            Everywhere { first: Rules::of_patterns(["#first".into()], false), last: vec![rules("z\n")] };
+        let ignored = |path: &str| everywhere.ignores(Some(&sub), path.into(), false);
+        assert!(ignored("sub/a.o") && ignored("sub/x") && ignored("sub/y") && ignored("sub/z"));
+        assert!(ignored("sub/#first"));
+        assert!(!ignored("sub/keep.o") && !ignored("sub/d/y") && !ignored("sub/d/x"));
     }
 }

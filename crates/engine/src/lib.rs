@@ -1,12 +1,14 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
 pub mod checkout;
+pub mod clean;
 pub mod clone;
+mod handle;
 pub mod ignore;
 mod parallel;
 pub mod pathspec;
 pub mod stat;
 pub mod switch;
 pub mod trash;
-mod untracked;
+pub mod untracked;
 pub mod worktree;

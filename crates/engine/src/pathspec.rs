@@ -19,6 +19,8 @@ struct Item {
     pattern: BString,
     /// How much of `pattern` is literal whatever it holds.
     literal: usize,
+    /// How much of it is where we were: no magic is about that.
+    prefix: usize,
     exclude: bool,
     icase: bool,
     /// `:(glob)`: wildcards stop at slashes.
@@ -55,12 +57,35 @@ impl Pathspecs {
                 original: BString::default(),
                 pattern: prefix.to_owned(),
                 literal: prefix.len(),
+                prefix: prefix.len(),
                 exclude: false,
                 icase: false,
                 glob: false,
             });
         }
         Ok(Pathspecs { items })
+    }
+
+    /// As [`Pathspecs::parse`], where none means the directory we are in.
+    pub fn parse_or_here(
+        specs: &[BString],
+        prefix: &BStr,
+        root: &BStr,
+        defaults: Defaults,
+    ) -> Result<Self, Error> {
+        let mut parsed = Pathspecs::parse(specs, prefix, root, defaults)?;
+        if specs.is_empty() && !prefix.is_empty() {
+            parsed.items.push(Item {
+                original: prefix.to_owned(),
+                pattern: prefix.to_owned(),
+                literal: prefix.len(),
+                prefix: prefix.len(),
+                exclude: false,
+                icase: false,
+                glob: false,
+            });
+        }
+        Ok(parsed)
     }
 
     /// Whether there are none: then nothing matches, and the caller decides what that means.
@@ -107,6 +132,41 @@ impl Pathspecs {
             })
     }
 
+    /// How near the pathspecs come to a directory, given with a slash at its end. Without any, everything is meant.
+    pub fn reach(&self, dir: &BStr) -> Reach {
+        if self.items.is_empty() {
+            return Reach::Whole;
+        }
+        let included = self.items.iter().filter(|item| !item.exclude);
+        let reach = included.map(|item| item.reach(dir)).max().unwrap_or(Reach::None);
+        let excluded = || self.items.iter().any(|item| item.exclude && item.matches(dir));
+        if reach == Reach::None || excluded() { Reach::None } else { reach }
+    }
+
+    /// Whether nothing at `path` or below it can be meant, as far as can be told without wildcards.
+    pub fn rules_out(&self, path: &BStr) -> bool {
+        !self.items.is_empty()
+            && !self.items.iter().any(|item| {
+                let shared = item.literal.min(path.len());
+                item.same(&item.pattern[..shared], &path[..shared])
+            })
+    }
+
+    /// Where everything that is meant lies: a directory with a slash at its end, or empty.
+    pub fn common_directory(&self) -> &BStr {
+        let included: Vec<&Item> = self.items.iter().filter(|item| !item.exclude).collect();
+        let Some(first) = self.items.first() else { return BStr::new("") };
+        let mut longest: Option<usize> = None;
+        for item in included {
+            let literal = if item.icase { item.prefix } else { item.literal };
+            let limit = longest.unwrap_or(usize::MAX).min(literal);
+            let shared = item.pattern.iter().zip(first.pattern.iter()).take(limit);
+            let shared = shared.take_while(|(one, other)| one == other).count();
+            longest = Some(item.pattern[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1));
+        }
+        first.pattern[..longest.unwrap_or(0)].as_bstr()
+    }
+
     /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
@@ -114,6 +174,19 @@ impl Pathspecs {
             (!hit && !item.original.is_empty()).then_some(item.original.as_bstr())
         })
     }
+}
+
+/// How near pathspecs come to a directory; of several the last one here counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Nothing of it is meant.
+    None,
+    /// All of it is, with a directory above it.
+    Whole,
+    /// Something below it may be.
+    Below,
+    /// All of it is: by a pattern, or named itself.
+    Matched,
 }
 
 /// Which pathspecs have matched so far.
@@ -153,6 +226,7 @@ impl Item {
             original: spec.clone(),
             pattern,
             literal,
+            prefix: shared,
             exclude: magic.exclude,
             icase: magic.icase,
             glob: magic.glob && !magic.literal,
@@ -161,11 +235,14 @@ impl Item {
 
     fn matches(&self, path: &BStr) -> bool {
         let pattern = self.pattern.as_bstr();
+        // Where we were is meant as it is spelt.
+        if self.icase && !path.starts_with(&pattern[..self.prefix]) {
+            return false;
+        }
         if pattern.is_empty() {
             return true;
         }
-        let same = |left: &[u8], right: &[u8]| self.same(left, right);
-        if path.len() >= pattern.len() && same(&path[..pattern.len()], pattern) {
+        if path.len() >= pattern.len() && self.same(&path[..pattern.len()], pattern) {
             let whole = path.len() == pattern.len();
             if whole || pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
                 return true;
@@ -173,7 +250,7 @@ impl Item {
         }
         self.literal < pattern.len()
             && path.len() >= self.literal
-            && same(&path[..self.literal], &pattern[..self.literal])
+            && self.same(&path[..self.literal], &pattern[..self.literal])
             && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase)
     }
 
@@ -187,6 +264,26 @@ impl Item {
             true => left.eq_ignore_ascii_case(right),
             false => left == right,
         }
+    }
+
+    /// See [`Pathspecs::reach`].
+    fn reach(&self, dir: &BStr) -> Reach {
+        let pattern = self.pattern.as_bstr();
+        if self.matches(dir) {
+            let above = pattern.len() < dir.len() && self.same(&dir[..pattern.len()], pattern);
+            return if above { Reach::Whole } else { Reach::Matched };
+        }
+        if self.icase && !dir.starts_with(&pattern[..self.prefix]) {
+            return Reach::None;
+        }
+        let named = dir.len() < pattern.len()
+            && pattern[dir.len() - 1] == b'/'
+            && self.same(&pattern[..dir.len()], dir);
+        // What is before the first wildcard must be there in full; no wildcard is compared with the beginning of a path.
+        let wild = self.literal < pattern.len() && {
+            dir.len() >= self.literal && self.same(&pattern[..self.literal], &dir[..self.literal])
+        };
+        if named || wild { Reach::Below } else { Reach::None }
     }
 }
 
@@ -311,8 +408,9 @@ pub fn wildmatch(pattern: &[u8], text: &[u8], pathname: bool, icase: bool) -> bo
                 Some((true, behind)) if !(pathname && have == b'/') => pattern = behind,
                 _ => return false,
             },
-            b'\\' if !behind.is_empty() => {
-                if fold(behind[0]) != fold(have) {
+            b'\\' => {
+                // At the end it is nothing's.
+                if behind.is_empty() || fold(behind[0]) != fold(have) {
                     return false;
                 }
                 pattern = &behind[1..];

@@ -75,6 +75,8 @@ pub struct Repository {
     shallow: OnceLock<HashSet<ObjectId>>,
     /// What names like `:path` are looked up in.
     index: OnceLock<format::index::Index>,
+    /// Filters that keep running.
+    processes: Arc<convert::Processes>,
 }
 
 /// Why a repository or something in it could not be read. Messages are Git's.
@@ -140,6 +142,7 @@ impl Repository {
             odb: Mutex::new(None),
             shallow: OnceLock::new(),
             index: OnceLock::new(),
+            processes: Arc::default(),
         })
     }
 
@@ -175,6 +178,17 @@ impl Repository {
             Some(file) => self.work_tree().unwrap_or(&self.options.cwd).join(file),
             None => self.layout.git_dir.join("index"),
         }
+    }
+
+    /// Whether `dir` (absolute) is the worktree of a repository: `.git` in it is one, or a file that names one.
+    pub fn is_worktree(&self, dir: &Path) -> bool {
+        open::is_worktree(&self.options, &self.env, dir)
+    }
+
+    /// Whether `.git` in `dir` is this repository's own.
+    pub fn is_own_worktree(&self, dir: &Path) -> bool {
+        let real = |path: &Path| sys::by_path::canonical(path).ok();
+        real(&dir.join(".git")) == real(self.git_dir())
     }
 
     /// How object names are made.

@@ -62,6 +62,12 @@ impl Dir {
         Ok(Dir { fd: self.open_at(path, HANDLE, Mode::empty())?, capabilities: self.capabilities })
     }
 
+    /// As [`Dir::open_dir`], with permission to read the names in it.
+    pub(crate) fn open_to_read(&self, path: &[u8]) -> io::Result<Dir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Dir { fd: self.open_at(path, flags, Mode::empty())?, capabilities: self.capabilities })
+    }
+
     /// A second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         Ok(Dir { fd: self.fd.try_clone()?, capabilities: self.capabilities })

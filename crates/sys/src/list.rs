@@ -1,6 +1,10 @@
 //! Reading directories with getdents64.
 
-use std::{io, mem::MaybeUninit, os::fd::AsFd};
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 use rustix::{
     fs::{AtFlags, RawDir},
@@ -40,10 +44,29 @@ impl Listing {
     pub fn read<E: From<io::Error>>(
         &mut self,
         dir: &Dir,
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.read_from(dir.reopen().map_err(io::Error::from)?.as_fd(), visit)
+    }
+
+    /// As [`Listing::read`] for the directory `path` beneath `dir`, which is opened once: the handle is returned.
+    pub fn open<E: From<io::Error>>(
+        &mut self,
+        dir: &Dir,
+        path: &[u8],
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<Dir, E> {
+        let opened = dir.open_to_read(path)?;
+        self.read_from(opened.as_fd(), visit)?;
+        Ok(opened)
+    }
+
+    fn read_from<E: From<io::Error>>(
+        &mut self,
+        fd: BorrowedFd<'_>,
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let fd = dir.reopen().map_err(io::Error::from)?;
-        let mut entries = RawDir::new(&fd, &mut self.buffer);
+        let mut entries = RawDir::new(fd, &mut self.buffer);
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -56,7 +79,7 @@ impl Listing {
             }
             let file_type = match entry.file_type() {
                 rustix::fs::FileType::Unknown => {
-                    match stat_at(fd.as_fd(), entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)? {
+                    match stat_at(fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)? {
                         Some(stat) => stat.file_type,
                         None => continue,
                     }

@@ -13,6 +13,7 @@ use crate::{
 pub(crate) mod branch;
 pub(crate) mod checkout;
 mod checkout_index;
+mod clean;
 pub(crate) mod clone;
 mod paths;
 mod pathspec_file;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"reset" => reset::run(run),
         b"read-tree" => read_tree::run(run),
         b"checkout-index" => checkout_index::run(run),
+        b"clean" => clean::run(run),
         b"clone" => clone::run(run),
         b"worktree" => worktree::run(run),
         b"shim" => shim::command(run),
@@ -65,6 +67,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"reset" => reset::survey(args),
         b"read-tree" => read_tree::survey(args),
         b"checkout-index" => checkout_index::survey(args),
+        b"clean" => clean::survey(args),
         b"clone" => clone::survey(args),
         b"worktree" => worktree::survey(args),
         _ => return None,
@@ -85,6 +88,7 @@ Git's commands that fill and change a worktree:
    switch     Switch branches
    reset      Set `HEAD` or the index to a known state
    restore    Restore working tree files
+   clean      Remove untracked files from the working tree
    worktree   Manage multiple working trees
    read-tree  Read trees into the index
    checkout-index

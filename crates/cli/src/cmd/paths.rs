@@ -110,6 +110,26 @@ pub(crate) fn run(
 
 /// The arguments as pathspecs, relative to where we are.
 pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse)
+}
+
+/// As [`parse`]; without any, where we are is meant.
+pub(crate) fn parse_or_here(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse_or_here)
+}
+
+type Parser = fn(&[BString], &BStr, &BStr, Defaults) -> Result<Pathspecs, engine::pathspec::Error>;
+
+fn parse_by(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+    parser: Parser,
+) -> Result<Pathspecs, Failure> {
     use std::os::unix::ffi::OsStrExt as _;
     let on = |name: &str| matches!(run.variable(name), Some(value) if !matches!(value, b"" | b"0" | b"false" | b"no" | b"off"));
     let defaults = Defaults {
@@ -118,8 +138,7 @@ pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Re
         icase: on("GIT_ICASE_PATHSPECS"),
     };
     let root = repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
-    Pathspecs::parse(args, repo.prefix(), root.as_bstr(), defaults)
-        .map_err(|error| Failure::Fatal(error.message))
+    parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
 }
 
 /// Where the command was started, from the worktree's root: Git never removes that directory.

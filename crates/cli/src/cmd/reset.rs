@@ -19,6 +19,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
+    hook::Changed,
     settings::Settings,
     work::{Done, Recorded, Work},
 };
@@ -379,6 +380,7 @@ impl Reset<'_> {
     /// `--mixed`, with or without paths.
     fn index_only(&self, tree: ObjectId, specs: &Pathspecs) -> Result<Done, Failure> {
         let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
+        work.changed = Changed::IndexAlone;
         let options = IndexOptions {
             tree,
             pathspecs: (!specs.is_empty()).then_some(specs),

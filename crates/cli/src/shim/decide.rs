@@ -88,7 +88,9 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     // What cannot be opened Git refuses in its own words, or opens.
     let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
     first(obstacles::settings(scope.command, &repo, &run.env))?;
-    first(obstacles::files(&repo))?;
+    if scope.command != "clean" {
+        first(obstacles::files(&repo))?;
+    }
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     first(obstacles::index(scope.command, &repo, &run.env))?;

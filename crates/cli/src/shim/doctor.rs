@@ -79,7 +79,9 @@ fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Rea
         reasons.extend(worktree::obstacles_of(repo, &run.env));
         return Ok(reasons);
     }
-    reasons.extend(obstacles::files(repo));
+    if scope.command != "clean" {
+        reasons.extend(obstacles::files(repo));
+    }
     reasons.extend(obstacles::index(scope.command, repo, &run.env));
     Ok(reasons)
 }

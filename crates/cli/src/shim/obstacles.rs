@@ -49,10 +49,7 @@ const SETTINGS: &[Setting] = &[
     ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"])),
     ("core.prefersymlinkrefs", When::True),
     ("core.sparsecheckout", When::True),
-    ("core.splitindex", When::True),
     ("diff.ignoresubmodules", When::Not(IGNORE)),
-    ("filter.*.process", When::Not(&[""])),
-    ("hook.*", When::Set),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
     ("submodule.*.ignore", When::Not(IGNORE)),
     ("submodule.recurse", When::True),
@@ -71,8 +68,12 @@ const CLONE_SETTINGS: &[Setting] = &[
 ];
 
 /// To making or removing a worktree.
-const WORKTREE_SETTINGS: &[Setting] =
-    &[("core.ignorecase", When::True), ("core.sharedrepository", When::Set)];
+const WORKTREE_SETTINGS: &[Setting] = &[
+    ("core.ignorecase", When::True),
+    ("core.sharedrepository", When::Set),
+    ("core.splitindex", When::True),
+    ("hook.*", When::Set),
+];
 
 /// To what only changes what is known of worktrees: nothing of the general table is looked at by it.
 const RECORD_SETTINGS: &[Setting] = &[
@@ -92,6 +93,12 @@ const RECORDS: &[&str] = &[
     "worktree unlock",
 ];
 
+/// To `checkout-index`, which lets no filter put a file off.
+const CHECKOUT_INDEX_SETTINGS: &[Setting] = &[("filter.*.process", When::Not(&[""]))];
+
+/// To `clean`, which neither asks attributes, filters and hooks nor writes the index.
+const CLEAN_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
+
 /// What a repository may be extended by.
 const EXTENSIONS: &[&str] = &[
     "noop",
@@ -109,6 +116,7 @@ const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:re
 
 /// Variables that stand for settings.
 const VARIABLES: &[&str] = &[
+    "GIT_ALLOW_NULL_SHA1",
     "GIT_ATTR_SOURCE",
     "GIT_GRAFT_FILE",
     "GIT_INDEX_VERSION",
@@ -126,12 +134,51 @@ const CLONE_VALUES: &[(&str, &str)] = &[("GIT_DEFAULT_HASH", "sha1"), ("GIT_DEFA
 const WITH_SUBMODULES: &[&str] = &["checkout", "switch", "restore", "reset"];
 
 /// Hooks that are not run.
-const HOOKS: &[&str] = &["reference-transaction", "post-index-change"];
+const HOOKS: &[&str] = &["reference-transaction"];
+
+/// Nor these when a worktree is made, which is Git's own sub-process's work.
+pub(super) const HOOKS_OF_WORKTREES: &[&str] = &["reference-transaction", "post-index-change"];
+
+/// Hooks that are, and can be configured.
+const NATIVE_HOOKS: &[&str] = &["post-checkout", "post-index-change"];
+
+/// Every event that Git has a hook for: no configured hook may be called so.
+const EVENTS: &[&str] = &[
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+];
 
 /// Configuration to be asked, a repository's or that outside of any.
 pub(super) trait Config {
     fn names(&self) -> Vec<BString>;
     fn value(&self, name: &str) -> Option<BString>;
+    fn all(&self, name: &str) -> Vec<BString>;
     fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error>;
 }
 
@@ -142,6 +189,10 @@ impl Config for Repository {
 
     fn value(&self, name: &str) -> Option<BString> {
         self.config_str(name)
+    }
+
+    fn all(&self, name: &str) -> Vec<BString> {
+        self.config_all(name)
     }
 
     fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
@@ -158,6 +209,10 @@ impl Config for repo::Outside {
         self.config_str(name)
     }
 
+    fn all(&self, name: &str) -> Vec<BString> {
+        self.config_all(name)
+    }
+
     fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
         self.config_bool(name)
     }
@@ -167,6 +222,8 @@ impl Config for repo::Outside {
 pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Reason> {
     let clones = command == "clone";
     let tables = match command {
+        "clean" => [CLEAN_SETTINGS, &[]],
+        "checkout-index" => [SETTINGS, CHECKOUT_INDEX_SETTINGS],
         "clone" => [SETTINGS, CLONE_SETTINGS],
         "worktree add" | "worktree remove" => [SETTINGS, WORKTREE_SETTINGS],
         _ if RECORDS.contains(&command) => [RECORD_SETTINGS, &[]],
@@ -185,7 +242,13 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
                 let value = config.value(&name_text).unwrap_or_default().to_ascii_lowercase();
                 !values.iter().any(|known| known.as_bytes() == value)
             }
-            None => is_unknown(&name) || name_text == format!("pager.{name_of_command}"),
+            None => {
+                is_unknown(&name)
+                    || name_text == format!("pager.{name_of_command}")
+                    || !matches!(command, "clean")
+                        && !RECORDS.contains(&command)
+                        && is_a_hook_of_gits(config, &name_text)
+            }
         };
         if stands {
             found.push(Reason::Setting(name_text.into_owned()));
@@ -200,6 +263,35 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
         found.extend(CLONE_VALUES.iter().filter(differs).map(|(name, _)| Reason::Variable(name)));
     }
     found
+}
+
+/// Whether the setting `name` is about hooks in a way that is left to Git: one at most for each event that the commands
+/// have is run natively, and only if nothing about it is worth a word or an error.
+fn is_a_hook_of_gits(config: &impl Config, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("hook.") else { return false };
+    let Some((hook, key)) = rest.rsplit_once('.') else { return true };
+    let is_set =
+        |key: &str| config.value(&format!("hook.{hook}.{key}")).is_some_and(|value| !value.is_empty());
+    match key {
+        "event" => {
+            let events = config.all(name);
+            let ours = |event: &BString| NATIVE_HOOKS.iter().any(|ours| *event == *ours);
+            let shared = |event: &BString| {
+                let others = config.names().into_iter().filter(|other| {
+                    other != name && other.starts_with(b"hook.") && other.ends_with(b".event")
+                });
+                others.into_iter().any(|other| config.all(&other.to_str_lossy()).contains(event))
+            };
+            EVENTS.contains(&hook)
+                || events.contains(&BString::from(hook))
+                || HOOKS.iter().any(|event| events.contains(&BString::from(*event)))
+                || !is_set("command")
+                || events.iter().any(|event| event.is_empty() || ours(event) && shared(event))
+        }
+        "command" => config.value(name).is_none_or(|value| value.is_empty()),
+        "enabled" => config.flag(name).is_err(),
+        _ => true,
+    }
 }
 
 /// Whether a setting given to `clone -c` is one that counts above.
@@ -308,7 +400,7 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
         branch.extend_from_slice(b".lock");
         look(&repo.common_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
     }
-    found.extend(hooks(repo));
+    found.extend(hooks(repo, HOOKS));
     let is_directory = |path| {
         let stat = by_path::stat_followed(path).ok().flatten();
         stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
@@ -322,8 +414,8 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Hooks that are not run.
-pub(super) fn hooks(repo: &Repository) -> Vec<Reason> {
+/// Hooks that are not run, and are there.
+pub(super) fn hooks(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
     let Ok(dir) = repo.config_path("core.hooksPath") else {
         return vec![Reason::Setting("core.hookspath".into())];
     };
@@ -332,7 +424,7 @@ pub(super) fn hooks(repo: &Repository) -> Vec<Reason> {
         (Some(dir), Some(work_tree)) => work_tree.join(dir),
         (Some(dir), None) => repo.git_dir().join(dir),
     };
-    let there = HOOKS.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
+    let there = hooks.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
     there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()
 }
 
@@ -392,6 +484,11 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 /// What is in the index against the native `command`, and in the submodules that it names.
 pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
     match glance(&repo.index_path(), repo) {
+        // What is in entries is not its business.
+        Ok(found) if command == "clean" => match found.is_some_and(|found| found.sparse) {
+            true => vec![Reason::repository("the index is sparse")],
+            false => Vec::new(),
+        },
         Ok(Some(found)) if found.gitlinks && !WITH_SUBMODULES.contains(&command) => {
             vec![Reason::repository("there are submodules")]
         }
@@ -412,16 +509,23 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened,
     };
-    let map = opened.and_then(|file| sys::Map::populated(&file)).ok();
-    let found = map.and_then(|map| format::index::glance(&map, repo.hash()));
-    found.map(Some).ok_or_else(|| Reason::repository("the index cannot be read"))
+    let look = |file: std::fs::File| format::index::glance(&sys::Map::populated(&file).ok()?, repo.hash());
+    let unreadable = || Reason::repository("the index cannot be read");
+    let mut found = opened.ok().and_then(look).ok_or_else(unreadable)?;
+    if let Some(shared) = found.shared {
+        let base = by_path::open(&path.with_file_name(format!("sharedindex.{shared}")));
+        let base = base.ok().and_then(look).ok_or_else(unreadable)?;
+        found.gitlinks |= base.gitlinks;
+        found.sparse |= base.sparse;
+        found.fsmonitor |= base.fsmonitor;
+    }
+    Ok(Some(found))
 }
 
 /// The kinds of index that are not native.
 fn kinds(glance: &Glance) -> Vec<Reason> {
     let kinds = [
         (glance.sparse, "the index is sparse"),
-        (glance.split, "the index is split"),
         (glance.fsmonitor, "the index belongs to a file system monitor"),
     ];
     kinds.into_iter().filter(|(is, _)| *is).map(|(_, what)| Reason::repository(what)).collect()

@@ -192,6 +192,20 @@ pub(super) const SCOPES: &[Scope] = &[
         ],
     },
     Scope {
+        command: "clean",
+        first: First::Path,
+        options: &[
+            both("--quiet"),
+            both("--dry-run"),
+            both("--force"),
+            off("--interactive"),
+            on("-d"),
+            on("-x"),
+            on("-X"),
+            on("--exclude"),
+        ],
+    },
+    Scope {
         command: "clone",
         first: First::Repository,
         options: &[
@@ -440,6 +454,7 @@ mod tests {
             "checkout-index -a --prefix=x",
             "checkout-index -afqnu --prefix=a/ --stage=all --temp :x",
             "reset --pathspec-from-file=- --pathspec-file-nul",
+            "clean -fdx -e *.o -- a",
             "clone -q --bare src dst",
             "clone --no-tags -b v1 src",
             "worktree add -ff --no-checkout ../w main~2",
@@ -471,6 +486,7 @@ mod tests {
             ("read-tree --prefix=x a b", "'--prefix' with several trees"),
             ("clone --bundle-uri=x a", "option '--bundle-uri'"),
             ("clone --revision=x a", "option '--revision'"),
+            ("clean -id", "option '--interactive'"),
             ("worktree add ../w :x", "an argument that may look into the index"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");

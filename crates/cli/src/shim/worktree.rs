@@ -68,7 +68,7 @@ pub(super) fn obstacles_of(repo: &Repository, env: &Env) -> Vec<Reason> {
 }
 
 fn add(repo: &Repository, scope: &Scope, survey: &Survey) -> Result<(), Reason> {
-    first(obstacles::hooks(repo))?;
+    first(obstacles::hooks(repo, obstacles::HOOKS_OF_WORKTREES))?;
     for word in scope.words(survey) {
         unambiguous(repo, word)?;
         let word = if word == "-" { BStr::new("@{-1}") } else { word };

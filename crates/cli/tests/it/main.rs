@@ -3,10 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod args;
+mod clean;
 mod clone;
 mod clone_collisions;
 mod conflicts;
 mod filters;
+mod hooks;
 mod hostile;
 mod interrupt;
 mod killed;
@@ -18,6 +20,7 @@ mod random;
 mod read_tree;
 mod reset;
 mod shim;
+mod split_index;
 mod submodules;
 mod switch;
 mod trace;

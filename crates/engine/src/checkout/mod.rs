@@ -24,7 +24,6 @@ mod temporary;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, Workers, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
-pub(crate) use plan::excludes;
 pub use plan::{
     Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan,
 };

@@ -1,6 +1,6 @@
 //! Deciding: every step of a checkout, and every refusal, before anything is touched.
 
-use std::{path::Path, sync::OnceLock};
+use std::sync::OnceLock;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -19,7 +19,7 @@ use super::{
     refusal,
 };
 use crate::{
-    ignore::{Ignores, SparsePatterns},
+    ignore::{self, Ignores, SparsePatterns},
     parallel,
     stat::StatRules,
 };
@@ -303,7 +303,7 @@ pub fn plan(
         trees: repo.objects(),
         root: worktree,
         cleaning: &cleaning,
-        excludes: excludes(repo)?,
+        excludes: ignore::outside(repo)?,
         settings: Settings::of(repo)?,
         sparse: sparse_patterns(repo)?,
     };
@@ -506,19 +506,6 @@ impl CleaningWorker for Broken<'_> {
     fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
         Err(repo::Error { message: self.0.to_owned() })
     }
-}
-
-/// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
-pub(crate) fn excludes(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
-    let home = |name: &str, below: &str| {
-        repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
-    };
-    let users = repo
-        .config_path("core.excludesFile")?
-        .or_else(|| home("XDG_CONFIG_HOME", "git/ignore"))
-        .or_else(|| home("HOME", ".config/git/ignore"));
-    let files = [Some(repo.common_dir().join("info/exclude")), users];
-    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
 }
 
 /// The patterns of `core.sparseCheckout`, if it is on and there are any.

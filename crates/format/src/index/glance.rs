@@ -4,7 +4,7 @@
 //! Nothing is verified; what does not look like an index is `None`.
 
 use super::bytes::Reader;
-use crate::{HashKind, Mode};
+use crate::{HashKind, Mode, ObjectId};
 
 /// What an index holds beside ordinary entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct Glance {
     pub gitlinks: bool,
     /// Whole directories may stand as one entry (`sdir`).
     pub sparse: bool,
-    /// Most entries are in another file (`link`).
-    pub split: bool,
+    /// Most entries are in the shared index of this name (`link`).
+    pub shared: Option<ObjectId>,
     /// There is a fsmonitor's bitmap (`FSMN`).
     pub fsmonitor: bool,
 }
@@ -41,7 +41,7 @@ pub fn glance(data: &[u8], hash: HashKind) -> Option<Glance> {
         let (signature, size) = (extension.u32()?.to_be_bytes(), extension.u32()?);
         match &signature {
             b"sdir" => found.sparse = true,
-            b"link" => found.split = true,
+            b"link" => found.shared = extension.oid(hash).filter(|oid| *oid != ObjectId::null(hash)),
             b"FSMN" => found.fsmonitor = true,
             _ => {}
         }

@@ -110,7 +110,7 @@ proptest! {
             entries: read.entries.len(),
             gitlinks: read.entries.iter().any(|entry| entry.mode.is_gitlink()),
             sparse: read.sparse,
-            split: false,
+            shared: None,
             fsmonitor: read.fsmonitor.is_some(),
         };
         prop_assert_eq!(glance(&file, index.hash), Some(expected));

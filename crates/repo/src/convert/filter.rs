@@ -12,6 +12,7 @@ use std::{
     os::unix::{ffi::OsStrExt, process::ExitStatusExt},
     path::PathBuf,
     process::{Command, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -19,7 +20,7 @@ use format::ObjectId;
 
 use super::{
     Content, Worker,
-    process::{Answer, Process},
+    process::{Answer, NotStarted, Process},
 };
 use crate::{Error, Repository};
 
@@ -70,12 +71,18 @@ pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
 pub(super) struct Environment {
     dir: PathBuf,
     variables: Vec<(OsString, OsString)>,
+    processes: Arc<Processes>,
 }
 
 impl Environment {
     pub(super) fn of(repo: &Repository) -> Environment {
         let dir = repo.work_tree().unwrap_or(repo.git_dir()).to_owned();
-        Environment { dir, variables: repo.child_env() }
+        Environment { dir, variables: repo.child_env(), processes: Arc::clone(&repo.processes) }
+    }
+
+    /// The processes that run; others wait.
+    fn running(&self) -> MutexGuard<'_, HashMap<BString, Process>> {
+        self.processes.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn command(&self, text: &BStr) -> Command {
@@ -119,22 +126,22 @@ pub(super) struct Job<'a> {
     pub(super) delay: bool,
 }
 
-/// Processes by command. `None`: it could not be started, and is not tried again.
+/// Long-running processes by command: each is started once, asked by one at a time, and ends with the repository.
 #[derive(Default)]
-pub(super) struct Running(HashMap<BString, Option<Process>>);
+pub(crate) struct Processes(Mutex<HashMap<BString, Process>>);
 
 /// The lane of external filters, owned by one thread: a filter may assume that it has one caller only.
-/// Dropping it ends the processes.
 pub struct ExternalFilters {
     worker: Worker,
     /// Commands that delayed something and have not said that they are done.
     waiting: BTreeSet<BString>,
     delayed: BTreeSet<BString>,
+    failed: bool,
 }
 
 impl ExternalFilters {
     pub(super) fn new(worker: Worker) -> ExternalFilters {
-        ExternalFilters { worker, waiting: BTreeSet::new(), delayed: BTreeSet::new() }
+        ExternalFilters { worker, waiting: BTreeSet::new(), delayed: BTreeSet::new(), failed: false }
     }
 
     /// Converts and filters a blob.
@@ -162,25 +169,29 @@ impl ExternalFilters {
         })
     }
 
-    /// One round: asks every filter that owes something which of its files are ready. Waits as long as
-    /// the filters do. Empty when nothing more will come.
+    /// One round: asks every filter that owes something which of its files are ready, until it has none any more. Waits as
+    /// long as the filters do. Empty when nothing more will come.
     pub fn available(&mut self) -> Vec<BString> {
         let mut ready = Vec::new();
         while ready.is_empty() && !self.waiting.is_empty() {
             for command in self.waiting.clone() {
-                let Worker { filters, messages, .. } = &mut self.worker;
-                let Some(Some(process)) = filters.0.get_mut(&command) else {
+                let Worker { shared, messages, .. } = &mut self.worker;
+                let mut running = shared.filters.running();
+                let Some(process) = running.get_mut(&command) else {
                     messages.push(format!(
                         "error: external filter '{command}' is not available anymore although not all paths \
                          have been filtered"
                     ));
+                    self.failed = true;
                     self.waiting.remove(&command);
                     continue;
                 };
                 let mut done = true;
                 match process.available() {
-                    Ok(Some(paths)) => {
+                    Ok(Some(mut paths)) => {
                         done = paths.is_empty();
+                        paths.sort_unstable();
+                        paths.dedup();
                         for path in paths {
                             if self.delayed.remove(&path) {
                                 ready.push(path);
@@ -189,14 +200,16 @@ impl ExternalFilters {
                                     "error: external filter '{command}' signaled that '{path}' is now available \
                                      although it has not been delayed earlier"
                                 ));
+                                self.failed = true;
                                 done = true;
                             }
                         }
                     }
-                    Ok(None) => {}
+                    Ok(None) => self.failed = true,
                     Err(_) => {
                         messages.push(format!("error: external filter '{command}' failed"));
-                        filters.0.remove(&command);
+                        self.failed = true;
+                        running.remove(&command);
                     }
                 }
                 if done {
@@ -205,6 +218,11 @@ impl ExternalFilters {
             }
         }
         ready
+    }
+
+    /// Whether a filter did not keep to what was agreed, so that Git would call the whole a failure.
+    pub fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// The bytes of a file that was delayed and is available now.
@@ -241,7 +259,7 @@ impl Worker {
             header.extend(reference.as_ref().map(|name| line("ref=", name.as_bstr())));
             header.extend(treeish.as_ref().map(|id| BString::from(format!("treeish={id}"))));
             header.push(format!("blob={}", job.oid).into());
-            self.ask(&driver.process, Kind::Smudge, header, content, job.delay)
+            self.ask(&driver.process, Kind::Smudge, header, content, job.delay)?
         } else if !driver.smudge.is_empty() {
             self.run(&driver.smudge, job.path, content).map_or(Smudged::Unchanged, Smudged::Ready)
         } else {
@@ -264,7 +282,7 @@ impl Worker {
         let driver = &shared.drivers[driver];
         let cleaned = if !driver.process.is_empty() {
             let header = vec!["command=clean".into(), line("pathname=", path)];
-            match self.ask(&driver.process, Kind::Clean, header, content, false) {
+            match self.ask(&driver.process, Kind::Clean, header, content, false)? {
                 Smudged::Ready(bytes) => Some(bytes),
                 Smudged::Delayed | Smudged::Unchanged => None,
             }
@@ -287,27 +305,32 @@ impl Worker {
         mut header: Vec<BString>,
         content: &[u8],
         delay: bool,
-    ) -> Smudged {
-        let Worker { shared, filters, messages, .. } = self;
-        let slot = filters.0.entry(command.clone()).or_insert_with(|| {
-            let started = Process::start(shared.filters.command(command.as_bstr()));
-            if started.is_err() {
-                messages.push(format!("error: initialization for subprocess '{command}' failed"));
+    ) -> Result<Smudged, Error> {
+        let Worker { shared, messages, .. } = self;
+        let mut running = shared.filters.running();
+        if !running.contains_key(command) {
+            match Process::start(shared.filters.command(command.as_bstr()), command.as_bstr()) {
+                Ok(process) => drop(running.insert(command.clone(), process)),
+                // The next file tries it again.
+                Err(NotStarted::Failed(lines)) => {
+                    messages.extend(lines.into_iter().map(|line| format!("error: {line}")));
+                    return Ok(Smudged::Unchanged);
+                }
+                Err(NotStarted::Fatal(message)) => return Err(Error::new(message)),
             }
-            started.ok()
-        });
-        let Some(process) = slot else { return Smudged::Unchanged };
+        }
+        let process = running.get_mut(command).expect("it was started, if it was not there");
         let able = match kind {
             Kind::Clean => process.clean,
             Kind::Smudge => process.smudge,
         };
         if !able {
-            return Smudged::Unchanged;
+            return Ok(Smudged::Unchanged);
         }
         if delay && process.delay {
             header.push("can-delay=1".into());
         }
-        match process.ask(&header, content) {
+        Ok(match process.ask(&header, content) {
             Ok(Answer::Content(bytes)) => Smudged::Ready(bytes),
             Ok(Answer::Delayed) if delay => Smudged::Delayed,
             Ok(Answer::Error) => Smudged::Unchanged,
@@ -321,10 +344,10 @@ impl Worker {
             Ok(Answer::Delayed) | Err(_) => {
                 messages.push(format!("error: external filter '{command}' failed"));
                 // The next file starts it anew.
-                filters.0.remove(command);
+                running.remove(command);
                 Smudged::Unchanged
             }
-        }
+        })
     }
 
     /// Runs a command for one file; `None` if it fails.

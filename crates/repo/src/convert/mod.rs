@@ -24,6 +24,7 @@ use format::{Mode, ObjectId, index::Index};
 
 use crate::{Error, Repository};
 use attributes::{File, Values};
+pub(crate) use filter::Processes;
 pub use filter::{ExternalFilters, Metadata, Smudged};
 use shared::{Action, Direction, Shared, Tables};
 use text::LineEnds;
@@ -105,7 +106,6 @@ pub struct Worker {
     values: Values,
     /// The path looked at last.
     last: Option<(BString, Action)>,
-    filters: filter::Running,
     spare: Vec<u8>,
     messages: Vec<String>,
 }
@@ -119,7 +119,6 @@ impl Worker {
             concerned: false,
             values: Values::default(),
             last: None,
-            filters: filter::Running::default(),
             spare: Vec::new(),
             messages: Vec::new(),
         }

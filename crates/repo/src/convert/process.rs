@@ -8,7 +8,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 /// The most a packet can carry.
 const MAX_DATA: usize = 65516;
@@ -16,11 +16,20 @@ const MAX_DATA: usize = 65516;
 /// A running process.
 pub(super) struct Process {
     child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    /// `None` at the end.
+    pipes: Option<(ChildStdin, BufReader<ChildStdout>)>,
     pub(super) clean: bool,
     pub(super) smudge: bool,
     pub(super) delay: bool,
+}
+
+/// Why there is no process.
+#[derive(Debug)]
+pub(super) enum NotStarted {
+    /// What is to be said of it, each without `error: `; the file stays as it is.
+    Failed(Vec<String>),
+    /// Git dies of this.
+    Fatal(String),
 }
 
 /// What it said of a file.
@@ -36,30 +45,62 @@ pub(super) enum Answer {
 
 impl Process {
     /// Starts it and agrees on what it can do.
-    pub(super) fn start(mut command: Command) -> io::Result<Process> {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let stdin = child.stdin.take();
+    pub(super) fn start(mut command: Command, text: &BStr) -> Result<Process, NotStarted> {
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawned
+            .map_err(|_| NotStarted::Failed(vec![format!("cannot fork to run subprocess '{text}'")]))?;
+        let stdin = child.stdin.take().expect("asked to be piped");
         let stdout = BufReader::new(child.stdout.take().expect("asked to be piped"));
-        let mut process = Process { child, stdin, stdout, clean: false, smudge: false, delay: false };
-        process.handshake()?;
+        let pipes = Some((stdin, stdout));
+        let mut process = Process { child, pipes, clean: false, smudge: false, delay: false };
+        process.handshake(text).map_err(|reason| match reason {
+            NotStarted::Failed(mut lines) => {
+                lines.push(format!("initialization for subprocess '{text}' failed"));
+                NotStarted::Failed(lines)
+            }
+            fatal => fatal,
+        })?;
         Ok(process)
     }
 
-    fn handshake(&mut self) -> io::Result<()> {
-        self.lines(&["git-filter-client", "version=2"])?;
-        if self.line()? != Some("git-filter-server".into())
-            || self.line()? != Some("version=2".into())
-            || self.line()?.is_some()
-        {
-            return Err(unexpected("handshake"));
+    fn handshake(&mut self, text: &BStr) -> Result<(), NotStarted> {
+        let failed = |line: String| NotStarted::Failed(vec![line]);
+        let unread = |what: &str| failed(format!("could not read {what} from subprocess '{text}'"));
+        let other = |line: &Option<BString>, expected: &str| {
+            let line = line.as_ref().map_or_else(|| "<flush packet>".to_owned(), ToString::to_string);
+            failed(format!("Unexpected line '{line}', expected {expected}"))
+        };
+        self.lines(&["git-filter-client", "version=2"])
+            .map_err(|_| failed("Could not write client identification".into()))?;
+        let line = self.line().map_err(|_| unread("greeting"))?;
+        if line != Some("git-filter-server".into()) {
+            return Err(other(&line, "git-filter-server"));
         }
-        self.lines(&["capability=clean", "capability=smudge", "capability=delay"])?;
-        while let Some(line) = self.line()? {
-            match line.as_slice() {
-                b"capability=clean" => self.clean = true,
-                b"capability=smudge" => self.smudge = true,
-                b"capability=delay" => self.delay = true,
-                _ => return Err(unexpected("capability")),
+        let line = self.line().map_err(|_| unread("version"))?;
+        let version =
+            line.as_ref().and_then(|line| line.strip_prefix(b"version=")?.to_str().ok()?.parse().ok());
+        let version: i32 = version.ok_or_else(|| other(&line, "version"))?;
+        let line = self.line().map_err(|_| unread("version flush"))?;
+        if line.is_some() {
+            return Err(other(&line, "flush"));
+        }
+        if version != 2 {
+            return Err(failed(format!("Version {version} not supported")));
+        }
+        self.lines(&["capability=clean", "capability=smudge", "capability=delay"])
+            .map_err(|_| failed("Could not write requested capability".into()))?;
+        while let Some(line) = self.line().map_err(|_| unread("capabilities"))? {
+            match line.strip_prefix(b"capability=") {
+                Some(b"clean") => self.clean = true,
+                Some(b"smudge") => self.smudge = true,
+                Some(b"delay") => self.delay = true,
+                Some(other) => {
+                    let other = other.as_bstr();
+                    return Err(NotStarted::Fatal(format!(
+                        "subprocess '{text}' requested unsupported capability '{other}'"
+                    )));
+                }
+                None => {}
             }
         }
         Ok(())
@@ -121,7 +162,7 @@ impl Process {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let stdin = self.stdin.as_mut().ok_or_else(|| unexpected("end"))?;
+        let (stdin, _) = self.pipes.as_mut().ok_or_else(|| unexpected("end"))?;
         stdin.write_all(bytes)?;
         stdin.flush()
     }
@@ -148,14 +189,15 @@ impl Process {
 
     /// `None` is a flush.
     fn packet(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let (_, stdout) = self.pipes.as_mut().ok_or_else(|| unexpected("end"))?;
         let mut header = [0; 4];
-        self.stdout.read_exact(&mut header)?;
+        stdout.read_exact(&mut header)?;
         let len = header.to_str().ok().and_then(|hex| usize::from_str_radix(hex, 16).ok());
         match len {
             Some(0) => Ok(None),
             Some(len) if len >= 4 => {
                 let mut bytes = vec![0; len - 4];
-                self.stdout.read_exact(&mut bytes)?;
+                stdout.read_exact(&mut bytes)?;
                 Ok(Some(bytes))
             }
             _ => Err(unexpected("packet")),
@@ -164,9 +206,9 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// The end of its input tells it to stop.
+    /// The end of its input tells it to stop; it is not heard any more.
     fn drop(&mut self) {
-        self.stdin = None;
+        self.pipes = None;
         // Whatever it says now, nobody can act on it.
         let _ = self.child.wait();
     }

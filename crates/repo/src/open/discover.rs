@@ -11,6 +11,9 @@ use format::HashKind;
 use super::Finder;
 use crate::{Error, disk};
 
+/// What is larger is no `.git` file.
+pub(super) const GITFILE_LIMIT: u64 = 1 << 20;
+
 /// How discovery ended.
 pub(super) enum Found {
     /// `.git` (directory or file) in `top`.
@@ -104,7 +107,7 @@ impl Finder<'_> {
 
     pub(super) fn read_gitfile(&self, file: &Path, size: u64) -> Result<PathBuf, Error> {
         let path = file.display();
-        if size > 1 << 20 {
+        if size > GITFILE_LIMIT {
             return Err(Error::new(format!("too large to be a .git file: '{path}'")));
         }
         let bytes = match disk::read_optional(file) {

@@ -79,6 +79,22 @@ pub(crate) fn is_git_directory(options: &OpenOptions, env: &Env, dir: &Path) -> 
     finder.is_git_directory(dir).unwrap_or(false)
 }
 
+/// Whether `dir` is the worktree of a repository: `.git` in it is one, or a file that names one or cannot be read.
+pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
+    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    let dot_git = dir.join(".git");
+    match dot_git.metadata() {
+        Ok(stat) if stat.is_dir() => finder.is_git_directory(&dot_git).unwrap_or(false),
+        Ok(stat) if stat.is_file() => match stat.size() <= discover::GITFILE_LIMIT {
+            true => {
+                sys::by_path::read(&dot_git).is_err() || finder.read_gitfile(&dot_git, stat.size()).is_ok()
+            }
+            false => false,
+        },
+        _ => false,
+    }
+}
+
 impl Finder<'_> {
     fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;

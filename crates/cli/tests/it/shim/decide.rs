@@ -139,22 +139,26 @@ fn settings_and_states_that_are_handed_over() {
         "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=true",
         "core.sparseCheckout=true",
-        "core.splitIndex=true",
         "attr.tree=HEAD",
         "color.advice=always",
         "pager.reset=true",
-        "hook.x.command=true",
+        "hook.x.parallel=true",
         "trace2.eventTarget=0",
         "extensions.unheardOf=true",
-        "filter.x.process=cat",
     ] {
         let args = ["-c", setting, "reset", "-q"];
         same(&shim, &repo, &args);
         let name = setting.split('=').next().expect("a name").to_lowercase();
         shim.was_handed_over(&args, &format!("{name} is set"));
     }
-    repo.git(&["update-index", "--no-split-index"]);
-    for setting in ["core.fsmonitor=false", "submodule.recurse=no", "color.ui=always", "pager.log=true"] {
+    for setting in [
+        "core.fsmonitor=false",
+        "submodule.recurse=no",
+        "color.ui=always",
+        "pager.log=true",
+        "filter.x.process=cat",
+        "hook.x.command=true",
+    ] {
         let args = ["-c", setting, "reset", "-q"];
         same(&shim, &repo, &args);
         shim.was_native(&args);
@@ -168,9 +172,9 @@ fn settings_and_states_that_are_handed_over() {
     let states: [(&str, &dyn Fn(), &str); 4] = [
         (".git/index.lock", &|| repo.write(".git/index.lock", ""), "the index is locked"),
         (
-            ".git/hooks/post-index-change",
-            &|| repo.write_executable(".git/hooks/post-index-change", "#!/bin/sh\n"),
-            "'post-index-change'",
+            ".git/hooks/reference-transaction",
+            &|| repo.write_executable(".git/hooks/reference-transaction", "#!/bin/sh\n"),
+            "'reference-transaction'",
         ),
         (".git/info/grafts", &|| repo.write(".git/info/grafts", ""), "info/grafts"),
         (
@@ -197,9 +201,9 @@ fn settings_and_states_that_are_handed_over() {
     repo.git(&["add", "inner"]);
     same(&shim, &repo, &["reset", "-q", "--soft"]);
     shim.was_native(&["a submodule"]);
-    inner.git(&["config", "core.splitIndex", "true"]);
+    inner.git(&["config", "core.preferSymlinkRefs", "true"]);
     same(&shim, &repo, &["reset", "-q", "--soft"]);
-    shim.was_handed_over(&[], "submodule 'inner': core.splitindex is set");
+    shim.was_handed_over(&[], "submodule 'inner': core.prefersymlinkrefs is set");
     inner.write(".git/config", "[core]\n\trepositoryFormatVersion = 7\n");
     same(&shim, &repo, &["reset", "-q", "--soft"]);
     shim.was_handed_over(&[], "submodule 'inner': it cannot be opened");

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Mutex, MutexGuard, PoisonError, atomic::Ordering, mpsc},
     thread::Scope,
 };
 
@@ -77,7 +77,13 @@ fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
         }
         round.run.say(filters.take_messages());
     }
-    while !delayed.is_empty() && !round.run.interrupted() {
+    let (total, mut done, mut bytes) = (delayed.len(), 0, 0);
+    let tell = round.run.options.filtering;
+    if total > 0 && !round.run.interrupted() {
+        tell(0, total, 0);
+    }
+    // A filter is asked until it says that it has nothing more, also when all that it promised is there.
+    while !round.run.interrupted() {
         let ready = filters.available();
         if ready.is_empty() {
             break;
@@ -85,9 +91,18 @@ fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
         for path in ready {
             let Some(job) = delayed.remove(&path) else { continue };
             let smudged = filters.fetch(path.as_ref(), round.run.write(job.0).1.oid).map_err(Stop::from);
+            done += 1;
+            if let Ok(Smudged::Ready(content)) = &smudged {
+                bytes += content.len() as u64;
+            }
+            tell(done, total, bytes);
             finish(round, &mut worker, job, smudged);
         }
         round.run.say(filters.take_messages());
+    }
+    round.run.say(filters.take_messages());
+    if filters.has_failed() {
+        round.run.filter_failed.store(true, Ordering::Relaxed);
     }
     if !round.run.interrupted() {
         for job in delayed.into_values() {

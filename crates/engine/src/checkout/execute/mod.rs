@@ -70,6 +70,9 @@ pub struct ExecuteOptions<'a> {
     pub interrupt: &'a AtomicBool,
     /// Called with (done, total) now and then, from any thread.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// Called with (done, total, bytes) when files that filters delayed are written: once before the first, when everything
+    /// else has been begun, then for each.
+    pub filtering: &'a (dyn Fn(usize, usize, u64) + Sync),
     /// `core.bigFileThreshold`, bytes.
     pub big_file_threshold: u64,
     /// `core.symlinks`
@@ -99,6 +102,8 @@ struct Run<'r> {
     messages: Mutex<Vec<String>>,
     /// Where the writes' files go, if that is not the entries' paths.
     placed: Option<Vec<Vec<u8>>>,
+    /// See [`Report::filter_failed`].
+    filter_failed: AtomicBool,
 }
 
 /// From so many steps on, memory that planning and the workers have freed is worth giving back.
@@ -191,6 +196,7 @@ pub fn execute(
             let path = |write: &Write| [options.lead, plan.index.path_at(write.entry)].concat();
             plan.writes.iter().map(path).collect()
         }),
+        filter_failed: AtomicBool::new(false),
     };
     let large = plan.writes.len() + plan.removals.len() >= RELEASE_FROM;
     let release = || {
@@ -203,5 +209,7 @@ pub fn execute(
     let writes = round::write(&run);
     release();
     let interrupted = run.interrupted();
-    Ok(Report { removals, writes, messages: round::into_inner(run.messages), interrupted })
+    let filter_failed = run.filter_failed.load(Ordering::Relaxed);
+    let messages = round::into_inner(run.messages);
+    Ok(Report { removals, writes, messages, filter_failed, interrupted })
 }

@@ -111,6 +111,8 @@ pub struct Report {
     pub removals: Vec<Outcome>,
     /// What filters and conversions had to say, in Git's words; each begins with `error: ` or `warning: `.
     pub messages: Vec<String>,
+    /// A long-running filter did not keep to what was agreed, whatever became of the files.
+    pub filter_failed: bool,
     /// The run stopped before the end: the interrupt flag was set, or see [`Report::fatal`].
     pub interrupted: bool,
 }
@@ -119,6 +121,7 @@ impl Report {
     /// Whether nothing failed, was stale or was skipped.
     pub fn is_complete(&self) -> bool {
         !self.interrupted
+            && !self.filter_failed
             && self
                 .writes
                 .iter()

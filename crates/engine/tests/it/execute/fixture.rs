@@ -169,6 +169,7 @@ impl Fixture {
             threshold: 0,
             interrupt: &interrupt,
             progress: &progress,
+            filtering: &|_, _, _| {},
             big_file_threshold: self.big_file_threshold,
             symlinks: self.symlinks,
             links: engine::checkout::Links::GiveWay,

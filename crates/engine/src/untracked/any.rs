@@ -8,13 +8,13 @@ use repo::Repository;
 use sys::{Dir, FileType};
 
 use crate::{
-    checkout::{PlanError, excludes},
-    ignore::Ignores,
+    checkout::PlanError,
+    ignore::{self, Ignores},
 };
 
 /// Whether there is an untracked file in `worktree` that is not ignored.
 pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, PlanError> {
-    let excludes = excludes(repo)?;
+    let excludes = ignore::outside(repo)?;
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
     let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
     let ignores = Ignores::new(worktree, &outside, icase);

@@ -1,0 +1,29 @@
+//! Paths as they are said: from where the command was started.
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+/// `path`, from the root of the worktree, as seen from the directory `prefix` (with a slash at its end, or empty).
+pub(crate) fn relative(path: &BStr, prefix: &BStr) -> BString {
+    let shared = path.iter().zip(prefix.iter()).take_while(|(one, other)| one == other).count();
+    let shared = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
+    let up = prefix[shared..].split_str("/").filter(|part| !part.is_empty()).count();
+    let mut relative = BString::from("../".repeat(up));
+    relative.extend_from_slice(&path[shared..]);
+    if relative.is_empty() { "./".into() } else { relative }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_and_down() {
+        let seen = |path: &str, prefix: &str| relative(path.into(), prefix.into()).to_string();
+        assert_eq!(seen("a/b", ""), "a/b");
+        assert_eq!(seen("sub/a", "sub/"), "a");
+        assert_eq!(seen("sub/", "sub/"), "./");
+        assert_eq!(seen("a", "sub/"), "../a");
+        assert_eq!(seen("subs/a", "sub/"), "../subs/a");
+        assert_eq!(seen("one/two/x", "one/three/four/"), "../../two/x");
+    }
+}

@@ -1,0 +1,68 @@
+//! `clean`: what is untracked goes.
+//!
+//! Order: the walk ([`crate::untracked`]); [`doomed`] says what of it goes; [`remove()`] does it. Nothing that is tracked is touched, nor
+//! anything that holds something that is to stay: an ignored file, another repository, the directory the command was started in.
+
+mod remove;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::Index;
+
+use crate::untracked::{Found, is_other};
+pub use remove::{Act, Event, Options, Outcome, Repositories, remove};
+
+/// What becomes of directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directories {
+    /// They stay, and all that is in them.
+    Stay,
+    /// They go, unless there is something to stay in them.
+    Go,
+}
+
+/// What goes of what was found, in the order of bytes, directories with a slash at their end: of `found.ignored` if only these
+/// were looked for, else what is untracked and does not contain one of them.
+pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignored: bool) -> Vec<BString> {
+    let (candidates, stay) = match only_ignored {
+        true => (found.ignored, Vec::new()),
+        false => (found.untracked, found.ignored),
+    };
+    let mut stay = stay.iter().peekable();
+    let mut doomed: Vec<BString> = Vec::with_capacity(candidates.len());
+    for path in candidates {
+        while stay.next_if(|next| ***next <= *path).is_some() {}
+        let holds_one = stay.peek().is_some_and(|next| contains(path.as_bstr(), next.as_bstr()));
+        let goes_with_another = doomed.last().is_some_and(|last| contains(last.as_bstr(), path.as_bstr()));
+        if !holds_one && !goes_with_another {
+            doomed.push(path);
+        }
+    }
+    doomed.retain(|path| {
+        is_other(index, path.as_bstr()) && (directories == Directories::Go || !path.ends_with(b"/"))
+    });
+    doomed
+}
+
+fn contains(dir: &BStr, path: &BStr) -> bool {
+    dir.ends_with(b"/") && path.len() > dir.len() && path.starts_with(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use format::HashKind;
+
+    use super::*;
+
+    #[test]
+    fn what_contains_something_that_stays_stays_and_the_rest_of_it_goes() {
+        let list = |names: &[&str]| names.iter().map(|&name| name.into()).collect::<Vec<BString>>();
+        let found = Found {
+            untracked: list(&["a", "d/", "d/e/", "d/e/f", "d/g", "h/", "h/i"]),
+            ignored: list(&["d/e.o", "x"]),
+            ..Found::default()
+        };
+        let index = Index::empty(HashKind::Sha1);
+        let left = doomed(found, &index, Directories::Go, false);
+        assert_eq!(left, list(&["a", "d/e/", "d/g", "h/"]));
+    }
+}

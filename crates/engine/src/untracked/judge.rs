@@ -1,0 +1,117 @@
+//! What one name in a directory is, as far as that can be told without looking into it.
+
+use std::ops::Range;
+
+use bstr::{BString, ByteSlice as _};
+use sys::FileType;
+
+use super::{
+    Directories, Ignored, Nested, Walk,
+    tracked::Below,
+    tree::{Descent, Manner, State},
+};
+use crate::{ignore::Level, pathspec::Reach};
+
+/// The directory a name is in.
+pub(super) struct Place<'p> {
+    /// It is ignored, and so is all that is in it.
+    pub(super) ignored: bool,
+    pub(super) level: Option<&'p Level>,
+    /// The entries of the index in it.
+    pub(super) within: &'p Range<usize>,
+}
+
+/// What is known of a name.
+pub(super) enum Judged {
+    /// All of it; and whether the path is an entry of the index.
+    Is(State, bool),
+    /// It depends on what is in the directory.
+    Descend(Descent),
+}
+
+const NOTHING: Judged = Judged::Is(State::Nothing, false);
+
+impl Walk<'_> {
+    /// Judges `path`, in a directory `place` of which names are asked for in the order of bytes (`cursor`). A directory's path
+    /// gets a slash at its end.
+    pub(super) fn judge(
+        &self,
+        path: &mut BString,
+        file_type: FileType,
+        place: &Place<'_>,
+        cursor: &mut usize,
+    ) -> Judged {
+        let name = path.rfind_byte(b'/').map_or(path.as_bstr(), |slash| path[slash + 1..].as_bstr());
+        let folds = self.tracked.folds_case();
+        if name == ".git"
+            || folds && name.eq_ignore_ascii_case(b".git")
+            || self.pathspecs.rules_out(path.as_bstr())
+        {
+            return NOTHING;
+        }
+        let is_dir = file_type == FileType::Directory;
+        let known = self.tracked.look(path.as_bstr(), is_dir, place.within, cursor);
+        if known.entry && !is_dir {
+            return NOTHING;
+        }
+        let ignored = place.ignored || self.is_ignored(place.level, path.as_bstr(), is_dir);
+        if ignored && self.options.ignored == Ignored::Left {
+            return Judged::Is(State::Ignored, known.entry);
+        }
+        match file_type {
+            FileType::Other => NOTHING,
+            FileType::File | FileType::Symlink => match (self.is_meant(path.as_bstr()), ignored) {
+                (false, _) => NOTHING,
+                (true, true) => Judged::Is(State::Ignored, false),
+                (true, false) => Judged::Is(State::Untracked, false),
+            },
+            FileType::Directory => {
+                path.push(b'/');
+                self.directory(path, ignored, known.entry, known.below)
+            }
+        }
+    }
+
+    fn directory(&self, path: &BString, ignored: bool, entry: bool, below: Below) -> Judged {
+        let options = self.options;
+        let descend =
+            |manner, nested, within| Judged::Descend(Descent { manner, ignored, nested, within, entry });
+        match below {
+            Below::Entries(within) => return descend(Manner::Enter, None, within),
+            Below::Submodule => return NOTHING,
+            Below::Nothing => {}
+        }
+        // What is ignored has been matched by a rule; whether it is meant is not asked.
+        let reach = if ignored { Reach::Whole } else { self.reach(path.as_bstr()) };
+        if reach == Reach::None {
+            return NOTHING;
+        }
+        let itself = if ignored { State::Ignored } else { State::Untracked };
+        let nested = match options.nested == Nested::Skipped || reach == Reach::Below {
+            true => State::Nothing,
+            false => itself,
+        };
+        if options.directories == Directories::Files {
+            if ignored && options.ignored.is_matching() {
+                return self.unless_nested(path, nested, itself, entry);
+            }
+            return descend(Manner::Enter, Some(nested), 0..0);
+        }
+        if reach == Reach::Below {
+            return descend(Manner::Enter, Some(nested), 0..0);
+        }
+        let hides_empty = options.directories == Directories::WholeUnlessEmpty;
+        if ignored && (!hides_empty || options.ignored.is_matching()) {
+            return self.unless_nested(path, nested, itself, entry);
+        }
+        if !ignored && options.ignored == Ignored::Left && !hides_empty {
+            return self.unless_nested(path, nested, itself, entry);
+        }
+        descend(Manner::Judge, Some(nested), 0..0)
+    }
+
+    fn unless_nested(&self, path: &BString, nested: State, itself: State, entry: bool) -> Judged {
+        let is_nested = nested != itself && self.is_nested(path.as_bstr());
+        Judged::Is(if is_nested { nested } else { itself }, entry)
+    }
+}

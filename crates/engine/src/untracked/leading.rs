@@ -1,0 +1,93 @@
+//! Where a walk begins: the directory all pathspecs have in common.
+//!
+//! Each directory on the way there is judged as if it had been come across: what lies in an ignored directory, in `.git` or
+//! behind a link is not looked for.
+
+use std::sync::Arc;
+
+use bstr::{BStr, ByteSlice as _};
+use sys::FileType;
+
+use super::{
+    IgnoreFile, Walk,
+    judge::{Judged, Place},
+    tree::{Descent, Job, Manner, Node},
+};
+use crate::{handle::Handle, ignore::Level};
+
+impl Walk<'_> {
+    /// The first job, if there is anything to be looked into. What is known already is put into `top`.
+    pub(super) fn start(&self, top: &Arc<Node>) -> Vec<Job> {
+        let goal = self.pathspecs.common_directory();
+        let Ok(root) = self.root.try_clone() else { return Vec::new() };
+        let root = Handle::top(root);
+        let all = 0..self.index.entries().len();
+        let enter =
+            |within| Descent { manner: Manner::Enter, ignored: false, nested: None, within, entry: false };
+        let job = |path: &BStr, descent, level: Option<Arc<Level>>| {
+            let node = Node::below(top, path.to_owned(), 0, descent, self);
+            vec![Job { node, from: Arc::clone(&root), level }]
+        };
+        if goal.is_empty() {
+            return job(goal, enter(all), None);
+        }
+        let ends: Vec<usize> = goal.find_iter("/").collect();
+        let behind_a_link = ends.iter().any(|&end| {
+            let found = self.root.stat(&goal[..end]).ok().flatten();
+            found.is_some_and(|stat| stat.file_type == FileType::Symlink)
+        });
+        if behind_a_link {
+            return Vec::new();
+        }
+        let mut level = None;
+        let mut dir = BStr::new("");
+        let mut within = all;
+        let mut ignored = false;
+        for &end in &ends {
+            let found = self.root.stat(&goal[..end]).ok().flatten();
+            if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
+                // It is tried nevertheless, and what is wrong is told.
+                return match dir.is_empty() {
+                    true => Vec::new(),
+                    false => job(goal, enter(0..0), level),
+                };
+            }
+            if !ignored && let Ok(handle) = self.open(dir) {
+                level = self.level(&handle, dir, IgnoreFile::Unknown, level, Vec::new);
+            }
+            let mut path = goal[..end].to_owned();
+            let place = Place { ignored, level: level.as_deref(), within: &within };
+            match self.judge(&mut path, FileType::Directory, &place, &mut 0) {
+                Judged::Is(state, entry) => {
+                    top.add(state, path.as_bstr(), entry, self.options.ignored);
+                    return Vec::new();
+                }
+                Judged::Descend(descent) if descent.manner == Manner::Judge => {
+                    return job(path.as_bstr(), descent, level);
+                }
+                Judged::Descend(descent) => {
+                    let nested = descent.nested.filter(|_| self.is_nested(path.as_bstr()));
+                    if let Some(state) = nested {
+                        top.add(state, path.as_bstr(), descent.entry, self.options.ignored);
+                        return Vec::new();
+                    }
+                    within = match self.tracked.folds_case() {
+                        true => 0..0,
+                        false => descent.within,
+                    };
+                    ignored = descent.ignored;
+                    dir = goal[..=end].as_bstr();
+                }
+            }
+        }
+        debug_assert_eq!(dir, goal, "every part of it was judged");
+        job(goal, Descent { ignored, ..enter(within) }, level)
+    }
+
+    fn open(&self, dir: &BStr) -> std::io::Result<sys::Dir> {
+        match dir.strip_suffix(b"/") {
+            None => self.root.try_clone(),
+            Some(dir) => self.root.open_dir(dir),
+        }
+    }
+}

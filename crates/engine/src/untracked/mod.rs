@@ -1,0 +1,334 @@
+//! What of a worktree is not in the index: untracked and ignored files and directories.
+//!
+//! Promise: the paths Git's `dir.c` would report, in the order of their bytes, whatever the number of threads. Each directory
+//! is read at most once, each ignore file too (the listing tells whether there is one), and none that is ignored as a whole
+//! unless its content is asked for. Nothing is changed.
+//!
+//! Order: the directory all pathspecs have in common ([`leading`]); from there each directory is a job that lists it, judges the
+//! names ([`judge`]) and brings a job for each directory that has to be looked into; the last child to end ends its parent, which
+//! then knows what it is itself ([`tree`]).
+//!
+//! A directory that cannot be read is told as a warning and counts as empty, as with Git.
+
+mod any;
+mod judge;
+mod leading;
+mod tracked;
+mod tree;
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize},
+    },
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::{Flags, Index};
+use repo::Repository;
+
+use crate::{
+    ignore::{self, Everywhere, Level, Rules},
+    parallel,
+    pathspec::{Pathspecs, Reach, Seen},
+};
+pub(crate) use any::any;
+use tracked::Tracked;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// What an untracked directory is reported as.
+    pub directories: Directories,
+    /// What becomes of ignored paths.
+    pub ignored: Ignored,
+    /// What becomes of other repositories in the worktree.
+    pub nested: Nested,
+    /// At most so many threads.
+    pub workers: usize,
+}
+
+/// What an untracked directory is reported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directories {
+    /// Each of its files (`status -uall`).
+    Files,
+    /// One thing, if there is something in it (`status -unormal`).
+    WholeUnlessEmpty,
+    /// One thing (`clean`).
+    Whole,
+}
+
+/// What becomes of ignored paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// They are not reported.
+    Left,
+    /// Nothing else is looked for (`clean -X`).
+    Only,
+    /// They are reported, a directory with nothing but ignored files as one (`status --ignored`).
+    Too,
+    /// They are reported as the patterns match them (`status --ignored=matching`).
+    Matching,
+    /// As `Too`, and what is in an untracked directory is reported with it (`clean -d -x`).
+    TooWithContents,
+    /// As `Matching`, and what is in an untracked directory is reported with it (`clean -d`).
+    MatchingWithContents,
+}
+
+impl Ignored {
+    fn is_too(self) -> bool {
+        !matches!(self, Ignored::Left | Ignored::Only)
+    }
+
+    fn is_matching(self) -> bool {
+        matches!(self, Ignored::Matching | Ignored::MatchingWithContents)
+    }
+
+    fn keeps_contents(self) -> bool {
+        matches!(self, Ignored::TooWithContents | Ignored::MatchingWithContents)
+    }
+}
+
+/// What becomes of other repositories in the worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nested {
+    /// Each is one thing.
+    AsOne,
+    /// They are not reported.
+    Skipped,
+}
+
+/// Where ignore rules come from.
+#[derive(Clone, Debug, Default)]
+pub struct Excludes {
+    everywhere: Everywhere,
+    /// `.gitignore` files are read.
+    inside: bool,
+}
+
+impl Excludes {
+    /// Git's own: `.gitignore` files, `info/exclude`, `core.excludesFile`; `first` come before these.
+    pub fn standard(repo: &Repository, first: &[BString]) -> Result<Excludes, repo::Error> {
+        let icase = folds_case(repo)?;
+        let last = ignore::outside(repo)?.iter().map(|content| Rules::parse(content, icase)).collect();
+        let only = Excludes::only(repo, first)?;
+        Ok(Excludes { everywhere: Everywhere { last, ..only.everywhere }, inside: true })
+    }
+
+    /// Nothing but `patterns`.
+    pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
+        let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
+        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, inside: false })
+    }
+}
+
+fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
+    Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
+}
+
+/// What was found. Directories have a slash at the end; both lists are sorted by bytes.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Untracked paths.
+    pub untracked: Vec<BString>,
+    /// Ignored paths.
+    pub ignored: Vec<BString>,
+    /// What could not be read, in the order in which it was come across.
+    pub warnings: Vec<Warning>,
+    /// How many directories were read.
+    pub directories_read: usize,
+    /// How many names there were in them.
+    pub names_judged: usize,
+}
+
+/// What could not be read. Messages are Git's.
+#[derive(Debug, thiserror::Error)]
+pub enum Warning {
+    /// A directory, with a slash at its end.
+    #[error("could not open directory '{path}': {reason}", reason = sys::reason(.source))]
+    Directory {
+        /// From the root of the worktree.
+        path: BString,
+        /// Why.
+        source: io::Error,
+    },
+    /// A `.gitignore`.
+    #[error("unable to access '{path}': {reason}", reason = sys::reason(.source))]
+    IgnoreFile {
+        /// From the root of the worktree.
+        path: BString,
+        /// Why.
+        source: io::Error,
+    },
+    /// A `.gitignore` of more than 100 MiB.
+    #[error("ignoring excessively large pattern file: {path}")]
+    LargeIgnoreFile {
+        /// From the root of the worktree.
+        path: BString,
+    },
+}
+
+/// Whether `path` (with a slash at its end if it is a directory) is not an entry of `index`.
+pub fn is_other(index: &Index, path: &BStr) -> bool {
+    let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+    index.range_of(path).is_empty()
+}
+
+/// Looks through the worktree `root` of `repo`. `interrupt` ends it early, with part of what is there.
+pub fn walk(
+    repo: &Repository,
+    root: &sys::Dir,
+    index: &Index,
+    pathspecs: &Pathspecs,
+    excludes: &Excludes,
+    options: &Options,
+    interrupt: &AtomicBool,
+) -> Result<Found, repo::Error> {
+    let walk = Walk {
+        repo,
+        root,
+        index,
+        tracked: Tracked::new(index, folds_case(repo)?),
+        pathspecs,
+        excludes,
+        options,
+        interrupt,
+        warnings: Mutex::default(),
+        directories_read: AtomicUsize::new(0),
+        names_judged: AtomicUsize::new(0),
+    };
+    Ok(walk.run())
+}
+
+/// One walk.
+struct Walk<'a> {
+    repo: &'a Repository,
+    root: &'a sys::Dir,
+    index: &'a Index,
+    tracked: Tracked<'a>,
+    pathspecs: &'a Pathspecs,
+    excludes: &'a Excludes,
+    options: &'a Options,
+    interrupt: &'a AtomicBool,
+    /// With where each was come across.
+    warnings: Mutex<Vec<(Vec<usize>, Warning)>>,
+    directories_read: AtomicUsize,
+    names_judged: AtomicUsize,
+}
+
+impl Walk<'_> {
+    fn run(self) -> Found {
+        let top = tree::Node::top();
+        let jobs = self.start(&top);
+        if !jobs.is_empty() {
+            parallel::descend(jobs, self.options.workers, tree::Worker::default, |worker, job, jobs| {
+                self.look(worker, job, jobs);
+            });
+        }
+        let (mut untracked, mut ignored) = top.take();
+        untracked.sort_unstable();
+        ignored.sort_unstable();
+        let mut warnings = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        warnings.sort_by(|one, other| one.0.cmp(&other.0));
+        Found {
+            untracked,
+            ignored,
+            warnings: warnings.into_iter().map(|(_, warning)| warning).collect(),
+            directories_read: self.directories_read.into_inner(),
+            names_judged: self.names_judged.into_inner(),
+        }
+    }
+
+    fn warn(&self, place: Vec<usize>, warning: Warning) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push((place, warning));
+    }
+
+    /// Whether the directory at `path` is the worktree of another repository.
+    fn is_nested(&self, path: &BStr) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let Some(root) = self.repo.work_tree() else { return false };
+        let dir = root.join(std::ffi::OsStr::from_bytes(path));
+        self.repo.is_worktree(&dir) && !self.repo.is_own_worktree(&dir)
+    }
+
+    fn reach(&self, dir: &BStr) -> Reach {
+        self.pathspecs.reach(dir)
+    }
+
+    fn is_meant(&self, path: &BStr) -> bool {
+        self.pathspecs.is_empty() || self.pathspecs.matches(path, &mut Seen::default())
+    }
+
+    fn is_ignored(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
+        self.excludes.everywhere.ignores(level, path, is_dir)
+    }
+
+    /// The rules for what is in `dir` (with a slash at its end, or empty): its own `.gitignore` over what is `above`. Where
+    /// there is none, or none that can be opened, that of the index counts if it is not to be in the worktree.
+    fn level(
+        &self,
+        handle: &sys::Dir,
+        dir: &BStr,
+        is_there: IgnoreFile,
+        above: Option<Arc<Level>>,
+        place: impl FnOnce() -> Vec<usize>,
+    ) -> Option<Arc<Level>> {
+        const LARGEST: usize = 100 << 20;
+        if !self.excludes.inside {
+            return above;
+        }
+        let path: BString = [dir.as_bytes(), b".gitignore"].concat().into();
+        let opened = match is_there {
+            IgnoreFile::Missing => None,
+            IgnoreFile::There | IgnoreFile::Unknown => match handle.open_file(b".gitignore") {
+                Ok(file) => Some(file),
+                Err(source) if source.kind() == io::ErrorKind::NotFound => None,
+                Err(source) => {
+                    self.warn(place(), Warning::IgnoreFile { path, source });
+                    return above;
+                }
+            },
+        };
+        let content = match opened {
+            Some(mut file) => {
+                let mut content = Vec::new();
+                // Of a directory, say.
+                if io::Read::read_to_end(&mut file, &mut content).is_err() {
+                    return above;
+                }
+                content
+            }
+            None => match self.of_the_index(path.as_bstr()) {
+                Some(content) => content,
+                None => return above,
+            },
+        };
+        if content.len() >= LARGEST {
+            self.warn(place(), Warning::LargeIgnoreFile { path });
+            return above;
+        }
+        let rules = Rules::parse(&content, self.tracked.folds_case());
+        if rules.is_empty() { above } else { Some(Level::new(rules, dir.len(), above)) }
+    }
+
+    /// The content of an entry that is not to be in the worktree.
+    fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
+        let at = self.tracked.skipped(path)?;
+        let entry = &self.index.entries()[at];
+        debug_assert!(entry.flags.contains(Flags::SKIP_WORKTREE), "only such are told of");
+        self.repo.objects().reader().read(&entry.oid).ok().map(|(_, content)| content.to_vec())
+    }
+}
+
+/// What is known of a directory's `.gitignore`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IgnoreFile {
+    There,
+    Missing,
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Random worktrees: what is found is what `git status` tells, in each of its modes and with any number of threads.
+#![allow(clippy::disallowed_methods)]
+
+use testkit::{Repo, Sandbox};
+
+use super::*;
+
+/// A small generator: a case is made from one number, which is all a failure has to print.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) % sides as u64) as usize
+    }
+
+    fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
+        from[self.roll(from.len())]
+    }
+}
+
+const NAMES: &[&str] = &["a", "b", "a.o", "B", "a-b", "out", "dir", "x y"];
+
+/// Files, directories, ignore files and repositories, of which some is tracked.
+fn scatter(repo: &Repo<'_>, dice: &mut Dice) {
+    for _ in 0..40 {
+        let depth = 1 + dice.roll(4);
+        let names: Vec<&str> = (0..depth).map(|_| dice.pick(NAMES)).collect();
+        let path = names.join("/");
+        let (parent, place) = (repo.join(names[..depth - 1].join("/")), repo.join(&path));
+        if std::fs::create_dir_all(&parent).is_err() || place.exists() {
+            continue;
+        }
+        match dice.roll(12) {
+            0 => std::fs::create_dir(&place).expect("nothing is there"),
+            1 => drop(repo.try_git(&["init", "-q", &path])),
+            2 => repo.symlink("a", &path),
+            3 | 4 => {
+                let rules = ["*.o\n", "out/\n", "!a.o\n", "/dir\n", "b\n!dir/b\n", "*\n!*/\n", "a*/b\n"];
+                let file = parent.join(".gitignore");
+                if !file.exists() {
+                    std::fs::write(file, dice.pick(&rules)).expect("the directory was made");
+                }
+            }
+            _ => repo.write(&path, "x"),
+        }
+        if dice.roll(4) == 0 {
+            repo.try_git(&["-c", "advice.addEmbeddedRepo=false", "add", "-f", "--", &path]);
+        }
+        if dice.roll(12) == 0 && place.is_file() {
+            repo.remove(&path);
+            repo.write(format!("{path}/below"), "x");
+        }
+    }
+}
+
+fn open(repo: &Repo<'_>) -> (Repository, sys::Dir, Index) {
+    let options = repo::OpenOptions { cwd: repo.path.clone(), ..repo::OpenOptions::default() };
+    let opened = Repository::open(&options).expect("a repository");
+    let read = store::index::ReadOptions::default();
+    let index = store::index::load(&opened.index_path(), opened.hash(), &read).expect("an index");
+    (opened, sys::Dir::open(&repo.path).expect("a worktree"), index)
+}
+
+/// What `git status` tells of what is untracked and ignored.
+fn told(repo: &Repo<'_>, args: &[&str]) -> (Vec<BString>, Vec<BString>) {
+    let run = repo.git(&[&["status", "--porcelain", "-z"], args].concat());
+    let with = |mark: &[u8]| {
+        let mut paths: Vec<BString> = run
+            .stdout
+            .split_str(b"\0")
+            .filter_map(|line| line.strip_prefix(mark).map(BString::from))
+            .collect();
+        paths.sort();
+        paths
+    };
+    (with(b"?? "), with(b"!! "))
+}
+
+#[test]
+fn as_git_status_tells() {
+    let sandbox = Sandbox::new();
+    for seed in 0..40 {
+        let repo = sandbox.init(&format!("r{seed}"));
+        scatter(&repo, &mut Dice(seed));
+        let (opened, root, index) = open(&repo);
+        for (args, directories, ignored) in [
+            (&["-unormal"][..], Directories::WholeUnlessEmpty, Ignored::Left),
+            (&["-uall"], Directories::Files, Ignored::Left),
+            (&["-unormal", "--ignored"], Directories::WholeUnlessEmpty, Ignored::Too),
+            (&["-uall", "--ignored"], Directories::Files, Ignored::Too),
+            (&["-unormal", "--ignored=matching"], Directories::WholeUnlessEmpty, Ignored::Matching),
+            (&["-uall", "--ignored=matching"], Directories::Files, Ignored::Matching),
+            (&["-unormal", "--ignored", "--", "a", "dir/*"], Directories::WholeUnlessEmpty, Ignored::Too),
+            (&["-uall", "--", "dir/a", ":!*/b"], Directories::Files, Ignored::Left),
+        ] {
+            let specs: Vec<BString> =
+                args.iter().skip_while(|arg| **arg != "--").skip(1).map(|&arg| arg.into()).collect();
+            let specs = Pathspecs::parse(&specs, "".into(), "/".into(), Default::default()).expect("valid");
+            let excludes = Excludes::standard(&opened, &[]).expect("plain configuration");
+            for workers in [1, 4] {
+                let options = Options { directories, ignored, nested: Nested::AsOne, workers };
+                let found =
+                    walk(&opened, &root, &index, &specs, &excludes, &options, &AtomicBool::new(false));
+                let Found { mut untracked, mut ignored, .. } = found.expect("plain configuration");
+                untracked.retain(|path| is_other(&index, path.as_bstr()));
+                ignored.retain(|path| is_other(&index, path.as_bstr()));
+                assert_eq!(
+                    (untracked, ignored),
+                    told(&repo, args),
+                    "seed {seed}, {args:?}, {workers} workers"
+                );
+            }
+        }
+    }
+}

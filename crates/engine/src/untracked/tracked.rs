@@ -1,0 +1,125 @@
+//! Which names of a directory the index knows.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::{Flags, Index};
+
+/// The index, for questions by path.
+pub(super) struct Tracked<'a> {
+    index: &'a Index,
+    /// With `core.ignoreCase`.
+    folded: Option<Folded>,
+    /// Whether any entry is not to be in the worktree.
+    skips: bool,
+}
+
+/// Names in lower case.
+struct Folded {
+    /// Whether it is a submodule.
+    paths: HashMap<BString, bool>,
+    dirs: HashSet<BString>,
+}
+
+/// What the index says of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// It is an entry, whatever its stage.
+    pub(super) entry: bool,
+    pub(super) below: Below,
+}
+
+/// What the index says of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Below {
+    /// It knows nothing in it.
+    Nothing,
+    /// It is a submodule.
+    Submodule,
+    /// There are entries in it: these, unless case is folded.
+    Entries(Range<usize>),
+}
+
+impl<'a> Tracked<'a> {
+    pub(super) fn new(index: &'a Index, folds_case: bool) -> Self {
+        let folded = folds_case.then(|| {
+            let mut folded = Folded { paths: HashMap::new(), dirs: HashSet::new() };
+            for entry in index.entries() {
+                let path: BString = index.path(entry).to_ascii_lowercase().into();
+                let mut dir = path.as_bstr();
+                while let Some(slash) = dir.rfind_byte(b'/') {
+                    dir = dir[..slash].as_bstr();
+                    if !folded.dirs.insert(dir.to_owned()) {
+                        break;
+                    }
+                }
+                folded.paths.insert(path, entry.mode.is_gitlink());
+            }
+            folded
+        });
+        let skips = index.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+        Tracked { index, folded, skips }
+    }
+
+    pub(super) fn folds_case(&self) -> bool {
+        self.folded.is_some()
+    }
+
+    /// The entry at `path` if it is not to be in the worktree.
+    pub(super) fn skipped(&self, path: &BStr) -> Option<usize> {
+        if !self.skips {
+            return None;
+        }
+        let range = self.index.range_of(path);
+        range.into_iter().find(|&at| self.index.entries()[at].flags.contains(Flags::SKIP_WORKTREE))
+    }
+
+    /// What is known of `path`. `within` are the entries of its directory; from one name to the next in the
+    /// order of bytes, `cursor` is kept.
+    pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
+        if let Some(folded) = &self.folded {
+            return folded.look(path, is_dir);
+        }
+        if within.is_empty() {
+            return Known { entry: false, below: Below::Nothing };
+        }
+        let index = self.index;
+        *cursor = index.seek((*cursor).max(within.start), path).min(within.end);
+        let here = index.entries()[*cursor..within.end].first().filter(|entry| index.path(entry) == path);
+        let below = match is_dir {
+            false => Below::Nothing,
+            true if here.is_some_and(|entry| entry.mode.is_gitlink()) => Below::Submodule,
+            true => {
+                let mut bound = path.to_owned();
+                bound.push(b'/');
+                let start = index.seek(*cursor, bound.as_bstr());
+                let is_below =
+                    index.entries().get(start).is_some_and(|at| index.path(at).starts_with(&bound));
+                match is_below {
+                    false => Below::Nothing,
+                    true => {
+                        *bound.last_mut().expect("it ends in a slash") = b'/' + 1;
+                        Below::Entries(start..index.seek(start, bound.as_bstr()))
+                    }
+                }
+            }
+        };
+        Known { entry: here.is_some(), below }
+    }
+}
+
+impl Folded {
+    fn look(&self, path: &BStr, is_dir: bool) -> Known {
+        let path = path.to_ascii_lowercase();
+        let entry = self.paths.get(path.as_bstr());
+        let below = match is_dir {
+            true if self.dirs.contains(path.as_bstr()) => Below::Entries(0..0),
+            true if entry == Some(&true) => Below::Submodule,
+            _ => Below::Nothing,
+        };
+        Known { entry: entry.is_some(), below }
+    }
+}

@@ -1,0 +1,323 @@
+//! The directories of a walk: each one a job, ended when the last one in it has ended.
+
+use std::{
+    io,
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use sys::FileType;
+
+use super::{
+    Directories, IgnoreFile, Ignored, Walk, Warning,
+    judge::{Judged, Place},
+};
+use crate::{handle::Handle, ignore::Level};
+
+/// What a path turned out to be; of what is in a directory the greatest counts. Git's `path_treatment`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    /// Nothing to tell of.
+    Nothing,
+    /// A directory that is told of by what is in it.
+    Entered,
+    Ignored,
+    Untracked,
+}
+
+/// How a directory is looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// For what is in it.
+    Enter,
+    /// To tell what it is itself.
+    Judge,
+}
+
+/// A directory to be looked into.
+#[derive(Debug)]
+pub(super) struct Descent {
+    pub(super) manner: Manner,
+    /// It matched an ignore rule, itself or with one above it: so does everything in it.
+    pub(super) ignored: bool,
+    /// What it is if it is the worktree of another repository; `None` if that makes no difference.
+    pub(super) nested: Option<State>,
+    /// The entries in it.
+    pub(super) within: Range<usize>,
+    /// It is an entry of the index: a directory in a file's place.
+    pub(super) entry: bool,
+}
+
+/// A directory.
+pub(super) struct Node {
+    parent: Option<Arc<Node>>,
+    /// Its number in its parent's listing.
+    place: usize,
+    /// With a slash at the end; empty for the root.
+    path: BString,
+    descent: Descent,
+    /// Only what it is is asked, not what is in it; `true` once that is known.
+    settled: Option<Arc<AtomicBool>>,
+    /// Directories in it that have not ended, and itself.
+    pending: AtomicUsize,
+    gathered: Mutex<Gathered>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    state: Option<State>,
+    /// It is the worktree of another repository, and so this, whatever is in it.
+    nested: Option<State>,
+    untracked: Vec<BString>,
+    ignored: Vec<BString>,
+}
+
+/// A directory to be looked into, and how it is reached.
+pub(super) struct Job {
+    pub(super) node: Arc<Node>,
+    pub(super) from: Arc<Handle>,
+    pub(super) level: Option<Arc<Level>>,
+}
+
+/// What a thread keeps from one directory to the next.
+#[derive(Default)]
+pub(super) struct Worker {
+    listing: sys::Listing,
+    names: Vec<u8>,
+    entries: Vec<Name>,
+}
+
+impl Worker {
+    /// Lists a directory, `path` beneath `dir` or itself.
+    fn read(&mut self, dir: &sys::Dir, path: &[u8]) -> io::Result<sys::Dir> {
+        let Worker { listing, names, entries } = self;
+        names.clear();
+        entries.clear();
+        let visit = |entry: sys::Entry<'_>| {
+            let start = names.len();
+            names.extend_from_slice(entry.name);
+            let range = start..names.len();
+            entries.push(Name { range, file_type: entry.file_type, place: entries.len() });
+            Ok::<_, io::Error>(())
+        };
+        if path.is_empty() {
+            listing.read(dir, visit)?;
+            return dir.try_clone();
+        }
+        listing.open(dir, path, visit)
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.entries.iter().any(|entry| &self.names[entry.range.clone()] == name)
+    }
+}
+
+struct Name {
+    range: Range<usize>,
+    file_type: FileType,
+    place: usize,
+}
+
+impl Node {
+    /// Above the root: it holds what is found in the end.
+    pub(super) fn top() -> Arc<Node> {
+        let descent =
+            Descent { manner: Manner::Enter, ignored: false, nested: None, within: 0..0, entry: false };
+        Arc::new(Node {
+            parent: None,
+            place: 0,
+            path: BString::default(),
+            descent,
+            settled: None,
+            pending: AtomicUsize::new(1),
+            gathered: Mutex::default(),
+        })
+    }
+
+    pub(super) fn below(
+        parent: &Arc<Node>,
+        path: BString,
+        place: usize,
+        descent: Descent,
+        walk: &Walk<'_>,
+    ) -> Arc<Node> {
+        let asks = walk.options.directories == Directories::WholeUnlessEmpty
+            && !walk.options.ignored.is_too()
+            && descent.manner == Manner::Judge;
+        let settled = parent.settled.clone().or_else(|| asks.then(Arc::default));
+        Arc::new(Node {
+            parent: Some(Arc::clone(parent)),
+            place,
+            path,
+            descent,
+            settled,
+            pending: AtomicUsize::new(1),
+            gathered: Mutex::default(),
+        })
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found, at the very end.
+    pub(super) fn take(&self) -> (Vec<BString>, Vec<BString>) {
+        let gathered = std::mem::take(&mut *self.gathered());
+        (gathered.untracked, gathered.ignored)
+    }
+
+    /// Where in a walk of one thread this would be come across.
+    fn way(&self) -> Vec<usize> {
+        let mut way = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.way());
+        way.push(self.place);
+        way
+    }
+
+    /// Counts what `path` in this directory is, and keeps the path if it is to be told of.
+    pub(super) fn add(&self, state: State, path: &BStr, entry: bool, ignored: Ignored) {
+        let mut gathered = self.gathered();
+        gathered.state = gathered.state.max(Some(state));
+        if let Some(settled) = &self.settled {
+            let enough = if self.descent.ignored { State::Ignored } else { State::Untracked };
+            if state >= enough {
+                settled.store(true, Ordering::Relaxed);
+            }
+            return;
+        }
+        match state {
+            State::Untracked if ignored != Ignored::Only => gathered.untracked.push(path.to_owned()),
+            State::Ignored if ignored == Ignored::Only => gathered.ignored.push(path.to_owned()),
+            State::Ignored if ignored.is_too() && !entry => gathered.ignored.push(path.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Looks into a directory: lists it, judges what is in it, brings a job for each directory to be looked into.
+    pub(super) fn look(&self, worker: &mut Worker, job: Job, jobs: &mut Vec<Job>) {
+        let Job { node, from, level } = job;
+        let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
+        if !is_settled && !self.interrupt.load(Ordering::Relaxed) {
+            self.look_into(worker, &node, &from, level, jobs);
+        }
+        self.leave(node);
+    }
+
+    fn look_into(
+        &self,
+        worker: &mut Worker,
+        node: &Arc<Node>,
+        from: &Arc<Handle>,
+        level: Option<Arc<Level>>,
+        jobs: &mut Vec<Job>,
+    ) {
+        let path = node.path.as_bstr();
+        let opened = worker.read(from.dir(), from.rest(path.strip_suffix(b"/").unwrap_or_default()));
+        let nested = || node.descent.nested.filter(|_| self.is_nested(path));
+        let dir = match opened {
+            Ok(dir) => dir,
+            Err(source) => {
+                if let Some(state) = nested() {
+                    node.gathered().nested = Some(state);
+                    return;
+                }
+                let path = if path.is_empty() { ".".into() } else { path.to_owned() };
+                self.warn(node.way(), Warning::Directory { path, source });
+                return;
+            }
+        };
+        if worker.has(b".git")
+            && let Some(state) = nested()
+        {
+            node.gathered().nested = Some(state);
+            return;
+        }
+        self.directories_read.fetch_add(1, Ordering::Relaxed);
+        self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
+        let level = match node.descent.ignored {
+            true => level,
+            false => {
+                let is_there =
+                    if worker.has(b".gitignore") { IgnoreFile::There } else { IgnoreFile::Missing };
+                self.level(&dir, path, is_there, level, || node.way())
+            }
+        };
+        let handle = from.next(dir, path.len());
+        let place =
+            Place { ignored: node.descent.ignored, level: level.as_deref(), within: &node.descent.within };
+        let Worker { names, entries, .. } = worker;
+        entries.sort_unstable_by(|one, other| names[one.range.clone()].cmp(&names[other.range.clone()]));
+        let mut cursor = 0;
+        let mut child = path.to_owned();
+        let first = jobs.len();
+        for entry in entries.iter() {
+            child.truncate(path.len());
+            child.extend_from_slice(&names[entry.range.clone()]);
+            match self.judge(&mut child, entry.file_type, &place, &mut cursor) {
+                Judged::Is(State::Nothing, _) => {}
+                Judged::Is(state, is_entry) => {
+                    node.add(state, child.as_bstr(), is_entry, self.options.ignored)
+                }
+                Judged::Descend(descent) => {
+                    node.pending.fetch_add(1, Ordering::Relaxed);
+                    let below = Node::below(node, child.clone(), entry.place, descent, self);
+                    jobs.push(Job { node: below, from: Arc::clone(&handle), level: level.clone() });
+                }
+            }
+        }
+        // The first of them is the next to be done.
+        jobs[first..].reverse();
+    }
+
+    /// A job of `node` is done: whoever does the last one tells the parent what the directory is, and so on upwards.
+    fn leave(&self, mut node: Arc<Node>) {
+        while node.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let Some(parent) = node.parent.clone() else { return };
+            let mut gathered = std::mem::take(&mut *node.gathered());
+            let found = gathered.state.unwrap_or(State::Nothing);
+            let (counted, told) = match (gathered.nested, node.descent.manner) {
+                (Some(state), _) => (state, state),
+                (None, Manner::Enter) => (found.max(State::Entered), State::Entered),
+                (None, Manner::Judge) => {
+                    let state = self.settle(&node.descent, found, &mut gathered);
+                    (state, state)
+                }
+            };
+            {
+                let mut above = parent.gathered();
+                above.state = above.state.max(Some(counted));
+                above.untracked.append(&mut gathered.untracked);
+                above.ignored.append(&mut gathered.ignored);
+            }
+            parent.add(told, node.path.as_bstr(), node.descent.entry, self.options.ignored);
+            node = parent;
+        }
+    }
+
+    /// What an untracked directory is, by the greatest state of what is in it; and what of that is told.
+    fn settle(&self, descent: &Descent, found: State, gathered: &mut Gathered) -> State {
+        let Walk { options, .. } = self;
+        let mut state = found;
+        if state == State::Ignored {
+            match options.ignored.is_matching() {
+                true => state = State::Nothing,
+                false => gathered.ignored.retain(|_| options.ignored == Ignored::Only),
+            }
+        }
+        if options.ignored.is_too() && !options.ignored.keeps_contents() {
+            gathered.untracked.clear();
+        }
+        match state {
+            State::Nothing if options.directories == Directories::Whole => match descent.ignored {
+                true => State::Ignored,
+                false => State::Untracked,
+            },
+            state => state,
+        }
+    }
+}
