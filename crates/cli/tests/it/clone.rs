@@ -232,6 +232,7 @@ fn options() {
         &["--no-tags"],
         &["--mirror", "--single-branch"],
         &["--depth=1"],
+        &["--filter=blob:limit=2k"],
         &["--template="],
         &["--template=/does/not/exist"],
         &["--template", &template],
