@@ -125,6 +125,12 @@ impl From<engine::switch::Error> for Failure {
     }
 }
 
+impl From<engine::sparse::LoadError> for Failure {
+    fn from(error: engine::sparse::LoadError) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
 impl From<engine::checkout::PlanError> for Failure {
     fn from(error: engine::checkout::PlanError) -> Failure {
         Failure::fatal(error.to_string())

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) big_file_threshold: u64,
     /// `core.symlinks`
     pub(crate) symlinks: bool,
+    /// `sparse.expectFilesOutsideOfPatterns`
+    pub(crate) expects_files: bool,
     /// `core.quotePath`
     pub(crate) quote_path: bool,
     /// `GIT_PROGRESS_DELAY`
@@ -88,6 +90,7 @@ impl Settings {
             threshold,
             big_file_threshold: big.unwrap_or(512 << 20),
             symlinks: flag("core.symlinks", true)?,
+            expects_files: flag("sparse.expectFilesOutsideOfPatterns", false)?,
             quote_path: flag("core.quotePath", true)?,
             progress_delay: delay.unwrap_or(Duration::from_secs(2)),
             index_read: ReadOptions { threads, ..ReadOptions::default() },

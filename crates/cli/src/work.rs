@@ -7,14 +7,15 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use bstr::BString;
 use engine::checkout::{
-    self, Attributes, ExecuteOptions, IndexOptions, Links, LocalChange, Outcome, Plan, PlanError,
-    PlanOptions, RefusalKind, StepError, Unclean,
+    self, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Outcome, Plan, PlanError,
+    PlanOptions, RefusalKind, Sparse, StepError, Unclean,
 };
+use engine::sparse::{self, Patterns};
 use format::{
     ObjectId,
     index::{Entry, Index, Stage},
@@ -162,7 +163,7 @@ impl<'a> Work<'a> {
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
         let index = match loaded {
-            Loaded::Index => load_index(repo, settings)?,
+            Loaded::Index => read_index(repo, settings, &worktree)?,
             Loaded::Nothing => Index::empty(repo.hash()),
         };
         Ok(Work {
@@ -205,6 +206,13 @@ impl<'a> Work<'a> {
         }
         self.attributes = Attributes::Elsewhere;
         (self.prefix, self.lead) = (prefix.into(), lead.into());
+    }
+
+    /// What belongs in the worktree, if it is sparse; Git's warnings about that are told.
+    pub(crate) fn patterns(&self) -> Result<Option<Arc<Patterns>>, Failure> {
+        let Some(loaded) = sparse::load(self.repo)? else { return Ok(None) };
+        loaded.warnings.iter().for_each(console::warning);
+        Ok(Some(Arc::new(loaded.patterns)))
     }
 
     /// `<path>: needs merge` for each unmerged path, on standard output.
@@ -267,9 +275,7 @@ impl<'a> Work<'a> {
 
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
-        for warning in &plan.warnings {
-            console::warning(warning);
-        }
+        plan.warnings.iter().for_each(|text| console::raw(text));
         if self.dry_run {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
@@ -380,7 +386,7 @@ impl<'a> Work<'a> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
             if !self.stopped {
-                let options = IndexOptions { tree, pathspecs: None, intent_to_add: false };
+                let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
                 let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
                 self.index = checkout::plan_index(self.repo, index, &options)?.index;
             }
@@ -395,9 +401,13 @@ impl<'a> Work<'a> {
     }
 
     fn plan(&mut self, options: &PlanOptions, refusal: u8) -> Result<Plan, Failure> {
+        let mut options = options.clone();
+        if let (Sparse::Configured, Files::Update) = (&options.sparse, options.files) {
+            options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::By);
+        }
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
         self.changed = Changed::Worktree;
-        checkout::plan(self.repo, &self.worktree, index, options)
+        checkout::plan(self.repo, &self.worktree, index, &options)
             .map_err(|error| self.explain(error, options.operation, refusal))
     }
 
@@ -438,6 +448,19 @@ impl<'a> Work<'a> {
 enum Loaded {
     Index,
     Nothing,
+}
+
+/// The index as commands work with it: entries whose files are there are not skipped.
+pub(crate) fn read_index(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+) -> Result<Index, Failure> {
+    let mut index = load_index(repo, settings)?;
+    if sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files {
+        sparse::clear_present(worktree, &mut index)?;
+    }
+    Ok(index)
 }
 
 /// The index as it is on disk, without a lock.

@@ -12,7 +12,7 @@ use crate::pathspec::wildmatch;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+pub(crate) struct Rule {
     pattern: BString,
     negative: bool,
     directory: bool,
@@ -187,28 +187,6 @@ impl<'a> Ignores<'a> {
     }
 }
 
-/// The patterns of a sparse checkout (`info/sparse-checkout`), of either mode: they have the syntax of ignore
-/// files and say what is in the worktree.
-pub struct SparsePatterns {
-    rules: Rules,
-}
-
-impl SparsePatterns {
-    /// Of the file's content.
-    pub fn new(content: &[u8], icase: bool) -> Self {
-        SparsePatterns { rules: Rules::parse(content, icase) }
-    }
-
-    /// Whether the file at `path` belongs in the worktree. What no pattern names goes with its directory.
-    pub fn includes(&self, path: &BStr) -> bool {
-        let mut included = false;
-        for end in path.find_iter("/").chain([path.len()]) {
-            included = self.rules.decide(path[..end].as_bstr(), end < path.len()).unwrap_or(included);
-        }
-        included
-    }
-}
-
 impl Rule {
     fn parse_line(line: &[u8]) -> Option<Rule> {
         // Git's lines are C strings.
@@ -262,7 +240,7 @@ impl Rule {
 }
 
 /// Trailing spaces go, unless a backslash is before them.
-fn trim_spaces(line: &[u8]) -> &[u8] {
+pub(crate) fn trim_spaces(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut at = 0;
     while at < line.len() {
@@ -287,17 +265,6 @@ mod tests {
 
     fn ignored(rules: &[u8], path: &str, is_dir: bool) -> Option<bool> {
         Rules::parse(rules, false).decide(path.into(), is_dir)
-    }
-
-    #[test]
-    fn sparse_patterns_of_both_modes() {
-        let cone = SparsePatterns::new(b"/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n", false);
-        let inside = ["top", "a/x", "a/b/x", "a/b/c/x"];
-        let outside = ["z/x", "a/c/x", "z/a/x"];
-        assert!(inside.iter().all(|path| cone.includes((*path).into())));
-        assert!(!outside.iter().any(|path| cone.includes((*path).into())));
-        let free = SparsePatterns::new(b"*.c\n!/old/\n", false);
-        assert!(free.includes("x/y.c".into()) && !free.includes("x/y.h".into()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod handle;
 pub mod ignore;
 mod parallel;
 pub mod pathspec;
+pub mod sparse;
 pub mod stat;
 pub mod switch;
 pub mod trash;

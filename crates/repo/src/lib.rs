@@ -227,6 +227,21 @@ impl Repository {
         self.config.path(key, &self.env)
     }
 
+    /// The last value of a key (in lower case) in the file all worktrees share, whatever it includes. A name without `=`
+    /// counts as `true`.
+    pub fn shared_config(&self, key: &str) -> Result<Option<BString>, Error> {
+        let file = self.common_dir().join("config");
+        let content = disk::read_optional(&file).map_err(|error| {
+            Error::new(format!("unable to read '{}': {}", file.display(), sys::reason(&error)))
+        })?;
+        let pairs =
+            config::parse::parse(&content.unwrap_or_default()).map_err(|config::parse::BadLine(line)| {
+                Error::new(format!("bad config line {line} in file {}", file.display()))
+            })?;
+        let found = pairs.into_iter().rev().find(|pair| pair.key == key);
+        Ok(found.map(|pair| pair.value.unwrap_or_else(|| "true".into())))
+    }
+
     /// All values of a key, in order.
     pub fn config_all(&self, key: &str) -> Vec<BString> {
         self.config.all(key).map(ToOwned::to_owned).collect()

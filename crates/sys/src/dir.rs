@@ -102,6 +102,11 @@ impl Dir {
         rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
     }
 
+    /// Whether something is at `path`, links on the way followed.
+    pub fn is_present_through_links(&self, path: &[u8]) -> bool {
+        rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
     /// `fstat` of the directory itself.
     pub fn stat_self(&self) -> io::Result<Stat> {
         stat_of(&self.fd)

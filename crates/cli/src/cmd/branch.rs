@@ -6,7 +6,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{self, Files, Force, Merge, PlanError, PlanOptions},
+    checkout::{self, Files, Force, Merge, PlanError, PlanOptions, Sparse},
     switch::{
         self, Target, names,
         state::{self, Operation},
@@ -238,6 +238,7 @@ impl Switch<'_> {
             overwrite_ignored: request.overwrite_ignore,
             refresh: true,
             original_cwd: paths::original_cwd(self.run, self.repo),
+            sparse: Sparse::Configured,
             // `checkout -f` speaks as the plumbing does, one path at a time.
             operation: if request.discard { "reset" } else { "checkout" },
         };

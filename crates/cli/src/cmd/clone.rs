@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
-    checkout::{Files, Merge, PlanOptions},
+    checkout::{Files, Merge, PlanOptions, Sparse},
     clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
@@ -448,6 +448,7 @@ fn fill(
         overwrite_ignored: true,
         refresh: false,
         original_cwd: None,
+        sparse: Sparse::Configured,
         operation: "checkout",
     };
     let filled = work.fill(&options, goes_on).map_err(|failure| match failure {

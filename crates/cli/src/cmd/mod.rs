@@ -19,6 +19,7 @@ mod paths;
 mod pathspec_file;
 mod read_tree;
 mod reset;
+mod sparse_checkout;
 mod trash;
 mod upstream;
 pub(crate) mod worktree;
@@ -35,6 +36,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"clean" => clean::run(run),
         b"clone" => clone::run(run),
         b"worktree" => worktree::run(run),
+        b"sparse-checkout" => sparse_checkout::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -70,6 +72,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"clean" => clean::survey(args),
         b"clone" => clone::survey(args),
         b"worktree" => worktree::survey(args),
+        b"sparse-checkout" => sparse_checkout::survey(args),
         _ => return None,
     })
 }
@@ -93,6 +96,8 @@ Git's commands that fill and change a worktree:
    read-tree  Read trees into the index
    checkout-index
               Write files of the index
+   sparse-checkout
+              Reduce your working tree to a subset of tracked files
 
 Beside them:
 

@@ -6,7 +6,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions};
+use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions, Sparse};
 use format::ObjectId;
 use repo::Repository;
 
@@ -85,6 +85,7 @@ const MOST_TREES: usize = 8;
 
 #[derive(Default)]
 struct Request {
+    no_sparse_checkout: bool,
     output: Option<BString>,
     empty: bool,
     verbose: bool,
@@ -137,6 +138,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         overwrite_ignored: true,
         refresh: false,
         original_cwd: paths::original_cwd(run, &repo),
+        sparse: if request.no_sparse_checkout { Sparse::Ignored } else { Sparse::Configured },
         operation: "read-tree",
     };
     if request.dry_run {
@@ -176,11 +178,8 @@ impl Request {
                 Key::RecurseSubmodules if event.on => {
                     return Err(Failure::unsupported("option '--recurse-submodules'"));
                 }
-                // Sparse checkout patterns are not applied anew in any case.
-                Key::NoSparseCheckout
-                | Key::ExcludePerDirectory
-                | Key::DebugUnpack
-                | Key::RecurseSubmodules => {}
+                Key::NoSparseCheckout => request.no_sparse_checkout = event.on,
+                Key::ExcludePerDirectory | Key::DebugUnpack | Key::RecurseSubmodules => {}
             }
         }
         if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {

@@ -6,7 +6,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Unclean, plan_index},
+    checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Sparse, Unclean, plan_index},
     pathspec::Pathspecs,
     switch::{self, ResetReason, names, state},
 };
@@ -356,6 +356,7 @@ impl Reset<'_> {
             overwrite_ignored: true,
             refresh: false,
             original_cwd: paths::original_cwd(self.run, self.repo),
+            sparse: Sparse::Configured,
             operation: "reset",
         };
         if mode != Mode::Keep {
@@ -381,8 +382,10 @@ impl Reset<'_> {
     fn index_only(&self, tree: ObjectId, specs: &Pathspecs) -> Result<Done, Failure> {
         let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
         work.changed = Changed::IndexAlone;
+        let patterns = work.patterns()?;
         let options = IndexOptions {
             tree,
+            sparse: patterns.as_deref(),
             pathspecs: (!specs.is_empty()).then_some(specs),
             intent_to_add: self.request.intent_to_add,
         };

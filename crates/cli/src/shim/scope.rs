@@ -245,6 +245,38 @@ pub(super) const SCOPES: &[Scope] = &[
         ],
     },
     Scope {
+        command: "sparse-checkout add",
+        first: First::Path,
+        options: &[on("--skip-checks"), both("--stdin")],
+    },
+    Scope {
+        command: "sparse-checkout check-rules",
+        first: First::Path,
+        options: &[both("-z"), both("--cone"), both("--rules-file")],
+    },
+    Scope {
+        command: "sparse-checkout clean",
+        first: First::Path,
+        options: &[both("--dry-run"), both("--force"), both("--verbose")],
+    },
+    Scope { command: "sparse-checkout disable", first: First::Path, options: &[] },
+    Scope {
+        command: "sparse-checkout init",
+        first: First::Path,
+        options: &[both("--cone"), off("--sparse-index")],
+    },
+    Scope { command: "sparse-checkout list", first: First::Path, options: &[] },
+    Scope {
+        command: "sparse-checkout reapply",
+        first: First::Path,
+        options: &[both("--cone"), off("--sparse-index")],
+    },
+    Scope {
+        command: "sparse-checkout set",
+        first: First::Path,
+        options: &[both("--cone"), off("--sparse-index"), on("--skip-checks"), on("--stdin")],
+    },
+    Scope {
         command: "worktree add",
         first: First::Worktree,
         options: &[

@@ -20,6 +20,7 @@ mod random;
 mod read_tree;
 mod reset;
 mod shim;
+mod sparse;
 mod split_index;
 mod submodules;
 mod switch;

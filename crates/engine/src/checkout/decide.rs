@@ -15,12 +15,13 @@ use format::{
 use sys::FileType;
 
 use super::{
-    Force, PlanError, Premise, Refusal, RefusalKind, Removal,
+    Force, Left, LeftKind, PlanError, Premise, Refusal, RefusalKind, Removal,
     cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
     diff::{Kind, Row, Side, Slot},
     facts::{Fact, Seen, Want},
     plan::{Files, OneSided},
 };
+use crate::sparse::Patterns;
 
 /// What matters of the options here.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,8 @@ pub(super) struct Policy<'a> {
     pub(super) files: Files,
     pub(super) protect: Protect,
     pub(super) overwrite_ignored: bool,
-    /// Skip-worktree entries are kept out of the worktree (`core.sparseCheckout`).
-    pub(super) sparse: bool,
+    /// What belongs in the worktree, where not everything does.
+    pub(super) sparse: Option<&'a Sparsity<'a>>,
     pub(super) cwd: Option<&'a BStr>,
     /// Go on after a refusal.
     pub(super) report_all: bool,
@@ -44,7 +45,43 @@ impl Policy<'_> {
     }
 }
 
-/// Questions too rare to be answered ahead.
+/// A sparse worktree.
+#[derive(Debug)]
+pub(super) struct Sparsity<'a> {
+    pub(super) patterns: &'a Patterns,
+    /// For each entry of the index whether it is to be outside.
+    pub(super) outside: Vec<bool>,
+}
+
+/// How an index entry passes the border of a sparse worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Border {
+    /// It is in the worktree, or the worktree is not sparse.
+    Inside,
+    Outside,
+    /// It was outside.
+    Entering,
+    /// It is to be outside.
+    Leaving,
+}
+
+impl Policy<'_> {
+    fn border(&self, at: usize, flags: Flags) -> Border {
+        match self.sparse.map(|sparse| (flags.contains(Flags::SKIP_WORKTREE), sparse.outside[at])) {
+            None | Some((false, false)) => Border::Inside,
+            Some((true, true)) => Border::Outside,
+            Some((true, false)) => Border::Entering,
+            Some((false, true)) => Border::Leaving,
+        }
+    }
+
+    /// Whether a path new to the index is outside.
+    fn excludes(&self, path: &BStr) -> bool {
+        self.sparse.is_some_and(|sparse| !sparse.patterns.keeps(path))
+    }
+}
+
+/// Questions too rare to be answered ahead, and those that come last.
 pub(super) trait Ask {
     /// Whether an untracked path is ignored.
     fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError>;
@@ -58,8 +95,8 @@ pub(super) trait Ask {
     fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError>;
     /// Whether `path`, which is behind a symbolic link, leads nowhere.
     fn leads_nowhere(&mut self, path: &BStr) -> bool;
-    /// Whether a path new to the index is outside the sparse checkout.
-    fn outside(&mut self, path: &BStr) -> Result<bool, PlanError>;
+    /// What is at the paths of the entries that leave a sparse worktree, and of those that enter it.
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError>;
 }
 
 /// Everything decided.
@@ -73,6 +110,10 @@ pub(super) struct Decided {
     pub(super) refusals: Vec<Refusal>,
     /// Some path has to be merged file by file.
     pub(super) unresolved: bool,
+    /// Entries that stay, and whether they now are outside of a sparse worktree.
+    pub(super) skip: Vec<(usize, bool)>,
+    /// Paths of a sparse worktree that are left as they are.
+    pub(super) left: Vec<Left>,
 }
 
 /// The case of a row.
@@ -163,12 +204,17 @@ pub(super) fn question(row: &Row, action: Action, policy: &Policy<'_>, index: &I
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
         // The result is in the index already: nothing is overwritten.
         (Action::Take(source), Slot::Merged(at)) if is_held(row, source, index, at) => return None,
+        (Action::Take(_), Slot::Nothing) if policy.excludes(row.path.as_bstr()) => return None,
         (_, Slot::Nothing | Slot::Unmerged(_)) => policy.updates() && !overwrites,
         (_, Slot::Merged(at)) => {
             let flags = index.entries()[at].flags;
+            let border = policy.border(at, flags);
+            if border == Border::Outside {
+                return None;
+            }
             let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
             let is_removed_dir = action == Action::Remove && policy.updates() && !overwrites;
-            doubted || !forced || is_removed_dir
+            doubted || !forced || is_removed_dir || border == Border::Leaving
         }
     };
     let want = if row.slot == Slot::Nothing { Want::Absence } else { Want::Stat };
@@ -204,6 +250,13 @@ pub(super) fn is_unfinished(entry: &Entry) -> bool {
     entry.stage == Stage::Normal && entry.stat == Stat::default() && !entry.flags.intersects(elsewhere)
 }
 
+/// What becomes of a path that a case takes.
+struct Taken {
+    flags: Flags,
+    /// `None`: nothing is written.
+    premise: Option<Premise>,
+}
+
 /// A look at the worktree.
 enum Look {
     Fine(Premise),
@@ -215,7 +268,7 @@ pub(super) struct Decider<'a> {
     policy: Policy<'a>,
     ask: &'a mut dyn Ask,
     decided: Decided,
-    /// Paths that will be removed from index and worktree, and whether they are submodules.
+    /// Paths that will be removed from index and worktree, and whether something may still be there then.
     removed: HashMap<BString, bool>,
     /// Index entries that went with a directory replaced by a file.
     gone: HashSet<usize>,
@@ -250,6 +303,7 @@ impl<'a> Decider<'a> {
             }
         }
         if self.decided.refusals.is_empty() {
+            self.cross_the_border()?;
             self.resolve_conflicting_names();
         }
         Ok(self.decided)
@@ -278,8 +332,8 @@ impl<'a> Decider<'a> {
                 let Side::Entry(mode, oid) = taken(&row, source) else {
                     unreachable!("cases take only what is there")
                 };
-                if let Some((premise, flags)) = self.may_take(&row, fact, mode, oid)? {
-                    self.take(row.path, mode, oid, flags, premise);
+                if let Some(taken) = self.may_take(&row, fact, mode, oid)? {
+                    self.take(row.path, mode, oid, taken);
                     return Ok(None);
                 }
             }
@@ -313,17 +367,24 @@ impl<'a> Decider<'a> {
         fact: &Fact,
         mode: Mode,
         oid: ObjectId,
-    ) -> Result<Option<(Premise, Flags)>, PlanError> {
+    ) -> Result<Option<Taken>, PlanError> {
         let path = row.path.as_bstr();
         let mut flags = Flags::empty();
+        let mut border = Border::Inside;
         let look = match row.slot {
+            Slot::Nothing if self.policy.excludes(path) => {
+                (flags, border) = (Flags::SKIP_WORKTREE, Border::Outside);
+                Look::Fine(Premise::Absent)
+            }
             Slot::Nothing => {
-                if self.policy.sparse && self.ask.outside(path)? {
-                    flags |= Flags::SKIP_WORKTREE;
-                    Look::Fine(Premise::Absent)
-                } else {
-                    let kind = RefusalKind::UntrackedOverwritten;
-                    self.absent(path, mode, fact, kind, Strict::Yes)?
+                let kind = RefusalKind::UntrackedOverwritten;
+                let before = self.decided.refusals.len();
+                match self.absent(path, mode, fact, kind, Strict::Yes)? {
+                    Look::Refused if self.policy.sparse.is_some() => {
+                        self.leave_refused(before, kind, LeftKind::Present);
+                        return Ok(Some(Taken { flags, premise: None }));
+                    }
+                    look => look,
                 }
             }
             Slot::Merged(at) => {
@@ -331,8 +392,24 @@ impl<'a> Decider<'a> {
                 if (entry.mode, entry.oid) == (mode, oid) {
                     return Ok(None);
                 }
-                flags = entry.flags & Flags::SKIP_WORKTREE;
-                self.uptodate(path, entry.flags, entry.mode, fact)
+                border = self.policy.border(at, entry.flags);
+                flags = match border {
+                    Border::Inside => entry.flags & Flags::SKIP_WORKTREE,
+                    Border::Entering => Flags::empty(),
+                    Border::Outside | Border::Leaving => Flags::SKIP_WORKTREE,
+                };
+                let look = self.uptodate(path, border, entry.flags, entry.mode, fact);
+                if let (Border::Entering, Look::Fine(_)) = (border, &look) {
+                    self.verdict(path, LeftKind::Present, |decider, path| {
+                        decider.absent(path, mode, fact, RefusalKind::UntrackedOverwritten, Strict::Yes)
+                    })?;
+                }
+                if let (Border::Leaving, Look::Fine(premise)) = (border, &look) {
+                    let (path, premise, gitlink) =
+                        (path.to_owned(), premise.clone(), entry.mode.is_gitlink());
+                    self.decided.removals.push(Removal { path, premise, gitlink });
+                }
+                look
             }
             Slot::Unmerged(_) => {
                 let kind = RefusalKind::UntrackedOverwritten;
@@ -350,13 +427,13 @@ impl<'a> Decider<'a> {
             }
             _ => premise,
         };
-        Ok(Some((premise, flags)))
+        let is_written = matches!(border, Border::Inside | Border::Entering);
+        Ok(Some(Taken { flags, premise: is_written.then_some(premise) }))
     }
 
-    fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, flags: Flags, premise: Premise) {
+    fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, Taken { flags, premise }: Taken) {
         let entry = NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal };
-        let kept_out = self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE);
-        if self.policy.updates() && !kept_out {
+        if let Some(premise) = premise.filter(|_| self.policy.updates()) {
             self.decided.writes.push((path.clone(), premise));
         }
         self.decided.edits.push(Edit { path, entries: vec![entry] });
@@ -378,23 +455,45 @@ impl<'a> Decider<'a> {
             }
             Slot::Merged(at) | Slot::Unmerged(at) => self.index.entries()[at].mode,
         };
-        let Look::Fine(mut premise) = self.absent(path, mode, fact, kind, Strict::No)? else { return Ok(()) };
-        let mut kept_out = false;
-        if let Slot::Merged(at) = row.slot {
-            let entry = &self.index.entries()[at];
-            let Look::Fine(seen) = self.uptodate(path, entry.flags, mode, fact) else { return Ok(()) };
+        let (border, flags) = match row.slot {
+            Slot::Merged(at) => {
+                let flags = self.index.entries()[at].flags;
+                (self.policy.border(at, flags), flags)
+            }
+            _ => (Border::Inside, Flags::empty()),
+        };
+        // A two-way merge removes the old tree's entry, which knows nothing of the border.
+        let removed = match (self.policy.kind, border) {
+            (Kind::TwoWay { .. }, Border::Leaving | Border::Entering) => Border::Inside,
+            (_, border) => border,
+        };
+        let mut premise = Premise::Absent;
+        if matches!(removed, Border::Inside | Border::Entering) {
+            let Look::Fine(seen) = self.absent(path, mode, fact, kind, Strict::No)? else { return Ok(()) };
             premise = seen;
-            kept_out = self.policy.sparse && entry.flags.contains(Flags::SKIP_WORKTREE);
         }
-        self.drop_path(path, mode, premise, kept_out);
+        if let Slot::Merged(_) = row.slot {
+            let Look::Fine(seen) = self.uptodate(path, border, flags, mode, fact) else { return Ok(()) };
+            premise = seen;
+            self.tell_of_removal(path, removed, mode, fact);
+        }
+        self.drop_path(path, mode, premise, removed);
         Ok(())
     }
 
-    fn drop_path(&mut self, path: &BStr, mode: Mode, premise: Premise, kept_out: bool) {
+    /// What goes and passes the border as well Git calls left, and removes: an entry that is to go is never up to date.
+    fn tell_of_removal(&mut self, path: &BStr, border: Border, mode: Mode, fact: &Fact) {
+        if let (Border::Leaving, Seen::There(_), false) = (border, fact.seen, mode.is_gitlink()) {
+            self.leave(LeftKind::NotUptodate, path);
+        }
+    }
+
+    fn drop_path(&mut self, path: &BStr, mode: Mode, premise: Premise, border: Border) {
         self.decided.edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
         let gitlink = mode.is_gitlink();
-        self.removed.insert(path.to_owned(), gitlink);
-        if self.policy.updates() && !kept_out {
+        // What is outside and there all the same is still there when its place is taken.
+        self.removed.insert(path.to_owned(), gitlink || border == Border::Outside);
+        if self.policy.updates() && border != Border::Outside {
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink });
         }
     }
@@ -404,7 +503,8 @@ impl<'a> Decider<'a> {
     fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
         if let Slot::Merged(at) = row.slot {
             let entry = &self.index.entries()[at];
-            if let Look::Refused = self.uptodate(row.path.as_bstr(), entry.flags, entry.mode, fact) {
+            let border = self.policy.border(at, entry.flags);
+            if let Look::Refused = self.uptodate(row.path.as_bstr(), border, entry.flags, entry.mode, fact) {
                 return Ok(());
             }
         }
@@ -431,9 +531,9 @@ impl<'a> Decider<'a> {
     }
 
     /// Git's `verify_uptodate`: the file may be overwritten, being the index entry's, or missing.
-    fn uptodate(&mut self, path: &BStr, flags: Flags, mode: Mode, fact: &Fact) -> Look {
+    fn uptodate(&mut self, path: &BStr, border: Border, flags: Flags, mode: Mode, fact: &Fact) -> Look {
         let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
-        if self.policy.sparse && flags.contains(Flags::SKIP_WORKTREE) {
+        if border == Border::Outside {
             return Look::Fine(Premise::Absent);
         }
         if self.policy.files == Files::Ignore {
@@ -534,11 +634,12 @@ impl<'a> Decider<'a> {
             }
             let below = self.index.path(entry);
             let fact = self.ask.look(at)?;
-            let Look::Fine(premise) = self.uptodate(below, entry.flags, entry.mode, &fact) else {
+            let border = self.policy.border(at, entry.flags);
+            let Look::Fine(premise) = self.uptodate(below, border, entry.flags, entry.mode, &fact) else {
                 return Ok(Look::Refused);
             };
-            let kept_out = self.policy.sparse && entry.flags.contains(Flags::SKIP_WORKTREE);
-            self.drop_path(below, entry.mode, premise, kept_out);
+            self.tell_of_removal(below, border, entry.mode, &fact);
+            self.drop_path(below, entry.mode, premise, border);
             self.gone.insert(at);
         }
         if self.ask.untracked_below(path, !self.policy.overwrite_ignored)? {
@@ -550,6 +651,96 @@ impl<'a> Decider<'a> {
             return Ok(Look::Refused);
         }
         Ok(Look::Fine(Premise::Anything))
+    }
+
+    fn leave(&mut self, kind: LeftKind, path: &BStr) {
+        self.decided.left.push(Left { kind, path: path.to_owned() });
+    }
+
+    /// Git's `apply_sparse_checkout`, for the entries no row has changed: files of those that are outside now go, those
+    /// of the others come. What is not as it should be is left, with a warning.
+    fn cross_the_border(&mut self) -> Result<(), PlanError> {
+        if self.policy.sparse.is_none() {
+            return Ok(());
+        }
+        let index = self.index;
+        self.decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut edits = self.decided.edits.iter().map(|edit| edit.path.as_bstr()).peekable();
+        let (mut leaving, mut entering) = (Vec::new(), Vec::new());
+        for (at, entry) in index.entries().iter().enumerate() {
+            let path = index.path(entry);
+            while edits.next_if(|edited| *edited < path).is_some() {}
+            if entry.stage != Stage::Normal || edits.peek() == Some(&path) {
+                continue;
+            }
+            match self.policy.border(at, entry.flags) {
+                Border::Leaving => leaving.push(at),
+                Border::Entering => entering.push(at),
+                Border::Inside | Border::Outside => {}
+            }
+        }
+        let overwrites = self.policy.kind == Kind::OneWay && self.policy.force != Force::No;
+        let [left, entered] = self.ask.crossing(&leaving, &entering)?;
+        for (at, fact) in leaving.into_iter().zip(left) {
+            let Entry { mode, .. } = index.entries()[at];
+            // Being marked by now it is looked at, however much it is trusted; what a reset would write is not.
+            let flags = if overwrites { Flags::empty() } else { Flags::SKIP_WORKTREE };
+            self.verdict(index.path_at(at), LeftKind::NotUptodate, |decider, path| {
+                let look = decider.uptodate(path, Border::Leaving, flags, mode, &fact);
+                if let Look::Fine(premise) = &look {
+                    let (path, premise, gitlink) = (path.to_owned(), premise.clone(), mode.is_gitlink());
+                    decider.decided.removals.push(Removal { path, premise, gitlink });
+                    decider.decided.skip.push((at, true));
+                }
+                Ok(look)
+            })?;
+        }
+        // What a forced merge would write is outside now.
+        let left = &self.decided.skip;
+        self.decided.writes.retain(|(path, _)| {
+            let at = index.position(path.as_bstr(), Stage::Normal);
+            !at.is_ok_and(|at| left.binary_search(&(at, true)).is_ok())
+        });
+        for (at, fact) in entering.into_iter().zip(entered) {
+            let mode = index.entries()[at].mode;
+            self.decided.skip.push((at, false));
+            self.verdict(index.path_at(at), LeftKind::Present, |decider, path| {
+                let kind = RefusalKind::UntrackedOverwritten;
+                let look = decider.absent(path, mode, &fact, kind, Strict::Yes)?;
+                if let Look::Fine(premise) = &look {
+                    decider.decided.writes.push((path.to_owned(), premise.clone()));
+                }
+                Ok(look)
+            })?;
+        }
+        self.decided.left.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(())
+    }
+
+    /// Makes a warning of a refusal.
+    fn verdict(
+        &mut self,
+        path: &BStr,
+        kind: LeftKind,
+        look: impl FnOnce(&mut Self, &BStr) -> Result<Look, PlanError>,
+    ) -> Result<(), PlanError> {
+        let before = self.decided.refusals.len();
+        if let Look::Refused = look(self, path)? {
+            let expected = match kind {
+                LeftKind::NotUptodate => RefusalKind::NotUptodateFile,
+                _ => RefusalKind::UntrackedOverwritten,
+            };
+            self.leave_refused(before, expected, kind);
+        }
+        Ok(())
+    }
+
+    /// Makes warnings of the refusals from number `from` on: those `expected` are of this kind.
+    fn leave_refused(&mut self, from: usize, expected: RefusalKind, kind: LeftKind) {
+        for Refusal { kind: why, path } in self.decided.refusals.split_off(from) {
+            let kind = if why == expected { kind } else { LeftKind::Refused(why) };
+            self.decided.left.push(Left { kind, path });
+        }
     }
 
     /// The index entries below `path`, if they come right where `path` itself would: Git does not look

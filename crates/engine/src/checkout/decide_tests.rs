@@ -26,8 +26,10 @@ impl Ask for Quiet {
     fn leads_nowhere(&mut self, _: &BStr) -> bool {
         false
     }
-    fn outside(&mut self, _: &BStr) -> Result<bool, PlanError> {
-        Ok(false)
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {
+        let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
+        let absent = Fact { seen: Seen::Absent, clean: false };
+        Ok([vec![clean; leaving.len()], vec![absent; entering.len()]])
     }
 }
 
@@ -62,7 +64,7 @@ fn policy(kind: Kind) -> Policy<'static> {
         files: Files::Update,
         protect: Protect::default(),
         overwrite_ignored: true,
-        sparse: false,
+        sparse: None,
         cwd: None,
         report_all: true,
     }
@@ -181,13 +183,37 @@ fn skip_worktree_entries_change_in_the_index_alone() {
     let index = index_of(&[("p", 1, Flags::SKIP_WORKTREE)]);
     let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
     let facts = [Fact { seen: Seen::Absent, clean: false }];
-    let sparse = Policy { sparse: true, ..policy(TWO_WAY) };
+    let patterns = Patterns::parse(b"/other\n", false, false).patterns;
+    let sparsity = Sparsity { patterns: &patterns, outside: vec![true] };
+    let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
     let decided = run(&index, sparse, &rows, &facts, &mut quiet());
     assert_eq!(decided.edits[0].entries[0].flags, Flags::SKIP_WORKTREE);
     assert!(decided.writes.is_empty());
     let gone = [Row { sides: vec![side(1), side(0)], ..rows[0].clone() }];
     let decided = run(&index, sparse, &gone, &facts, &mut quiet());
     assert!(decided.removals.is_empty() && decided.edits[0].entries.is_empty());
+}
+
+#[test]
+fn files_go_and_come_with_the_patterns() {
+    let index = index_of(&[("come", 1, Flags::SKIP_WORKTREE), ("go", 1, Flags::empty())]);
+    let patterns = Patterns::parse(b"/come\n", false, false).patterns;
+    let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
+    let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
+    let decided = run(&index, sparse, &[], &[], &mut quiet());
+    assert_eq!(decided.skip, [(1, true), (0, false)]);
+    assert_eq!(decided.writes.len(), 1);
+    assert_eq!(decided.removals[0].path, "go");
+    // What changes and goes is not written, and what is new and outside never was there.
+    let rows = [
+        Row { path: "go".into(), slot: Slot::Merged(1), sides: vec![side(1), side(2)] },
+        Row { path: "new".into(), slot: Slot::Nothing, sides: vec![side(0), side(2)] },
+    ];
+    let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
+    let decided = run(&index, sparse, &rows, &[clean, clean], &mut quiet());
+    assert!(decided.edits.iter().all(|edit| edit.entries[0].flags == Flags::SKIP_WORKTREE));
+    assert_eq!(decided.removals[0].path, "go");
+    assert_eq!(decided.writes[0].0, "come");
 }
 
 #[test]

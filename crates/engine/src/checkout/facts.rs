@@ -25,7 +25,7 @@ use crate::parallel;
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Want {
+pub(crate) enum Want {
     /// Nothing is expected to be there.
     Absence,
     /// The stat of an entry's file.
@@ -34,7 +34,7 @@ pub(super) enum Want {
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// Nobody asked.
     Unknown,
     /// Nothing, or a leading directory is missing.
@@ -124,7 +124,7 @@ struct Group<'a> {
 }
 
 /// Answers, in the order of the questions.
-pub(super) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, PlanError> {
+pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, PlanError> {
     let mut answers = vec![Seen::Unknown; questions.len()];
     let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
     if absences >= EMPTY_FROM {

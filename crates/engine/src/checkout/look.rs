@@ -12,7 +12,7 @@ use super::{
     facts::{self, Cleaning, Fact, Seen, Want},
 };
 use crate::{
-    ignore::{Ignores, SparsePatterns},
+    ignore::Ignores,
     stat::{Match, StatRules},
 };
 
@@ -25,7 +25,6 @@ pub(super) struct Looker<'a> {
     pub(super) ignores: Ignores<'a>,
     pub(super) cleaning: &'a dyn Cleaning,
     pub(super) fold_case: bool,
-    pub(super) sparse: Option<&'a SparsePatterns>,
     /// Entries by their name in lower case; made when first asked for.
     pub(super) folded: Option<HashMap<BString, usize>>,
 }
@@ -117,8 +116,16 @@ impl Ask for Looker<'_> {
         self.root.is_absent_through_links(path)
     }
 
-    fn outside(&mut self, path: &BStr) -> Result<bool, PlanError> {
-        // Without a file of patterns everything belongs in the worktree.
-        Ok(self.sparse.is_some_and(|patterns| !patterns.includes(path)))
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {
+        let index = self.index;
+        let ask = |entries: &[usize], want| {
+            let questions: Vec<(&BStr, Want)> = entries.iter().map(|&at| (index.path_at(at), want)).collect();
+            facts::probe(self.root, index, &questions)
+        };
+        let seen: Vec<(usize, Seen)> = leaving.iter().copied().zip(ask(leaving, Want::Stat)?).collect();
+        let clean = self.clean(&seen)?;
+        let leaving = seen.into_iter().zip(clean).map(|((_, seen), clean)| Fact { seen, clean });
+        let entering = ask(entering, Want::Absence)?.into_iter().map(|seen| Fact { seen, clean: false });
+        Ok([leaving.collect(), entering.collect()])
     }
 }

@@ -10,7 +10,7 @@ mod decide;
 mod diff;
 mod entries;
 mod execute;
-mod facts;
+pub(crate) mod facts;
 mod look;
 mod paths;
 mod plan;
@@ -18,6 +18,7 @@ mod record;
 mod refresh;
 mod refusal;
 mod show;
+mod sparsity;
 mod submodules;
 mod temporary;
 
@@ -25,11 +26,13 @@ pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, Workers, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{
-    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Write, plan,
+    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write,
+    plan,
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
-pub use refusal::{Refusal, RefusalKind, text as refusal_text};
+pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
+pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
 pub use temporary::Temporaries;
 
 #[cfg(test)]

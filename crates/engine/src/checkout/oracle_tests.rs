@@ -23,11 +23,12 @@ use repo::objects::Objects;
 use testkit::{Repo, Sandbox};
 
 use super::{
-    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise,
+    Conflicts, Files, Force, LeftKind, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Sparse,
     facts::{Cleaning, CleaningWorker},
     plan::{Settings, World, decide, finish},
     refusal,
 };
+use crate::sparse::{self, Patterns};
 
 /// No conversions.
 struct AsIs;
@@ -337,7 +338,57 @@ fn command(
     }
 }
 
-fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 2]) {
+/// Whether the worktree is sparse.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worktree {
+    Whole,
+    Sparse,
+}
+
+/// Without names that are directories elsewhere: what Git makes of a directory for a file at the border of a sparse worktree
+/// depends on what it has marked by then, and is not followed to the letter.
+fn leaves(mut tree: Tree) -> Tree {
+    tree.retain(|path, _| !PATHS.iter().any(|other| is_below((*other).into(), (*path).into())));
+    tree
+}
+
+/// Patterns of either kind, entries marked and files removed or not as they and chance say; Git's settings for it.
+fn thin_out(repo: &Repo<'_>, dice: &mut Dice, staged: &Tree) -> (Patterns, Vec<String>) {
+    let directories: Vec<&str> =
+        PATHS.iter().filter_map(|path| path.rsplit_once('/')).map(|(dir, _)| dir).collect();
+    let cone = dice.one_in(2);
+    let patterns = if cone {
+        let mut cone = sparse::Cone::new(false);
+        for _ in 0..dice.roll(3) {
+            cone.add(format!("/{}", directories[dice.roll(directories.len())]).as_str().into());
+        }
+        Patterns::of_cone(cone)
+    } else {
+        let line = |dice: &mut Dice| {
+            let path = PATHS[dice.roll(PATHS.len())];
+            let path = if dice.one_in(2) { path.rsplit('/').next().expect("a name") } else { path };
+            format!("{}{path}{}\n", ["", "!", "/"][dice.roll(3)], ["", "", "/"][dice.roll(3)])
+        };
+        let first = if dice.one_in(2) { "/*\n" } else { "" };
+        let lines: String = (0..1 + dice.roll(3)).map(|_| line(dice)).collect();
+        Patterns::parse(format!("{first}{lines}").as_bytes(), false, false).patterns
+    };
+    fs::create_dir_all(repo.path.join(".git/info")).expect("made");
+    fs::write(repo.path.join(".git/info/sparse-checkout"), patterns.to_file()).expect("written");
+    for path in staged.keys() {
+        let outside = !patterns.keeps((*path).into());
+        if outside != dice.one_in(4) {
+            repo.try_git(&["update-index", "--skip-worktree", path]);
+            if !dice.one_in(5) {
+                let _ = fs::remove_file(repo.path.join(path));
+            }
+        }
+    }
+    let settings = ["core.sparseCheckout=true".to_owned(), format!("core.sparseCheckoutCone={cone}")];
+    (patterns, settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect())
+}
+
+fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, counts: &mut [usize; 2]) {
     let mut dice = Dice(seed);
     for entry in fs::read_dir(&repo.path).expect("a worktree") {
         let path = entry.expect("readable").path();
@@ -352,12 +403,15 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
     let base = change(&Tree::new(), &mut dice, 12);
     let head = change(&base, &mut dice, 5);
     let target = change(if dice.one_in(2) { &head } else { &base }, &mut dice, 6);
+    let [base, head, target] =
+        [base, head, target].map(|tree| if sparse == Worktree::Sparse { leaves(tree) } else { tree });
     let trees = [&base, &head, &target].map(|tree| write_tree(repo, tree));
     let staged = match dice.roll(4) {
         0 => change(&head, &mut dice, 3),
         1 => change(&target, &mut dice, 1),
         _ => head.clone(),
     };
+    let staged = if sparse == Worktree::Sparse { leaves(staged) } else { staged };
     for (path, file) in &staged {
         let path = repo.path.join(path);
         fs::create_dir_all(path.parent().expect("below the root")).expect("directories can be made");
@@ -414,21 +468,38 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
         }
     }
 
-    let (words, options) = command(repo, &mut dice, &trees, unmerged);
-    let index = match options.merge {
+    let thin = (sparse == Worktree::Sparse).then(|| thin_out(repo, &mut dice, &staged));
+    let (mut words, mut options) = command(repo, &mut dice, &trees, unmerged);
+    let mut index = match options.merge {
         Merge::Overlay { .. } => Index::empty(HashKind::Sha1),
         _ => load(repo),
     };
     let root = sys::Dir::open(&repo.path).expect("a worktree");
+    if let Some((patterns, settings)) = thin {
+        options.sparse = Sparse::By(patterns.into());
+        words.splice(..0, settings);
+        sparse::clear_present(&root, &mut index).expect("all can be looked at");
+    }
     let world = World {
         trees: objects,
         root: &root,
         cleaning: &AsIs,
         excludes: Vec::new(),
         settings: Settings::default(),
-        sparse: None,
     };
-    let outcome = decide(&world, &index, &options).map(|decided| finish(objects, index, decided));
+    let mut overwritten = Vec::new();
+    let outcome = decide(&world, &index, &options).map(|decided| {
+        let present =
+            decided.left.iter().filter(|left| matches!(left.kind, LeftKind::Present | LeftKind::Refused(_)));
+        overwritten.extend(present.map(|left| left.path.clone()));
+        finish(objects, index, decided, options.operation)
+    });
+    // Git says that it leaves a new path where something is, and overwrites it.
+    let is_left = |path: &BStr| {
+        overwritten.iter().any(|left: &BString| {
+            left == path || is_below(path, left.as_bstr()) || is_below(left.as_bstr(), path)
+        })
+    };
     let before = picture(&repo.path);
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
     let run = repo.try_git(&args);
@@ -438,13 +509,18 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
             counts[0] += 1;
             assert_eq!(run.code, 0, "{context}\nbut the plan is {:?} {:?}", plan.writes, plan.removals);
             assert_eq!(listing(&plan.index), listing(&load(repo)), "{context}");
+            // What was left is told when planning, what could not be removed when that is tried.
+            let told =
+                run.stderr.lines_with_terminator().filter(|line| !line.contains_str("unable to unlink"));
             assert_eq!(
-                apply(&before, &plan, objects),
-                picture(&repo.path),
-                "{context}\n{:?} {:?}",
-                plan.writes,
-                plan.removals
+                plan.warnings.concat().as_bstr(),
+                told.collect::<Vec<_>>().concat().as_bstr(),
+                "{context}"
             );
+            let mut pictures = [apply(&before, &plan, objects), picture(&repo.path)];
+            pictures.iter_mut().for_each(|picture| picture.retain(|path, _| !is_left(path.as_bstr())));
+            let [ours, gits] = pictures;
+            assert_eq!(ours, gits, "{context}\n{:?} {:?}", plan.writes, plan.removals);
             let cache_tree = plan.index.cache_tree.as_ref().expect("a plan has one");
             check_cache_tree(&plan.index, cache_tree, "", objects);
         }
@@ -463,23 +539,35 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, counts: &mut [usize; 
 
 #[test]
 fn merges_as_read_tree_does() {
+    many_cases(Worktree::Whole);
+}
+
+#[test]
+fn merges_as_read_tree_does_where_the_worktree_is_sparse() {
+    many_cases(Worktree::Sparse);
+}
+
+fn many_cases(worktree: Worktree) {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     for content in 0..3 {
         git_input(&repo, &["hash-object", "-w", "--stdin"], &File::Regular(content).content());
     }
-    let mut runner = prop::test_runner::TestRunner::new(ProptestConfig {
+    let config = ProptestConfig {
         cases: std::env::var("SAPWOOD_TEST_CASES").map_or(150, |cases| cases.parse().expect("a number")),
         max_shrink_iters: 0,
         failure_persistence: None,
         ..ProptestConfig::default()
-    });
+    };
+    let algorithm = prop::test_runner::RngAlgorithm::ChaCha;
+    let rng = prop::test_runner::TestRng::deterministic_rng(algorithm);
+    let mut runner = prop::test_runner::TestRunner::new_with_rng(config, rng);
     let counts = std::cell::RefCell::new([0; 2]);
     runner
         .run(&any::<u64>(), |seed| {
             // Opened anew: it knows the packs and loose objects of its time.
             let objects = Objects::open(&repo.path.join(".git/objects"), HashKind::Sha1).expect("objects");
-            one_case(&repo, &objects, seed, &mut counts.borrow_mut());
+            one_case(&repo, &objects, seed, worktree, &mut counts.borrow_mut());
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error}"));

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     parallel,
     pathspec::{Pathspecs, Seen as Matched},
+    sparse::Patterns,
     stat::{Match, StatRules},
 };
 
@@ -267,6 +268,8 @@ pub struct IndexOptions<'a> {
     pub pathspecs: Option<&'a Pathspecs>,
     /// Keep paths the tree does not have as intended to be added.
     pub intent_to_add: bool,
+    /// What new paths are marked by that do not belong in the worktree.
+    pub sparse: Option<&'a Patterns>,
 }
 
 /// The plan of `reset --mixed`: a new index and nothing to do in the worktree.
@@ -280,6 +283,13 @@ pub fn plan_index(
         diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)], parallel::cores())?;
     let mut edits = Edits::default();
     let mut seen = Matched::default();
+    let marks = |index: &Index, row: &Row| match row.slot {
+        Slot::Merged(at) => index.entries()[at].flags & Flags::SKIP_WORKTREE,
+        _ if options.sparse.is_some_and(|patterns| !patterns.includes(row.path.as_bstr())) => {
+            Flags::SKIP_WORKTREE
+        }
+        _ => Flags::empty(),
+    };
     for row in found.rows {
         let path = row.path.as_bstr();
         let mode = match (row.sides[0], row.slot) {
@@ -292,17 +302,15 @@ pub fn plan_index(
         }
         match row.sides[0] {
             Side::Entry(mode, oid) if !is_entry(&index, &row, mode, oid) => {
-                let flags = match row.slot {
-                    Slot::Merged(at) => index.entries()[at].flags & Flags::SKIP_WORKTREE,
-                    _ => Flags::empty(),
-                };
+                let flags = marks(&index, &row);
                 edits.set(&index, row.path, new_entry(mode, oid, flags));
             }
             Side::Entry(..) => {}
             Side::Missing | Side::Conflict if row.slot == Slot::Nothing => {}
             Side::Missing | Side::Conflict if options.intent_to_add => {
                 let empty = ObjectId::empty_blob(index.hash);
-                edits.set(&index, row.path, new_entry(Mode::FILE, empty, Flags::INTENT_TO_ADD));
+                let flags = Flags::INTENT_TO_ADD | marks(&index, &row);
+                edits.set(&index, row.path, new_entry(Mode::FILE, empty, flags));
             }
             Side::Missing | Side::Conflict => edits.remove(row.path),
         }

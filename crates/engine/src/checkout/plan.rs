@@ -1,26 +1,27 @@
 //! Deciding: every step of a checkout, and every refusal, before anything is touched.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
-    index::{Index, Stage},
+    index::{Flags, Index, Stage},
     path::{self, Protect},
 };
 use repo::convert::Converter;
 
 use super::{
     Refusal, cache_tree,
-    decide::{self, Decided, Decider, Policy},
+    decide::{self, Decided, Decider, Policy, Sparsity},
     diff::{self, Found, Kind, Side, Slot, TreeSource},
     facts::{self, Cleaning, CleaningWorker, Fact, Facts, Seen, Want},
     look::Looker,
     refusal,
 };
 use crate::{
-    ignore::{self, Ignores, SparsePatterns},
+    ignore::{self, Ignores},
     parallel,
+    sparse::{self, Patterns},
     stat::StatRules,
 };
 
@@ -91,6 +92,18 @@ pub enum Force {
     Remnants,
 }
 
+/// What is made of the patterns of a sparse worktree.
+#[derive(Clone, Debug, Default)]
+pub enum Sparse {
+    /// Files go and come as the configured ones say ([`crate::sparse::load`]).
+    #[default]
+    Configured,
+    /// As these say.
+    By(Arc<Patterns>),
+    /// Entries keep the marks they have (`read-tree --no-sparse-checkout`).
+    Ignored,
+}
+
 /// Options of planning.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
@@ -108,6 +121,8 @@ pub struct PlanOptions {
     /// Where the command was started, relative to the worktree, no slash at the end; `None` for its
     /// root or outside. Git never removes this directory.
     pub original_cwd: Option<BString>,
+    /// See [`Sparse`]. Not asked if the worktree is not changed.
+    pub sparse: Sparse,
     /// Git's name of the operation for the texts of refusals: see [`refusal_text`](super::refusal_text).
     /// "checkout" and "merge" collect all refusals, others stop at the first.
     pub operation: &'static str,
@@ -123,6 +138,7 @@ impl PlanOptions {
             overwrite_ignored: true,
             refresh: true,
             original_cwd: None,
+            sparse: Sparse::Configured,
             operation: "checkout",
         }
     }
@@ -146,6 +162,18 @@ impl PlanOptions {
     /// What `reset --keep` does.
     pub fn reset_keep(head: ObjectId, target: ObjectId) -> Self {
         PlanOptions { refresh: false, operation: "reset", ..Self::switch(Some(head), target) }
+    }
+}
+
+impl PlanOptions {
+    /// With the patterns that are configured. What is wrong with their file is for the caller to tell, who then gives them.
+    fn resolve(&self, repo: &repo::Repository) -> Result<PlanOptions, PlanError> {
+        let mut options = self.clone();
+        if let (Sparse::Configured, true) = (&self.sparse, self.files == Files::Update) {
+            let loaded = sparse::load(repo)?;
+            options.sparse = loaded.map_or(Sparse::Ignored, |loaded| Sparse::By(Arc::new(loaded.patterns)));
+        }
+        Ok(options)
     }
 }
 
@@ -195,8 +223,8 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// In index order (executed in reverse).
     pub removals: Vec<Removal>,
-    /// Warnings Git prints without refusing, e.g. sparse paths left in place.
-    pub warnings: Vec<String>,
+    /// What Git prints without refusing, e.g. sparse paths left in place: texts for standard error, with their newline.
+    pub warnings: Vec<BString>,
 }
 
 /// Why planning stopped. Nothing was touched.
@@ -231,6 +259,9 @@ pub enum PlanError {
     #[error("'git status --porcelain=2' failed in submodule {path}: {message}")]
     #[allow(missing_docs)]
     Submodule { path: BString, message: String },
+    /// The patterns of a sparse worktree cannot be read.
+    #[error(transparent)]
+    Sparse(#[from] sparse::LoadError),
     /// A tree holds a path that must not be in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),
@@ -247,8 +278,6 @@ pub(super) struct World<'a> {
     /// Contents of `info/exclude` and `core.excludesFile`.
     pub(super) excludes: Vec<Vec<u8>>,
     pub(super) settings: Settings,
-    /// What belongs in the worktree, with `core.sparseCheckout`.
-    pub(super) sparse: Option<SparsePatterns>,
 }
 
 /// What the configuration says.
@@ -257,7 +286,6 @@ pub(super) struct Settings {
     pub(super) stat: StatRules,
     pub(super) protect: Protect,
     pub(super) ignore_case: bool,
-    pub(super) sparse: bool,
     pub(super) submodules: bool,
 }
 
@@ -268,7 +296,6 @@ impl Settings {
             stat: StatRules::of(repo)?,
             protect: Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? },
             ignore_case: is("core.ignoreCase", false)?,
-            sparse: is("core.sparseCheckout", false)?,
             submodules: is("submodule.recurse", false)?,
         })
     }
@@ -305,10 +332,10 @@ pub fn plan(
         cleaning: &cleaning,
         excludes: ignore::outside(repo)?,
         settings: Settings::of(repo)?,
-        sparse: sparse_patterns(repo)?,
     };
+    let options = &options.resolve(repo)?;
     let decided = decide(&world, &index, options)?;
-    Ok(finish(repo.objects(), index, decided))
+    Ok(finish(repo.objects(), index, decided, options.operation))
 }
 
 /// Walk, probe, decide.
@@ -336,13 +363,18 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     if options.operation == "checkout" && options.force == Force::No && index.is_unmerged() {
         return Err(PlanError::Unmerged);
     }
+    let patterns = match &options.sparse {
+        Sparse::By(patterns) if options.files == Files::Update => Some(&**patterns),
+        _ => None,
+    };
+    let sparsity = patterns.map(|patterns| Sparsity { patterns, outside: patterns.outside(index) });
     let policy = Policy {
         kind,
         force: options.force,
         files: options.files,
         protect: world.settings.protect,
         overwrite_ignored: options.overwrite_ignored,
-        sparse: world.settings.sparse,
+        sparse: sparsity.as_ref(),
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: refusal::reports_all(options.operation),
     };
@@ -365,7 +397,6 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         ),
         cleaning: world.cleaning,
         fold_case: world.settings.ignore_case,
-        sparse: world.sparse.as_ref(),
         folded: None,
     };
     let (facts, same) = gather(&looker, index, &found, &policy)?;
@@ -377,7 +408,8 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         return Err(PlanError::NotTrivial);
     }
     let premise = if options.force == Force::Remnants { Premise::Remnant } else { Premise::Anything };
-    for at in same {
+    let leaves = |at: usize| sparsity.as_ref().is_some_and(|sparsity| sparsity.outside[at]);
+    for at in same.into_iter().filter(|&at| !leaves(at)) {
         decided.writes.push((index.path_at(at).to_owned(), premise.clone()));
     }
     for edit in &decided.edits {
@@ -442,8 +474,13 @@ fn gather(
 }
 
 /// Applies the edits and finds where the entries to be written are.
-pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided) -> Plan {
-    let Decided { edits, mut writes, mut removals, .. } = decided;
+pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided, operation: &str) -> Plan {
+    let Decided { edits, mut writes, mut removals, skip, left, .. } = decided;
+    for (at, outside) in skip {
+        let flags = &mut index.entries_mut()[at].flags;
+        flags.set(Flags::SKIP_WORKTREE, outside);
+        flags.remove(Flags::FSMONITOR_VALID);
+    }
     writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     index.apply(edits);
     // Git drops what it knows of resolved conflicts.
@@ -452,7 +489,8 @@ pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided)
     cache_tree::complete(&mut index, &|oid| *oid == empty || trees.has(oid));
     let writes = locate(&index, writes);
     removals.sort_by(|a, b| a.path.cmp(&b.path));
-    Plan { index, writes, removals, warnings: Vec::new() }
+    let warnings = Some(refusal::left_text(&left, operation)).filter(|text| !text.is_empty());
+    Plan { index, writes, removals, warnings: warnings.into_iter().collect() }
 }
 
 /// Where the entries of `writes`, sorted by path, are. Few are searched for, many met in one pass.
@@ -506,16 +544,4 @@ impl CleaningWorker for Broken<'_> {
     fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
         Err(repo::Error { message: self.0.to_owned() })
     }
-}
-
-/// The patterns of `core.sparseCheckout`, if it is on and there are any.
-fn sparse_patterns(repo: &repo::Repository) -> Result<Option<SparsePatterns>, PlanError> {
-    if !repo.config_bool("core.sparseCheckout")?.unwrap_or(false) {
-        return Ok(None);
-    }
-    let path = repo.git_dir().join("info/sparse-checkout");
-    let content = sys::by_path::read(&path)
-        .map_err(|source| PlanError::Examine { path: path.to_string_lossy().as_ref().into(), source })?;
-    let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
-    Ok(content.map(|content| SparsePatterns::new(&content, icase)))
 }

@@ -51,10 +51,13 @@ pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Ind
     let (removals, writes) = (plan.removals.clone(), plan.writes.clone());
     let after = record(plan, report);
     let edit = |path: &BStr, entries| Edit { path: path.to_owned(), entries };
-    // A file of one side of a conflict comes and goes, the conflict stays.
+    // A file of one side of a conflict comes and goes, the conflict stays; so does the entry of what is outside of a sparse
+    // worktree.
     let conflict = |path: &BStr| -> Vec<NewEntry> {
         let stages = after.entries()[after.range_of(path)].iter();
-        stages.filter(|entry| entry.stage != Stage::Normal).map(Entry::content).collect()
+        let stays =
+            |entry: &&Entry| entry.stage != Stage::Normal || entry.flags.contains(Flags::SKIP_WORKTREE);
+        stages.filter(stays).map(Entry::content).collect()
     };
     let removed = removals.iter().zip(removed).filter(|(_, done)| *done).map(|(removal, _)| {
         let path = removal.path.as_ref();

@@ -36,6 +36,28 @@ pub struct Refusal {
     pub path: BString,
 }
 
+/// Why a path of a sparse worktree is left as it is, in the order Git reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeftKind {
+    /// It should go, and differs from the index.
+    NotUptodate,
+    /// It is unmerged.
+    Unmerged,
+    /// It should be written, and something is there.
+    Present,
+    /// It should be written, and what is there would be refused for this. The porcelain does not tell.
+    Refused(RefusalKind),
+}
+
+/// A path that is left despite the patterns of a sparse worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Why.
+    pub kind: LeftKind,
+    /// Which path.
+    pub path: BString,
+}
+
 /// How an operation tells of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
@@ -47,7 +69,7 @@ enum Style {
 
 fn style(operation: &str) -> Style {
     match operation {
-        "checkout" | "merge" => Style::Porcelain,
+        "checkout" | "merge" | "sparse-checkout" => Style::Porcelain,
         _ => Style::Plumbing,
     }
 }
@@ -65,6 +87,56 @@ pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
         Style::Plumbing => refusals.first().map(plumbing).unwrap_or_default(),
         Style::Porcelain => porcelain(refusals, operation, advice),
     }
+}
+
+/// What Git prints to standard error of what was left, to the last newline.
+pub(super) fn left_text(left: &[Left], operation: &str) -> BString {
+    let mut text = BString::default();
+    match style(operation) {
+        Style::Plumbing => {
+            for Left { kind, path } in left {
+                let after = match *kind {
+                    LeftKind::Refused(kind) => {
+                        text.extend_from_slice(&plumbing(&Refusal { kind, path: path.clone() }));
+                        continue;
+                    }
+                    LeftKind::NotUptodate => "' not uptodate; will not remove from working tree.\n",
+                    LeftKind::Unmerged => "' unmerged; will not remove from working tree.\n",
+                    LeftKind::Present => "' already present; will not overwrite with sparse update.\n",
+                };
+                text.extend_from_slice(b"error: Path '");
+                push_printable(&mut text, path.as_bstr());
+                text.extend_from_slice(after.as_bytes());
+            }
+        }
+        Style::Porcelain => {
+            for (kind, what) in [
+                (LeftKind::NotUptodate, "are not up to date and were left"),
+                (LeftKind::Unmerged, "are unmerged and were left"),
+                (LeftKind::Present, "were already present and thus not updated"),
+            ] {
+                let mut paths = left.iter().filter(|left| left.kind == kind).peekable();
+                if paths.peek().is_none() {
+                    continue;
+                }
+                text.extend_from_slice(
+                    format!("warning: The following paths {what} despite sparse patterns:\n").as_bytes(),
+                );
+                for Left { path, .. } in paths {
+                    text.push(b'\t');
+                    push_printable(&mut text, path.as_bstr());
+                    text.push(b'\n');
+                }
+                text.push(b'\n');
+            }
+            if !text.is_empty() {
+                let advice =
+                    "After fixing the above paths, you may want to run `git sparse-checkout reapply`.\n";
+                text.extend_from_slice(advice.as_bytes());
+            }
+        }
+    }
+    text
 }
 
 fn plumbing(Refusal { kind, path }: &Refusal) -> BString {

@@ -35,7 +35,7 @@ mod queue;
 mod remnant;
 mod remove;
 mod round;
-mod subtree;
+pub(super) mod subtree;
 
 pub use attributes::Attributes;
 use crew::Crew;

@@ -9,7 +9,7 @@ const DEEPEST: usize = 2048;
 type Visitor<'v> = dyn FnMut(&sys::Dir, &[u8], &sys::Stat) -> io::Result<()> + 'v;
 
 /// Visits what is beneath `dir`, children before their directory. Ends at the first error.
-pub(super) fn visit(dir: &sys::Dir, visitor: &mut Visitor<'_>) -> io::Result<()> {
+pub(in crate::checkout) fn visit(dir: &sys::Dir, visitor: &mut Visitor<'_>) -> io::Result<()> {
     descend(dir, 0, visitor)
 }
 
@@ -28,7 +28,7 @@ fn descend(dir: &sys::Dir, depth: usize, visitor: &mut Visitor<'_>) -> io::Resul
 }
 
 /// Removes what `visit` shows, as a visitor.
-pub(super) fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
+pub(in crate::checkout) fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
     match stat.file_type {
         sys::FileType::Directory => dir.remove_dir(name),
         _ => dir.remove_file(name),

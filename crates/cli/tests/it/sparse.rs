@@ -1,0 +1,93 @@
+//! Sparse worktrees: what goes and comes, what is left and said, and `sparse-checkout` itself.
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+/// Directories, and a branch on which files of all of them differ.
+fn history(repo: &Repo<'_>) {
+    for path in ["top", "a/x", "a/b/x", "a/c/x", "d/x", "d/e/x", "d*/x"] {
+        repo.write(path, "one\n");
+    }
+    repo.commit("first");
+    repo.git(&["switch", "-q", "-c", "topic"]);
+    for path in ["top", "a/x", "a/b/x", "d/new", "new"] {
+        repo.write(path, "two\n");
+    }
+    repo.remove("d/e");
+    repo.commit("second");
+    repo.git(&["switch", "-q", "main"]);
+}
+
+fn file(repo: &Repo<'_>) -> Vec<u8> {
+    std::fs::read(repo.path.join(".git/info/sparse-checkout")).unwrap_or_default()
+}
+
+/// The worktree, the index with its marks, and the files that say so.
+fn same(oracle: &Oracle, args: &[&str]) {
+    oracle.same(args);
+    let marks = |repo: &Repo<'_>| repo.git(&["ls-files", "-t", "--stage"]).stdout;
+    let config = |repo: &Repo<'_>| std::fs::read(repo.path.join(".git/config.worktree")).unwrap_or_default();
+    let (git, ours) = (oracle.git(), oracle.ours());
+    assert_eq!(marks(&git), marks(&ours), "{args:?}");
+    assert_eq!(file(&git), file(&ours), "{args:?}");
+    assert_eq!(config(&git), config(&ours), "{args:?}");
+}
+
+#[test]
+fn a_cone_from_beginning_to_end() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    for args in [
+        &["sparse-checkout", "list"][..],
+        &["sparse-checkout", "add", "a"],
+        &["sparse-checkout", "init", "--cone"],
+        &["sparse-checkout", "set", "a/b", "d*"],
+        &["sparse-checkout", "set", "--skip-checks", "a/b", "d*"],
+        &["sparse-checkout", "list"],
+        &["sparse-checkout", "add", "./d/", "a"],
+        &["sparse-checkout", "add", "top"],
+        &["sparse-checkout", "set", "/a"],
+        &["sparse-checkout", "set", "a/b"],
+        &["switch", "topic"],
+        &["sparse-checkout", "add", "d"],
+        &["checkout", "main"],
+        &["reset", "topic"],
+        &["reset", "--hard"],
+        &["sparse-checkout", "set", "--no-cone", "*x", "!/d/"],
+        &["sparse-checkout", "reapply", "--cone"],
+        &["sparse-checkout", "clean"],
+        &["sparse-checkout", "disable"],
+    ] {
+        same(&oracle, args);
+    }
+}
+
+#[test]
+fn what_is_changed_is_left_with_a_warning() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.write("a/x", "mine\n");
+        repo.write("d/untracked", "mine\n");
+    });
+    same(&oracle, &["sparse-checkout", "set", "d/e"]);
+    same(&oracle, &["sparse-checkout", "set", "a/b"]);
+    oracle.both(|repo| repo.write("d/x", "mine\n"));
+    same(&oracle, &["sparse-checkout", "add", "d"]);
+    same(&oracle, &["switch", "topic"]);
+    same(&oracle, &["reset", "--hard"]);
+    same(&oracle, &["sparse-checkout", "reapply"]);
+}
+
+#[test]
+fn directories_outside_are_cleaned() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    same(&oracle, &["sparse-checkout", "set", "a/b"]);
+    oracle.both(|repo| repo.write("d/e/untracked", "mine\n"));
+    for args in [
+        &["sparse-checkout", "clean"][..],
+        &["sparse-checkout", "clean", "--dry-run", "--verbose"],
+        &["sparse-checkout", "clean", "--force"],
+    ] {
+        same(&oracle, args);
+    }
+}

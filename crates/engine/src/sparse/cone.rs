@@ -1,0 +1,239 @@
+//! A cone: directories with all that is below them, and the files beside the way there.
+//!
+//! Both are sets that are asked by name, so that an answer costs the depth of a path and not the length of the file.
+
+use std::collections::BTreeMap;
+
+use bstr::{BStr, BString, ByteSlice};
+
+/// How a path lies to the cone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Within {
+    /// Outside.
+    No,
+    /// The path itself, nothing said of what is below.
+    Itself,
+    /// With all that is below.
+    Whole,
+}
+
+/// Directories, each as `/a/b`: by their name, or by their name in lower case where cases are one.
+#[derive(Clone, Debug, Default)]
+struct Directories(BTreeMap<BString, BString>);
+
+impl Directories {
+    fn has(&self, key: &[u8]) -> bool {
+        self.0.contains_key(key.as_bstr())
+    }
+
+    /// A directory above `path` (which begins with a slash), but not the root.
+    fn has_above(&self, path: &[u8]) -> bool {
+        let mut end = path.len();
+        while let Some(slash) = path[..end].rfind_byte(b'/').filter(|&slash| slash > 0) {
+            if self.has(&path[..slash]) {
+                return true;
+            }
+            end = slash;
+        }
+        false
+    }
+}
+
+/// The directories of a cone.
+#[derive(Clone, Debug, Default)]
+pub struct Cone {
+    /// All is in it.
+    pub(super) full: bool,
+    /// Directories whose files belong to it, without what is in further directories.
+    parents: Directories,
+    /// Directories that belong to it with all that is below.
+    recursive: Directories,
+    icase: bool,
+}
+
+/// Why a line is none of a cone, in Git's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoCone {
+    Unrecognized,
+    Negative,
+    Repeated,
+}
+
+impl NoCone {
+    pub(super) fn message(self, pattern: &[u8]) -> BString {
+        let (before, after) = match self {
+            NoCone::Unrecognized => ("unrecognized pattern: '", "'"),
+            NoCone::Negative => ("unrecognized negative pattern: '", "'"),
+            NoCone::Repeated => ("your sparse-checkout file may have issues: pattern '", "' is repeated"),
+        };
+        [before.as_bytes(), pattern, after.as_bytes()].concat().into()
+    }
+}
+
+impl Cone {
+    /// One without directories: the files of the root.
+    pub fn new(icase: bool) -> Cone {
+        Cone { icase, ..Cone::default() }
+    }
+
+    pub(super) fn icase(&self) -> bool {
+        self.icase
+    }
+
+    fn key(&self, name: &[u8]) -> BString {
+        if self.icase { name.to_ascii_lowercase().into() } else { name.into() }
+    }
+
+    /// Adds `directory` (`/a/b`) with all that is below, and the way there.
+    pub fn add(&mut self, directory: &BStr) {
+        self.recursive.0.insert(self.key(directory), directory.to_owned());
+        let mut end = directory.len();
+        while let Some(slash) = directory[..end].rfind_byte(b'/').filter(|&slash| slash > 0) {
+            let key = self.key(&directory[..slash]);
+            self.parents.0.entry(key).or_insert_with(|| directory[..slash].into());
+            end = slash;
+        }
+    }
+
+    /// Takes in what `other` has and this one does not have with a directory above.
+    pub fn join(&mut self, other: &Cone) {
+        for (key, directory) in &other.recursive.0 {
+            if !self.recursive.has_above(key) || !self.parents.has_above(key) {
+                self.add(directory.as_bstr());
+            }
+        }
+    }
+
+    /// The directories that are in it with all that is below, each as `a/b`, sorted.
+    pub fn directories(&self) -> Vec<&BStr> {
+        let mut found: Vec<&BStr> = self
+            .recursive
+            .0
+            .values()
+            .map(|directory| directory[directory.len().min(1)..].as_bstr())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The file that says so.
+    pub fn to_file(&self) -> BString {
+        let mut file = BString::from("/*\n!/*/\n");
+        let sorted = |directories: &Directories, keep: &dyn Fn(&[u8]) -> bool| {
+            let kept = directories.0.iter().filter(|(key, _)| keep(key)).map(|(_, name)| name.clone());
+            let mut kept: Vec<BString> = kept.collect();
+            kept.sort_unstable();
+            kept
+        };
+        let alone = |key: &[u8]| !self.recursive.has_above(key);
+        for directory in sorted(&self.parents, &|key| !self.recursive.has(key) && alone(key)) {
+            let name = escaped(&directory);
+            if !name.is_empty() {
+                file.extend_from_slice(&[&name[..], b"/\n!", &name[..], b"/*/\n"].concat());
+            }
+        }
+        for directory in sorted(&self.recursive, &alone) {
+            file.extend_from_slice(&escaped(&directory));
+            file.extend_from_slice(b"/\n");
+        }
+        file
+    }
+
+    /// How `path` lies to it. A directory may end in a slash: it is then where its own files are.
+    pub(super) fn within(&self, path: &[u8]) -> Within {
+        if self.full {
+            return Within::Itself;
+        }
+        let mut name = self.key(&[b"/", path].concat());
+        if name.ends_with(b"/") {
+            name.push(b'-');
+        }
+        let parent = name.rfind_byte(b'/').unwrap_or(0);
+        if self.recursive.has(&name) {
+            Within::Whole
+        } else if parent == 0 || self.parents.has(&name[..parent]) {
+            Within::Itself
+        } else if self.recursive.has_above(&name) {
+            Within::Whole
+        } else {
+            Within::No
+        }
+    }
+
+    /// Takes a line of the file in: `pattern` without `!` at its beginning and `/` at its end.
+    pub(super) fn take(&mut self, pattern: &[u8], negative: bool, directory: bool) -> Result<(), NoCone> {
+        if pattern == b"/*" && negative == directory {
+            self.full = !negative;
+            return Ok(());
+        }
+        if pattern.len() < 2 || pattern[0] != b'/' || pattern.contains_str("**") {
+            return Err(NoCone::Unrecognized);
+        }
+        if (!directory && pattern != b"/*") || !is_plain(pattern) {
+            return Err(NoCone::Unrecognized);
+        }
+        if pattern.len() > 2 && pattern.ends_with(b"/*") {
+            if !negative {
+                return Err(NoCone::Unrecognized);
+            }
+            let name = unescaped(pattern);
+            let key = self.key(&name);
+            if self.recursive.0.remove(&key).is_none() {
+                return Err(NoCone::Negative);
+            }
+            self.parents.0.insert(key, name);
+            return Ok(());
+        }
+        if negative {
+            return Err(NoCone::Negative);
+        }
+        let name = unescaped(pattern);
+        let key = self.key(&name);
+        let repeated = self.parents.has(&key);
+        self.recursive.0.insert(key, name);
+        if repeated { Err(NoCone::Repeated) } else { Ok(()) }
+    }
+}
+
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[' | b'\\')
+}
+
+/// Whether wildcards are escaped, but for a `*` after the last slash.
+fn is_plain(pattern: &[u8]) -> bool {
+    (1..pattern.len()).all(|at| {
+        let next = pattern.get(at + 1).copied();
+        !is_special(pattern[at])
+            || pattern[at - 1] == b'\\'
+            || pattern[at] == b'\\' && next.is_some_and(is_special)
+            || pattern[at - 1] == b'/' && pattern[at] == b'*' && next.is_none()
+    })
+}
+
+fn escaped(name: &[u8]) -> BString {
+    let mut pattern = BString::default();
+    for &byte in name {
+        if is_special(byte) {
+            pattern.push(b'\\');
+        }
+        pattern.push(byte);
+    }
+    pattern
+}
+
+/// Without escapes, and without `/*` at the end.
+fn unescaped(pattern: &[u8]) -> BString {
+    let mut name = BString::default();
+    let mut bytes = pattern.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\\' => name.extend(bytes.next()),
+            byte => name.push(byte),
+        }
+    }
+    match name.strip_suffix(b"/*") {
+        Some(directory) if !directory.is_empty() => directory.into(),
+        _ => name,
+    }
+}

@@ -1,0 +1,312 @@
+//! The file `info/sparse-checkout`: ignore patterns that say what is in the worktree, or the lines of a cone.
+//!
+//! A file that should be a cone and is none is taken for patterns; what is wrong with it is told.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::index::{Index, Stage};
+
+use super::cone::{Cone, Within};
+use crate::ignore::{self, Rules};
+
+/// What belongs in the worktree.
+#[derive(Clone, Debug)]
+pub struct Patterns {
+    rules: Rules,
+    lines: Vec<BString>,
+    cone: Option<Cone>,
+}
+
+/// Patterns, and Git's warnings about them.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The patterns.
+    pub patterns: Patterns,
+    /// Without `warning: `.
+    pub warnings: Vec<BString>,
+}
+
+/// Why the file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The configuration.
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    /// The file.
+    #[error("cannot read '{}': {source}", .path.display())]
+    #[allow(missing_docs)]
+    Read { path: PathBuf, source: io::Error },
+}
+
+/// Whether the worktree is sparse (`core.sparseCheckout`).
+pub fn is_on(repo: &repo::Repository) -> Result<bool, repo::Error> {
+    Ok(repo.config_bool("core.sparseCheckout")?.unwrap_or(false))
+}
+
+/// Where the file is.
+pub fn path(repo: &repo::Repository) -> PathBuf {
+    repo.git_dir().join("info/sparse-checkout")
+}
+
+/// The patterns of a worktree that is sparse; `None` if it is not, or there is no file.
+pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
+    if !is_on(repo)? {
+        return Ok(None);
+    }
+    let flag = |key| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(false));
+    Patterns::read(&path(repo), flag("core.sparseCheckoutCone")?, flag("core.ignoreCase")?)
+}
+
+/// Directories on the way to a path.
+enum State {
+    /// All below is in.
+    All,
+    /// Nothing below is.
+    Nothing,
+    /// As each path says; what says nothing is in, or not.
+    Undecided(bool),
+}
+
+impl Patterns {
+    /// Of the file at `path`; `None` if there is none.
+    pub fn read(path: &Path, cone: bool, icase: bool) -> Result<Option<Loaded>, LoadError> {
+        let content = sys::by_path::read(path);
+        let content = content.map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+        Ok(content.map(|content| Patterns::parse(&content, cone, icase)))
+    }
+
+    /// Of the file's content. `cone`: it should be one.
+    pub fn parse(content: &[u8], cone: bool, icase: bool) -> Loaded {
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        let lines = content.lines().filter(|line| !line.is_empty() && line[0] != b'#');
+        Patterns::of_lines(lines.map(ignore::trim_spaces), cone, icase)
+    }
+
+    /// Of lines that are patterns, whatever they begin with.
+    pub fn of_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, cone: bool, icase: bool) -> Loaded {
+        let mut patterns =
+            Patterns { rules: Rules::default(), lines: Vec::new(), cone: cone.then(|| Cone::new(icase)) };
+        let mut warnings = Vec::new();
+        for line in lines {
+            patterns.lines.push(line.into());
+            let Some(cone) = &mut patterns.cone else { continue };
+            let (negative, pattern) = match line.strip_prefix(b"!") {
+                Some(rest) => (true, rest),
+                None => (false, line),
+            };
+            let bare = pattern.strip_suffix(b"/").unwrap_or(pattern);
+            if let Err(wrong) = cone.take(bare, negative, bare.len() < pattern.len()) {
+                warnings.push(wrong.message(bare));
+                warnings.push("disabling cone pattern matching".into());
+                patterns.cone = None;
+            }
+        }
+        patterns.rules = Rules::of_patterns(patterns.lines.iter().map(|line| line.as_bstr()), icase);
+        Loaded { patterns, warnings }
+    }
+
+    /// A cone.
+    pub fn of_cone(cone: Cone) -> Patterns {
+        let file = cone.to_file();
+        let icase = cone.icase();
+        Patterns { cone: Some(cone), ..Patterns::parse(&file, false, icase).patterns }
+    }
+
+    /// The cone, if it is one.
+    pub fn cone(&self) -> Option<&Cone> {
+        self.cone.as_ref()
+    }
+
+    /// The lines, as they stand in the file.
+    pub fn lines(&self) -> &[BString] {
+        &self.lines
+    }
+
+    /// The file that says so.
+    pub fn to_file(&self) -> BString {
+        match &self.cone {
+            Some(cone) => cone.to_file(),
+            None => self
+                .lines
+                .iter()
+                .flat_map(|line| [line.as_bytes(), b"\n"].concat())
+                .collect::<Vec<_>>()
+                .into(),
+        }
+    }
+
+    /// Whether the file at `path` belongs in the worktree, by the path alone: what no pattern names goes with its
+    /// directory. A directory is given with a slash at its end.
+    pub fn includes(&self, path: &BStr) -> bool {
+        if let Some(cone) = &self.cone {
+            return cone.within(path) != Within::No;
+        }
+        self.walk(path.find_iter("/").chain([path.len()]).map(|end| path[..end].as_bstr()), path.len())
+    }
+
+    fn walk<'a>(&self, parts: impl Iterator<Item = &'a BStr>, length: usize) -> bool {
+        let mut included = false;
+        for part in parts {
+            included = self.decided(part, part.len() < length).unwrap_or(included);
+        }
+        included
+    }
+
+    /// What the last pattern says that matches.
+    fn decided(&self, path: &BStr, is_dir: bool) -> Option<bool> {
+        self.rules.decide(path, is_dir)
+    }
+
+    /// What becomes of all below the directory `path`, where `default` is what became of the one above.
+    fn enter(&self, path: &BStr, default: bool) -> State {
+        match &self.cone {
+            Some(cone) => match cone.within(path) {
+                Within::Whole => State::All,
+                Within::Itself => State::Undecided(false),
+                Within::No => State::Nothing,
+            },
+            None => State::Undecided(self.decided(path, true).unwrap_or(default)),
+        }
+    }
+
+    fn file(&self, path: &BStr, default: bool) -> bool {
+        match &self.cone {
+            Some(cone) => cone.within(path) != Within::No,
+            None => self.decided(path, false).unwrap_or(default),
+        }
+    }
+
+    /// Whether the file at `path` belongs in the worktree, as Git walks an index: a directory that is outside is not
+    /// entered. For a cone with all its parents that is [`Patterns::includes`].
+    pub fn keeps(&self, path: &BStr) -> bool {
+        let mut default = false;
+        for end in path.find_iter("/") {
+            match self.enter(path[..end].as_bstr(), default) {
+                State::All => return true,
+                State::Nothing => return false,
+                State::Undecided(matched) => default = matched,
+            }
+        }
+        self.file(path, default)
+    }
+
+    /// For each entry whether it is outside. Unmerged ones never are.
+    pub fn outside(&self, index: &Index) -> Vec<bool> {
+        // The directories above the last path, each by its end in it.
+        let mut open: Vec<(usize, State)> = Vec::new();
+        let mut last = BStr::new("");
+        let mut outside = Vec::with_capacity(index.entries().len());
+        for entry in index.entries() {
+            let path = index.path(entry);
+            let same = last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();
+            while open.last().is_some_and(|(end, _)| *end >= same) {
+                open.pop();
+            }
+            let known = open.last().map_or(0, |(end, _)| end + 1);
+            for end in path[known..].find_iter("/").map(|at| known + at) {
+                let state = match open.last() {
+                    Some((_, State::All)) => State::All,
+                    Some((_, State::Nothing)) => State::Nothing,
+                    Some(&(_, State::Undecided(default))) => self.enter(path[..end].as_bstr(), default),
+                    None => self.enter(path[..end].as_bstr(), false),
+                };
+                open.push((end, state));
+            }
+            let inside = match open.last() {
+                Some((_, State::All)) => true,
+                Some((_, State::Nothing)) => false,
+                Some(&(_, State::Undecided(default))) => self.file(path, default),
+                None => self.file(path, false),
+            };
+            outside.push(!inside && entry.stage == Stage::Normal);
+            last = path;
+        }
+        outside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::{
+        HashKind, Mode, ObjectId,
+        index::{Flags, NewEntry, Stat},
+    };
+
+    use super::*;
+
+    fn index(paths: &[&str]) -> Index {
+        let mut index = Index::empty(HashKind::Sha1);
+        let oid = ObjectId::empty_blob(HashKind::Sha1);
+        let (mode, flags, stage) = (Mode::FILE, Flags::empty(), Stage::Normal);
+        for path in paths {
+            index.push((*path).into(), NewEntry { stat: Stat::default(), oid, mode, flags, stage });
+        }
+        index
+    }
+
+    fn inside(loaded: &Loaded, paths: &[&'static str]) -> Vec<&'static str> {
+        let index = index(paths);
+        let outside = loaded.patterns.outside(&index);
+        let kept: Vec<&str> =
+            paths.iter().zip(&outside).filter(|(_, out)| !**out).map(|(path, _)| *path).collect();
+        let one_by_one: Vec<&str> =
+            paths.iter().copied().filter(|path| loaded.patterns.keeps((*path).into())).collect();
+        assert_eq!(kept, one_by_one);
+        kept
+    }
+
+    #[test]
+    fn a_cone_keeps_directories_and_the_files_on_the_way() {
+        let paths = ["a-z/x", "a/b/c/x", "a/b/x", "a/c/x", "a/x", "top", "z/a/x", "z/x"];
+        let file = b"/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n";
+        let kept = ["a/b/c/x", "a/b/x", "a/x", "top"];
+        for cone in [true, false] {
+            let loaded = Patterns::parse(file, cone, false);
+            assert_eq!(loaded.patterns.cone().is_some(), cone);
+            assert!(loaded.warnings.is_empty());
+            assert_eq!(inside(&loaded, &paths), kept);
+            assert!(paths.iter().all(|path| loaded.patterns.includes((*path).into()) == kept.contains(path)));
+            assert_eq!(loaded.patterns.to_file(), file.as_bstr());
+        }
+    }
+
+    #[test]
+    fn patterns_go_with_their_directory() {
+        let loaded = Patterns::parse(b"*.c\n!/old/\n/old/keep/\n", false, false);
+        let kept = inside(&loaded, &["old/keep/x", "old/x.c", "old/y", "x/y.c", "x/y.h"]);
+        assert_eq!(kept, ["old/keep/x", "old/x.c", "x/y.c"]);
+    }
+
+    #[test]
+    fn what_is_no_cone_is_told_and_taken_for_patterns() {
+        for (file, warning) in [
+            ("/*\n!/*/\n/a/*\n", "unrecognized pattern: '/a/*'"),
+            ("/*\n!/*/\na\n", "unrecognized pattern: 'a'"),
+            ("/*\n!/*/\n/a?/\n", "unrecognized pattern: '/a?'"),
+            ("/*\n!/*/\n!/a/*/\n", "unrecognized negative pattern: '/a/*'"),
+            ("/*\n!/*/\n!/a/\n", "unrecognized negative pattern: '/a'"),
+            (
+                "/*\n!/*/\n/a/\n!/a/*/\n/a/\n",
+                "your sparse-checkout file may have issues: pattern '/a' is repeated",
+            ),
+        ] {
+            let loaded = Patterns::parse(file.as_bytes(), true, false);
+            assert!(loaded.patterns.cone().is_none(), "{file}");
+            assert_eq!(loaded.warnings, [warning, "disabling cone pattern matching"]);
+        }
+    }
+
+    #[test]
+    fn names_with_wildcards_are_escaped() {
+        let mut cone = Cone::new(false);
+        cone.add("/a\\b/c*d".into());
+        let file = cone.to_file();
+        assert_eq!(file, "/*\n!/*/\n/a\\\\b/\n!/a\\\\b/*/\n/a\\\\b/c\\*d/\n");
+        let loaded = Patterns::parse(&file, true, false);
+        assert_eq!(loaded.patterns.cone().expect("a cone").directories(), ["a\\b/c*d"]);
+    }
+}
