@@ -245,7 +245,10 @@ impl State<'_> {
     fn reapply(&self) -> Result<u8, Failure> {
         let Some(loaded) = Patterns::read(&self.file(), self.cone, self.icase)? else { return Ok(0) };
         loaded.warnings.iter().for_each(console::warning);
-        Ok(match self.update(loaded.patterns)? {
+        let done = self.update(loaded.patterns)?;
+        // Git reads the file once more, to see which directories are left.
+        loaded.warnings.iter().for_each(console::warning);
+        Ok(match done {
             Done::Incomplete => NOT_UPDATED,
             Done::Complete | Done::Planned => 0,
         })
