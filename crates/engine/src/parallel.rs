@@ -170,7 +170,7 @@ mod tests {
                 || (),
                 |(), depth, jobs| {
                     done.fetch_add(1, Ordering::Relaxed);
-                    jobs.extend((depth > 0).then_some([depth - 1; 2]).into_iter().flatten());
+                    jobs.extend((depth > 0).then(|| [depth - 1; 2]).into_iter().flatten());
                 },
             );
             assert_eq!(done.into_inner(), (1 << 15) - 1);

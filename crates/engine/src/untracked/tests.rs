@@ -28,7 +28,7 @@ fn scatter(repo: &Repo<'_>, dice: &mut Dice) {
         let names: Vec<&str> = (0..depth).map(|_| dice.pick(NAMES)).collect();
         let path = names.join("/");
         let (parent, place) = (repo.join(names[..depth - 1].join("/")), repo.join(&path));
-        if std::fs::create_dir_all(&parent).is_err() || place.exists() {
+        if std::fs::create_dir_all(&parent).is_err() || place.symlink_metadata().is_ok() {
             continue;
         }
         match dice.roll(12) {
