@@ -572,5 +572,7 @@ fn many_cases(worktree: Worktree) {
         })
         .unwrap_or_else(|error| panic!("{error}"));
     let [planned, refused] = counts.into_inner();
-    assert!(planned > 30 && refused > 10, "too one-sided: {planned} planned, {refused} refused");
+    // What patterns leave is not refused.
+    let least = if worktree == Worktree::Sparse { 4 } else { 10 };
+    assert!(planned > 30 && refused > least, "too one-sided: {planned} planned, {refused} refused");
 }
