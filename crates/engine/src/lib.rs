@@ -3,6 +3,7 @@
 pub mod checkout;
 pub mod clean;
 pub mod clone;
+mod crew;
 mod handle;
 pub mod ignore;
 mod parallel;

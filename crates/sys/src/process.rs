@@ -100,6 +100,13 @@ fn environment_with((name, value): (&OsStr, &OsStr)) -> Result<Vec<CString>, io:
     all.map(line).collect()
 }
 
+/// How long the calling thread has run.
+pub fn thread_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    // A clock that only grows from zero: neither part is negative.
+    std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@
 //! which Git reports refusals: each directory in the order of its trees, a name before what is below it,
 //! and last what only the index has.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Mutex};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
@@ -16,12 +16,12 @@ use format::{
 use repo::objects;
 
 use super::{PlanError, plan::OneSided};
-use crate::parallel;
+use crate::crew::{self, Tuning};
 
 /// Where trees are read from; tests use a map.
 pub(super) trait TreeSource: Sync {
     /// A reader of one thread.
-    fn reader(&self) -> Box<dyn TreeReader + '_>;
+    fn reader(&self, number: usize) -> Box<dyn TreeReader + '_>;
     /// Whether there is such a tree.
     fn has(&self, oid: &ObjectId) -> bool;
 }
@@ -33,8 +33,8 @@ pub(super) trait TreeReader: Send {
 }
 
 impl TreeSource for objects::Objects {
-    fn reader(&self) -> Box<dyn TreeReader + '_> {
-        Box::new(objects::Objects::reader(self))
+    fn reader(&self, number: usize) -> Box<dyn TreeReader + '_> {
+        Box::new(crew::reader(self, number))
     }
 
     fn has(&self, oid: &ObjectId) -> bool {
@@ -117,9 +117,8 @@ pub(super) fn walk(
     index: &Index,
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
-    threads: usize,
 ) -> Result<Found, PlanError> {
-    walk_below(source, index, kind, trees, BStr::new(""), threads)
+    walk_below(source, index, kind, trees, BStr::new(""))
 }
 
 /// The same, with the trees standing at the directory `below`.
@@ -129,7 +128,6 @@ pub(super) fn walk_below(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
-    threads: usize,
 ) -> Result<Found, PlanError> {
     let count = trees.len();
     let walker = Walker { index, kind, unmerged: index.is_unmerged() };
@@ -142,7 +140,7 @@ pub(super) fn walk_below(
     };
     // The root is always entered, as by Git: what the tree holds may have been replaced (`refs/replace/`).
     let mut found = Found::default();
-    let visited = walker.run(source, root, threads)?;
+    let visited = walker.run(source, root)?;
     let mut seen = vec![false; index.entries().len()];
     flatten(index, visited, &mut found, &mut seen);
     walker.left_over(count, &mut found, &seen);
@@ -185,8 +183,8 @@ struct Walker<'a> {
     unmerged: bool,
 }
 
-/// Below this many directories of one depth a second thread costs more than it saves.
-const DIRECTORIES_PER_THREAD: usize = 16;
+/// Reading a directory's trees costs as much as so many files: a second thread pays from 16 of one depth on.
+const WEIGHT: usize = 2;
 
 impl<'a> Walker<'a> {
     /// Breadth first, so that all directories of one depth can be read at once.
@@ -194,19 +192,19 @@ impl<'a> Walker<'a> {
         &self,
         source: &dyn TreeSource,
         root: Directory<'a>,
-        threads: usize,
     ) -> Result<Vec<Vec<Item>>, PlanError> {
-        let mut workers = vec![(source.reader(), Vec::new())];
+        let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
         let mut level = vec![root];
         while !level.is_empty() {
-            let wanted = parallel::threads(level.len(), DIRECTORIES_PER_THREAD, threads);
-            while workers.len() < wanted {
-                workers.push((source.reader(), Vec::new()));
-            }
-            let outcome = parallel::map(&level, &mut workers[..wanted], |(reader, buffers), directory| {
-                self.visit(directory, &mut **reader, buffers)
-            })?;
+            let outcome = crew::map(
+                ("tree", &tuning),
+                &level,
+                |_| WEIGHT,
+                &spare,
+                |number| (source.reader(number), Vec::new()),
+                |(reader, buffers), directory| self.visit(directory, &mut **reader, buffers),
+            )?;
             // Directories are numbered as they will be entered: this level's, then the next one's.
             let mut number = done.len() + level.len();
             level = Vec::new();

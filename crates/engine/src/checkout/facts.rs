@@ -1,8 +1,8 @@
 //! The probe: what the worktree holds at the paths a plan asks about.
 //!
-//! Order: questions are grouped by directory; directories are asked in order of depth, all of one depth in
-//! parallel, each through one handle. A directory found absent, or with a file or link in the way, answers
-//! for everything below it. Where many new paths meet in one directory it is listed once instead of
+//! Order: questions are grouped by directory; directories are asked in parallel, those nearer to the root first, each through
+//! one handle. A directory found absent, or with a file or link in the way, answers for everything below it that nobody has
+//! asked about yet. Where many new paths meet in one directory it is listed once instead of
 //! asking for each. Last, files whose stat does not settle it are read and hashed, in parallel.
 //!
 //! Nothing is changed. The first failure ends the probe; it names the path.
@@ -10,6 +10,7 @@
 use std::{
     collections::{HashMap, HashSet},
     io::{ErrorKind, Read as _},
+    sync::{Mutex, PoisonError, RwLock},
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -21,7 +22,7 @@ use format::{
 use sys::{Dir, FileType, Stat};
 
 use super::PlanError;
-use crate::parallel;
+use crate::crew::{self, Tuning};
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +101,10 @@ const LIST_FROM: usize = 4;
 const LIST_RATIO: usize = 32;
 /// With this many questions about absence the root is listed first: it may be empty.
 const EMPTY_FROM: usize = 16;
-const DIRECTORIES_PER_THREAD: usize = 4;
-const FILES_PER_THREAD: usize = 4;
-
-/// Threads for questions that mostly wait.
-fn most_threads() -> usize {
-    parallel::cores() * 4
-}
+/// Opening a directory and asking for so many names costs about as much as writing a file.
+const NAMES_PER_STEP: usize = 8;
+/// So do reading and hashing a part of a file.
+const STEPS_PER_FILE: usize = 8;
 
 /// What is known of a directory.
 enum Known {
@@ -134,33 +132,33 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
             return Ok(answers);
         }
     }
-    let mut levels: Vec<Vec<Group<'_>>> = Vec::new();
-    for group in groups(questions, index) {
-        let depth = if group.dir.is_empty() { 0 } else { 1 + group.dir.find_iter("/").count() };
-        if levels.len() <= depth {
-            levels.resize_with(depth + 1, Vec::new);
-        }
-        levels[depth].push(group);
-    }
-    let mut known: HashMap<BString, Known> = HashMap::new();
-    for level in levels {
-        let (settled, open): (Vec<_>, Vec<_>) = level
-            .into_iter()
-            .map(|group| (settle(&known, group.dir), group))
-            .partition(|(seen, _)| seen.is_some());
-        for (seen, group) in settled {
-            let seen = seen.expect("partitioned by this");
-            group.members.iter().for_each(|&at| answers[at] = seen);
-        }
-        let open: Vec<Group<'_>> = open.into_iter().map(|(_, group)| group).collect();
-        let threads = parallel::threads(open.len(), DIRECTORIES_PER_THREAD, most_threads());
-        let found = parallel::map(&open, &mut vec![(); threads], |(), group| ask(root, questions, group))?;
-        for (group, (seen, about)) in open.iter().zip(found) {
-            group.members.iter().zip(seen).for_each(|(&at, seen)| answers[at] = seen);
-            if let Some((dir, fact)) = about {
-                known.insert(dir, fact);
+    let mut groups = groups(questions, index);
+    groups.sort_by_cached_key(|group| match group.dir.is_empty() {
+        true => 0,
+        false => 1 + group.dir.find_iter("/").count(),
+    });
+    let known: RwLock<HashMap<BString, Known>> = RwLock::default();
+    let found = crew::map(
+        ("examine", &Tuning::default()),
+        &groups,
+        |group| 1 + group.members.len() / NAMES_PER_STEP,
+        &Mutex::new(Vec::new()),
+        |_| (),
+        |(), group| {
+            // A panic while the map is held leaves it whole.
+            let settled = settle(&known.read().unwrap_or_else(PoisonError::into_inner), group.dir);
+            if let Some(seen) = settled {
+                return Ok::<_, PlanError>(vec![seen; group.members.len()]);
             }
-        }
+            let (seen, about) = ask(root, questions, group)?;
+            if let Some((dir, fact)) = about {
+                known.write().unwrap_or_else(PoisonError::into_inner).insert(dir, fact);
+            }
+            Ok(seen)
+        },
+    )?;
+    for (group, seen) in groups.iter().zip(found) {
+        group.members.iter().zip(seen).for_each(|(&at, seen)| answers[at] = seen);
     }
     Ok(answers)
 }
@@ -300,16 +298,21 @@ pub(super) fn same_content(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    let threads = parallel::threads(entries.len(), FILES_PER_THREAD, parallel::cores());
-    let mut workers: Vec<_> = (0..threads).map(|_| cleaning.worker()).collect();
-    parallel::map(entries, &mut workers, |worker, &at| {
-        let entry = &index.entries()[at];
-        let path = index.path(entry);
-        match hash(root, path, entry, &mut **worker)? {
-            Some(oid) => Ok(oid == entry.oid),
-            None => Ok(false),
-        }
-    })
+    crew::map(
+        ("hash", &Tuning::default()),
+        entries,
+        |_| STEPS_PER_FILE,
+        &Mutex::new(Vec::new()),
+        |_| cleaning.worker(),
+        |worker, &at| {
+            let entry = &index.entries()[at];
+            let path = index.path(entry);
+            match hash(root, path, entry, &mut **worker)? {
+                Some(oid) => Ok(oid == entry.oid),
+                None => Ok(false),
+            }
+        },
+    )
 }
 
 /// The name the worktree file would get; `None` if it is gone.

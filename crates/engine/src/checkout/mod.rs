@@ -22,8 +22,10 @@ mod sparsity;
 mod submodules;
 mod temporary;
 
+pub use crate::crew::Workers;
+pub(crate) use execute::KEPT_OPEN;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
-pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, Workers, execute};
+pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{
     Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write,

@@ -20,7 +20,6 @@ use super::{
     plan::{Lazy, Settings},
 };
 use crate::{
-    parallel,
     pathspec::{Pathspecs, Seen as Matched},
     sparse::Patterns,
     stat::{Match, StatRules},
@@ -178,7 +177,7 @@ fn take_from(
     tree: ObjectId,
     pathspecs: &Pathspecs,
 ) -> Result<(Edits, HashSet<BString>), PlanError> {
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     let mut taken = HashSet::new();
     let mut edits = Edits::default();
     let mut seen = Matched::default();
@@ -279,8 +278,7 @@ pub fn plan_index(
     options: &IndexOptions<'_>,
 ) -> Result<Plan, PlanError> {
     let mut index = index;
-    let found =
-        diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)], parallel::cores())?;
+    let found = diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;
     let mut edits = Edits::default();
     let mut seen = Matched::default();
     let marks = |index: &Index, row: &Row| match row.slot {

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::{
     ignore::{self, Ignores},
-    parallel,
     sparse::{self, Patterns},
     stat::StatRules,
 };
@@ -378,7 +377,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: refusal::reports_all(options.operation),
     };
-    let found = diff::walk_below(world.trees, index, kind, trees, below, parallel::cores())?;
+    let found = diff::walk_below(world.trees, index, kind, trees, below)?;
     for row in &found.rows {
         let gitlink = row.sides.iter().any(|side| matches!(side, Side::Entry(mode, _) if mode.is_gitlink()));
         if gitlink && world.settings.submodules {

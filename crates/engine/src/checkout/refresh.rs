@@ -22,7 +22,6 @@ use super::{
     submodules::{self, State, Submodules},
 };
 use crate::{
-    parallel,
     stat::{Match, StatRules, index_stat},
 };
 
@@ -213,7 +212,7 @@ pub fn local_changes(
         };
         changes.insert(index.path(entry).to_owned(), kind);
     }
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     for row in found.rows {
         let unclean = changes.get(&row.path).copied();
         let kind = match (row.slot, row.sides[0]) {

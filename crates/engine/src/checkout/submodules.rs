@@ -217,7 +217,7 @@ fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, PlanErro
         Some(commit) => repo.tree_of(commit)?,
         None => ObjectId::empty_tree(repo.hash()),
     };
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)], parallel::cores())?;
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     Ok(found.rows.iter().any(|row| match (row.slot, row.sides[0]) {
         (Slot::Merged(at), Side::Entry(mode, oid)) => {
             let entry = &index.entries()[at];

@@ -39,7 +39,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     run.crew(layout.steps.len()).run(
         "clear",
         layout.weights(),
-        || Handles::new(&directories),
+        |_| Handles::new(&directories),
         |handles, units, done| {
             for unit in &layout.units[units] {
                 if run.interrupted() {

@@ -45,7 +45,7 @@ pub(super) fn resolve<'r>(
     run.crew(in_the_way.len()).run(
         "collision",
         iter::repeat_n(1, in_the_way.len()),
-        || (),
+        |_| (),
         |(), items, done| {
             for item in items.take_while(|_| !run.interrupted()) {
                 let path = run.write(in_the_way[item]).2;

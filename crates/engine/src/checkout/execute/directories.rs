@@ -67,7 +67,7 @@ pub(super) struct Handles<'r> {
 }
 
 /// A directory, its parent and the neighbours that a batch in pack order comes back to.
-pub(super) const KEPT_OPEN: usize = 8;
+pub(crate) const KEPT_OPEN: usize = 8;
 
 impl<'r> Handles<'r> {
     pub(super) fn new(shared: &'r Directories<'r>) -> Self {

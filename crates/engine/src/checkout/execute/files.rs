@@ -19,7 +19,10 @@ use super::{
     Action, Outcome, Run, StepError,
     directories::{Directories, Handles, file_id},
 };
-use crate::checkout::{Premise, Write};
+use crate::{
+    checkout::{Premise, Write},
+    crew,
+};
 
 /// Why a step did not come to its end in this round.
 #[derive(Debug)]
@@ -55,10 +58,15 @@ pub(super) struct Worker<'r> {
 
 impl<'r> Worker<'r> {
     pub(super) fn new(run: &'r Run<'r>, directories: &'r Directories<'r>) -> Self {
+        Worker::of_crew(run, directories, 0)
+    }
+
+    /// The crew's worker of this number; see [`crew::reader`].
+    pub(super) fn of_crew(run: &'r Run<'r>, directories: &'r Directories<'r>, number: usize) -> Self {
         Worker {
             run,
             handles: Handles::new(directories),
-            reader: run.repo.objects().reader(),
+            reader: crew::reader(run.repo.objects(), number),
             convert: run.converter.worker(),
             converted: Vec::new(),
         }

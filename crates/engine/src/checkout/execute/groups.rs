@@ -28,7 +28,7 @@ pub(super) fn arrange<'r>(run: &'r Run<'r>, layout: &mut Layout<'r>) {
     run.crew(inodes.len()).run(
         "directory",
         inodes.iter().map(|_| 1),
-        || Handles::new(&directories),
+        |_| Handles::new(&directories),
         |handles, dirs, done| {
             for dir in dirs {
                 if run.interrupted() {

@@ -19,37 +19,27 @@ use format::index::Entry;
 use repo::convert::Converter;
 
 use super::{Plan, Write};
+use crate::crew::{Crew, Tuning, Workers};
 
 mod attributes;
 mod batch;
 mod clear;
 mod collide;
-mod crew;
 mod directories;
 mod external;
 mod files;
 mod groups;
 mod layout;
 mod outcome;
-mod queue;
 mod remnant;
 mod remove;
 mod round;
 pub(super) mod subtree;
 
 pub use attributes::Attributes;
-use crew::Crew;
+pub(crate) use directories::KEPT_OPEN;
 use directories::FileId;
 pub use outcome::{Action, Outcome, Report, StepError};
-
-/// How many workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workers {
-    /// sapwood decides.
-    Auto,
-    /// `checkout.workers`, 1 = serial.
-    Fixed(usize),
-}
 
 /// What becomes of a symbolic link where this run made a directory: names that are one on this file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +85,7 @@ struct Run<'r> {
     plan: &'r Plan,
     options: &'r ExecuteOptions<'r>,
     done: AtomicUsize,
+    tuning: Tuning,
     /// Something went so wrong that no further step is to be begun.
     stopped: AtomicBool,
     /// Directories made so far.
@@ -125,8 +116,8 @@ impl<'r> Run<'r> {
         Outcome::Failed(error)
     }
 
-    fn crew(&self, steps: usize) -> Crew {
-        Crew::decide(self.options.workers, self.options.threshold, steps)
+    fn crew(&self, steps: usize) -> Crew<'_> {
+        Crew::decide(self.options.workers, self.options.threshold, steps, Some(&self.tuning))
     }
 
     /// A step is over.
@@ -189,6 +180,7 @@ pub fn execute(
         plan,
         options,
         done: AtomicUsize::new(0),
+        tuning: Tuning::default(),
         stopped: AtomicBool::new(false),
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),

@@ -62,7 +62,7 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     run.crew(layout.steps.len()).run(
         "remnant",
         layout.weights(),
-        || Worker::new(run, &directories),
+        |number| Worker::of_crew(run, &directories, number),
         |worker, units, done| {
             for unit in &layout.units[units] {
                 // A directory that is missing or blocked holds nothing of ours.

@@ -28,7 +28,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     run.crew(removals.len()).run(
         "removal",
         layout.weights(),
-        || Handles::new(&directories),
+        |_| Handles::new(&directories),
         |handles, units, done| {
             for unit in &layout.units[units] {
                 if run.interrupted() {

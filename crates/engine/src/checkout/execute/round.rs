@@ -77,7 +77,7 @@ impl Round<'_> {
         run.crew(layout.steps.len()).run(
             role,
             layout.weights(),
-            || (Worker::new(run, directories), Vec::new()),
+            |number| (Worker::of_crew(run, directories, number), Vec::new()),
             |(worker, steps), units, done| {
                 batch::order(layout, units, run, steps);
                 for &Placed { location, dir, step, name } in steps.iter() {

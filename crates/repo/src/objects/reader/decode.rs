@@ -209,7 +209,7 @@ impl Reader<'_> {
         }
         let oid = pack.idx().ok()?.name_at(offset)?;
         pack.mark_bad(offset);
-        let mut other = Reader::new(self.objects);
+        let mut other = Reader::new(self.objects, self.objects.options.base_cache);
         other.rescues = self.rescues + 1;
         let (kind, bytes) = other.read(&oid).ok()?;
         let mut copy = Buffer::default();

@@ -96,13 +96,13 @@ enum Held {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(objects: &'a Objects) -> Reader<'a> {
+    pub(super) fn new(objects: &'a Objects, base_cache: usize) -> Reader<'a> {
         Reader {
             objects,
             packs: objects.packs(),
             last: None,
             inflater: Inflater::new(),
-            cache: Cache::new(objects.options.base_cache),
+            cache: Cache::new(base_cache),
             chain: Vec::new(),
             window: Window::default(),
             delta: Buffer::default(),

@@ -1,19 +1,31 @@
 //! Work stealing over contiguous ranges.
 //!
 //! The units are divided into one range for each of the first workers, by weight. A worker takes units
-//! from the front of its own range, several at once; with none left it takes over the rear half of the longest
-//! range of the others. Neighbours in the index, and so in the pack and on the disk, mostly stay with one worker.
+//! from the front of its own range, several at once; with none left it takes the heaviest unit nobody has begun, if that is
+//! too heavy to be left for the end, and else the rear half of the longest range of the others. Neighbours in the index, and so in
+//! the pack and on the disk, mostly stay with one worker.
 
 use std::{
+    cmp::Reverse,
     ops::Range,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
+
+use super::locked;
 
 /// The ranges, one for each worker there may ever be.
 pub(super) struct Queue {
     /// The weight of all units before each one, and of all.
     before: Vec<usize>,
+    taken: Vec<AtomicBool>,
     ranges: Vec<Mutex<Range<usize>>>,
+    /// Units that would keep a full crew waiting if they came last, the heaviest first,
+    heavy: Vec<usize>,
+    /// and how many of them were asked for.
+    asked: AtomicUsize,
 }
 
 /// What is taken at once is at most this part of what a worker has: the rest can be stolen.
@@ -28,19 +40,30 @@ impl Queue {
             total += weight;
             total
         }));
+        let units = before.len() - 1;
         let bound = |worker: usize| match worker < workers {
             true => before.partition_point(|&weight| weight * workers < total * worker),
-            false => before.len() - 1,
+            false => units,
         };
         let ranges = (0..limit).map(|worker| Mutex::new(bound(worker)..bound(worker + 1))).collect();
-        Queue { before, ranges }
+        let weight = |unit: &usize| before[unit + 1] - before[*unit];
+        let mut heavy: Vec<usize> =
+            (0..units).filter(|unit| limit > 1 && weight(unit) > 1 && weight(unit) * limit * 2 > total).collect();
+        heavy.sort_by_key(|unit| Reverse(weight(unit)));
+        let taken = (0..units).map(|_| AtomicBool::new(false)).collect();
+        Queue { before, taken, ranges, heavy, asked: AtomicUsize::new(0) }
     }
 
     /// The next units for a worker, of a weight of at most `most` if they are more than one; `None` when there is
     /// nothing left to start.
     pub(super) fn next(&self, worker: usize, most: usize) -> Option<Range<usize>> {
-        if let Some(units) = self.own(worker, most) {
+        if let Some(units) = self.bite(&mut self.range(worker), most) {
             return Some(units);
+        }
+        while let Some(&unit) = self.heavy.get(self.asked.fetch_add(1, Ordering::Relaxed)) {
+            if self.claim(unit) {
+                return Some(unit..unit + 1);
+            }
         }
         loop {
             let longest = (0..self.ranges.len()).max_by_key(|&other| self.range(other).len())?;
@@ -64,30 +87,32 @@ impl Queue {
         }
     }
 
-    /// As [`Queue::next`], of what the worker has already: it may leave when there is nothing.
-    pub(super) fn own(&self, worker: usize, most: usize) -> Option<Range<usize>> {
-        self.bite(&mut self.range(worker), most)
-    }
-
-    /// Takes units from the front of a range.
+    /// Takes units from the front of a range, up to one that somebody else has taken.
     fn bite(&self, range: &mut Range<usize>, most: usize) -> Option<Range<usize>> {
+        while range.start < range.end && !self.claim(range.start) {
+            range.start += 1;
+        }
         let start = range.start;
-        if start == range.end {
+        if start >= range.end {
             return None;
         }
         let weight = |end: usize| self.before[end] - self.before[start];
         let most = most.min(weight(range.end) / SHARE);
         let mut end = start + 1;
-        while end < range.end && weight(end + 1) <= most {
+        while end < range.end && weight(end + 1) <= most && self.claim(end) {
             end += 1;
         }
         range.start = end;
         Some(start..end)
     }
 
+    /// Whether nobody had the unit.
+    fn claim(&self, unit: usize) -> bool {
+        !self.taken[unit].swap(true, Ordering::Relaxed)
+    }
+
     fn range(&self, worker: usize) -> MutexGuard<'_, Range<usize>> {
-        // A range is whole at every moment, so that one left by a worker that panicked can be used.
-        self.ranges[worker].lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.ranges[worker])
     }
 }
 
@@ -104,8 +129,8 @@ mod tests {
     fn divided_by_weight_and_stolen_from_the_rear() {
         let queue = Queue::new([10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1].into_iter(), 2, 3);
         assert_eq!(queue.next(1, 1), Some(1..2));
+        assert_eq!(queue.next(2, 1), Some(0..1), "the heaviest, which the first has not begun");
         assert_eq!(queue.next(2, 1), Some(6..7));
-        assert_eq!(queue.next(0, 1), Some(0..1));
         assert_eq!(queue.next(0, 1), Some(9..10));
     }
 

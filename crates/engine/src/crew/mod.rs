@@ -1,0 +1,313 @@
+//! Crews: how many workers a phase has, and running them.
+//!
+//! Serial is a crew of one, on the calling thread. A crew begins small and may grow while it works, and shrink again
+//! ([`tuner`]): while its workers wait it becomes larger for as long as that makes it faster. Who looks are the first few workers,
+//! each after a step, now and then.
+//!
+//! Work is shared by stealing ([`queue`]); a worker that is to leave leaves at once, and what it had is taken over.
+//! Where no more threads are to be had, those that are there do the work.
+
+mod grain;
+mod map;
+mod queue;
+mod tuner;
+
+use std::{
+    ops::Range,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, Scope},
+    time::{Duration, Instant},
+};
+
+use grain::Grain;
+pub(crate) use map::{cores, map};
+use queue::Queue;
+use repo::objects::{Objects, Reader};
+use tuner::{Learnt, Tuner};
+
+/// How many workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers {
+    /// sapwood decides, and goes on deciding while the work runs.
+    Auto,
+    /// `checkout.workers`, 1 = serial.
+    Fixed(usize),
+}
+
+/// What the phases of one piece of work learn from each other about the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Tuning(Mutex<Option<Learnt>>);
+
+/// How many workers to begin with, and how many at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crew<'t> {
+    pub(crate) first: usize,
+    pub(crate) limit: usize,
+    cores: usize,
+    /// It is known that they will wait.
+    large: bool,
+    tuning: Option<&'t Tuning>,
+}
+
+/// As many as a network disk of a few milliseconds still rewards.
+const WAITING_LIMIT: usize = 128;
+/// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
+/// object, and one to spare.
+const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
+/// File descriptors that are not the workers'.
+const DESCRIPTORS_ELSEWHERE: usize = 16;
+/// A worker more for so many steps: starting one costs what a few files do,
+const STEPS_PER_WORKER: usize = 32;
+/// and where each step waits it costs less than one.
+const WAITING_STEPS_PER_WORKER: usize = 4;
+/// So many workers have a whole cache of delta bases each.
+const WELL_EQUIPPED: usize = 8;
+/// Who looks. More would only be in each other's way.
+const WATCHERS: usize = 4;
+/// A watcher looks after so much time.
+const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// Who runs or is ready to run for less than this part of the time waits.
+const WAITING: f64 = 0.4;
+
+impl<'t> Crew<'t> {
+    /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
+    /// worker processes and so binds only a number of workers that was asked for.
+    pub(crate) fn decide(workers: Workers, threshold: usize, steps: usize, tuning: Option<&'t Tuning>) -> Self {
+        let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
+        let most =
+            (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
+        let cores = cores();
+        match workers {
+            Workers::Fixed(count) => {
+                let count = if steps < threshold { 1 } else { count.clamp(1, most) };
+                Crew { first: count, limit: count, cores, large: false, tuning: None }
+            }
+            Workers::Auto => {
+                let learnt = tuning.and_then(|tuning| *locked(&tuning.0));
+                let (wanted, share) = match learnt {
+                    Some(learnt) => (learnt.size, WAITING_STEPS_PER_WORKER),
+                    None => (cores, STEPS_PER_WORKER),
+                };
+                let first = wanted.min(1 + steps / share).min(most);
+                let limit = WAITING_LIMIT.max(cores).min(most);
+                Crew { first, limit, cores, large: learnt.is_some(), tuning }
+            }
+        }
+    }
+
+    /// A crew for so many units, whatever their weight.
+    fn of_units(self, units: usize) -> Self {
+        Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
+    }
+
+    /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
+    /// on its thread, by its number; `act` does some units and calls the function it is given after each step. Several
+    /// workers are traced, each as a span `worker` with their `role`.
+    pub(crate) fn run<S>(
+        self,
+        role: &'static str,
+        weights: impl ExactSizeIterator<Item = usize>,
+        start: impl Fn(usize) -> S + Sync,
+        act: impl Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync,
+    ) {
+        if weights.len() == 0 {
+            return;
+        }
+        let began = Instant::now();
+        let shift = Shift {
+            queue: Queue::new(weights, self.first, self.limit),
+            crew: self,
+            size: AtomicUsize::new(self.first),
+            steps: AtomicUsize::new(0),
+            tuner: Mutex::new(Tuner::new(self.first, self.limit, self.cores, self.large, began)),
+            role,
+            start,
+            act,
+        };
+        thread::scope(|scope| {
+            for number in 1..self.first {
+                shift.hire(scope, number);
+            }
+            shift.work(scope, 0);
+        });
+        if let Some(tuning) = self.tuning
+            && let Some(learnt) = locked(&shift.tuner).learnt()
+        {
+            *locked(&tuning.0) = Some(learnt);
+        }
+    }
+}
+
+/// A reader for the worker of this number: those of a large crew mostly wait, and have little memory each.
+pub(crate) fn reader(objects: &Objects, number: usize) -> Reader<'_> {
+    if number < WELL_EQUIPPED { objects.reader() } else { objects.small_reader() }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What a worker that panicked left is whole: a size, or a state that is replaced as a whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Shift<'t, F, G> {
+    queue: Queue,
+    crew: Crew<'t>,
+    /// Workers of this number and beyond leave.
+    size: AtomicUsize,
+    /// Done so far, by all.
+    steps: AtomicUsize,
+    tuner: Mutex<Tuner>,
+    role: &'static str,
+    start: F,
+    act: G,
+}
+
+impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<'_, F, G> {
+    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        let _ = thread::Builder::new().spawn_scoped(scope, move || self.work(scope, number));
+    }
+
+    /// A worker has seen whether it waits.
+    fn tune<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, waits: bool) {
+        // Somebody else is at it already.
+        let Ok(mut tuner) = self.tuner.try_lock() else { return };
+        let size = self.size.load(Ordering::Relaxed);
+        let steps = self.steps.load(Ordering::Relaxed);
+        let next = tuner.look(Instant::now(), steps, waits);
+        if next == size {
+            return;
+        }
+        tracing::info!(target: "workers", role = self.role, from = size, to = next, steps, "size");
+        self.size.store(next, Ordering::Relaxed);
+        for number in size..next {
+            self.hire(scope, number);
+        }
+    }
+
+    fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        let several = self.crew.first > 1 || number > 0;
+        let _traced = several.then(|| tracing::info_span!("worker", role = self.role, number).entered());
+        let mut state = (self.start)(number);
+        let tuned = self.crew.first < self.crew.limit;
+        let mut watch = (tuned && number < WATCHERS).then(Watch::start);
+        let mut grain = Grain::new(self.size.load(Ordering::Relaxed) > self.crew.cores);
+        while number < self.size.load(Ordering::Relaxed) {
+            let Some(units) = self.queue.next(number, grain.most()) else { break };
+            (self.act)(&mut state, units, &mut || {
+                if !tuned {
+                    return;
+                }
+                self.steps.fetch_add(1, Ordering::Relaxed);
+                if let Some(waits) = watch.as_mut().and_then(Watch::look) {
+                    self.tune(scope, waits);
+                }
+            });
+        }
+    }
+}
+
+/// Tells whether a thread spends its time waiting: neither running nor ready to run, so that other
+/// load on the machine is not mistaken for a slow disk.
+struct Watch {
+    since: Instant,
+    ran: Duration,
+    delayed: Duration,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        Watch { since: Instant::now(), ran: sys::thread_time(), delayed: delayed() }
+    }
+
+    /// To be called after each step; answers once in a while, for the time since it last did.
+    fn look(&mut self) -> Option<bool> {
+        let now = Instant::now();
+        let took = now - self.since;
+        if took < TIME_BETWEEN_LOOKS {
+            return None;
+        }
+        let ran = sys::thread_time();
+        let mut busy = (ran - self.ran).as_secs_f64();
+        let mut waits = busy < took.as_secs_f64() * WAITING;
+        // Only then it matters why it did not run.
+        if waits {
+            let delayed = delayed();
+            busy += delayed.saturating_sub(self.delayed).as_secs_f64();
+            self.delayed = delayed;
+            waits = busy < took.as_secs_f64() * WAITING;
+        }
+        (self.since, self.ran) = (now, ran);
+        Some(waits)
+    }
+}
+
+/// How long this thread has been ready to run and did not; nothing where the kernel does not tell.
+fn delayed() -> Duration {
+    let text = sys::by_path::read(Path::new("/proc/thread-self/schedstat")).ok().flatten();
+    let field = text.as_deref().and_then(|text| text.split(|&byte| byte == b' ').nth(1));
+    let nanos = field.and_then(|field| str::from_utf8(field).ok()?.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THRESHOLD: usize = 100;
+
+    #[test]
+    fn fixed_is_fixed_and_auto_may_grow() {
+        let sizes = |workers, steps| {
+            let crew = Crew::decide(workers, THRESHOLD, steps, None);
+            (crew.first, crew.limit)
+        };
+        assert_eq!(sizes(Workers::Fixed(8), 99), (1, 1));
+        assert_eq!(sizes(Workers::Fixed(8), 100), (8, 8));
+        assert_eq!(sizes(Workers::Fixed(1), 1000), (1, 1));
+        assert_eq!(sizes(Workers::Auto, 10).0, 1);
+        assert!(sizes(Workers::Auto, 1000).1 >= 64);
+    }
+
+    #[test]
+    fn what_one_phase_learnt_the_next_begins_with() {
+        let tuning = Tuning::default();
+        *locked(&tuning.0) = Some(Learnt { size: 64 });
+        let first = |steps| Crew::decide(Workers::Auto, THRESHOLD, steps, Some(&tuning)).first;
+        assert_eq!((first(1000), first(40), first(3)), (64, 11, 1));
+    }
+
+    /// Runs `steps` steps and tells how many workers took part at most.
+    fn crew_after(steps: usize, step: impl Fn() + Sync) -> usize {
+        let (largest, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, tuning: None };
+        crew.run(
+            "test",
+            std::iter::repeat_n(1, steps),
+            |number| largest.fetch_max(number + 1, Ordering::Relaxed),
+            |_, units, tell| {
+                for _ in units {
+                    step();
+                    done.fetch_add(1, Ordering::Relaxed);
+                    tell();
+                }
+            },
+        );
+        assert_eq!(done.into_inner(), steps);
+        largest.into_inner()
+    }
+
+    #[test]
+    fn grows_while_waiting_and_not_while_computing() {
+        assert_eq!(crew_after(2000, || thread::sleep(Duration::from_millis(1))), 8);
+        let computed = || {
+            let start = sys::thread_time();
+            while sys::thread_time() - start < Duration::from_micros(100) {
+                std::hint::spin_loop();
+            }
+        };
+        assert_eq!(crew_after(2000, computed), 1);
+    }
+}
