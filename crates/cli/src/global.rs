@@ -17,7 +17,7 @@ pub(crate) const USAGE: &str = "\
 usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
            [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
-           [--config-env=<name>=<envvar>]
+           [--config-env=<name>=<envvar>] [--verbose]
            <command> [<args>]";
 
 /// Under which name the program was called, and so whose words it speaks.
@@ -55,6 +55,8 @@ pub(crate) struct Invocation {
     pub(crate) config: Vec<BString>,
     /// `-p`
     pub(crate) paginate: bool,
+    /// `sapwood --verbose`: how many workers there were is told.
+    pub(crate) verbose: bool,
     /// Set by SIGINT and SIGTERM.
     pub(crate) interrupt: Interrupt,
     /// Where the real Git is, if that is known: what it brought along lies beside it.
@@ -81,6 +83,7 @@ impl Invocation {
             env,
             config: Vec::new(),
             paginate: false,
+            verbose: false,
             interrupt: Interrupt::default(),
             git: None,
             opened: Cell::new(None),
@@ -97,6 +100,7 @@ impl Invocation {
                 b"-v" | b"--version" => run.command = "version".into(),
                 b"-h" | b"--help" => run.command = "help".into(),
                 b"-p" | b"--paginate" => run.paginate = true,
+                b"--verbose" if run.program == Program::Sapwood => run.verbose = true,
                 b"-P" | b"--no-pager" => run.paginate = false,
                 b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
                 b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),

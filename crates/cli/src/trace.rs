@@ -1,8 +1,8 @@
-//! `GIT_TRACE2_EVENT`: what a run did, in Git's event format, a line of JSON for each event.
+//! `GIT_TRACE2_EVENT` and `GIT_TRACE2_PERF`: what a run did, in Git's formats, a line for each event; and `sapwood --verbose`.
 //!
-//! The beginning and the end of the run, its command, and the threads of the engine, which come as spans of
-//! `tracing` ([`Events`]). Without the variable nothing listens, and a span costs a load. A file that cannot be written
-//! changes nothing.
+//! The beginning and the end of the run, its command, the threads of the engine, which come as spans of `tracing`
+//! ([`Events`]), and how many of them a phase has (`data` of the category `workers`). Without the variables nothing listens, and a
+//! span costs a load. A file that cannot be written changes nothing.
 
 use std::{
     collections::HashMap,
@@ -23,31 +23,88 @@ use tracing::{
 };
 use tracing_subscriber::{Layer, Registry, layer::Context, layer::SubscriberExt as _, registry::LookupSpan};
 
-use crate::{global::Invocation, text::json};
+use crate::{console, global::Invocation, text::json};
 
-/// The trace of one run; nothing without the variable.
+/// The trace of one run; nothing if nobody asked for one.
 pub(crate) struct Trace(Option<Arc<Sink>>);
 
 struct Sink {
-    file: Mutex<File>,
+    targets: Vec<(Format, Mutex<File>)>,
     /// Names the run, with those it is part of before it.
     session: String,
     started: Instant,
+    /// With `--verbose`: the sizes that each phase's crew had.
+    sizes: Option<Mutex<Vec<(String, Vec<u64>)>>>,
+}
+
+/// Git's names of the formats are those of the variables.
+#[derive(Clone, Copy)]
+enum Format {
+    Event,
+    Perf,
+}
+
+/// What is written: the words of a line in each format.
+struct Line<'l> {
+    event: &'static str,
+    thread: &'l str,
+    /// Members of the JSON object, each after a comma.
+    members: String,
+    /// When the thing began that this is the end of.
+    since: Option<Instant>,
+    category: String,
+    message: String,
+}
+
+impl<'l> Line<'l> {
+    fn new(event: &'static str, thread: &'l str) -> Self {
+        Line {
+            event,
+            thread,
+            members: String::new(),
+            since: None,
+            category: String::new(),
+            message: String::new(),
+        }
+    }
 }
 
 impl Trace {
     /// Begins. What `run` starts from now on belongs to this run.
     pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
         let session = session(&run.env);
-        let Some(file) = target(&run.env, "GIT_TRACE2_EVENT", &session) else { return Trace(None) };
-        run.env.insert("GIT_TRACE2_PARENT_SID".into(), session.clone().into());
-        let sink = Arc::new(Sink { file: Mutex::new(file), session, started });
-        let version = json(concat!("sapwood ", env!("CARGO_PKG_VERSION")));
-        sink.write("version", "main", &format!(",\"evt\":\"4\",\"exe\":{version}"));
-        let argv: Vec<String> = argv.iter().map(|arg| json(&arg.to_string_lossy())).collect();
-        sink.write("start", "main", &format!(",\"t_abs\":{},\"argv\":[{}]", sink.seconds(), argv.join(",")));
-        let name = json(&run.command.to_string());
-        sink.write("cmd_name", "main", &format!(",\"name\":{name},\"hierarchy\":{name}"));
+        let variables = [("GIT_TRACE2_EVENT", Format::Event), ("GIT_TRACE2_PERF", Format::Perf)];
+        let targets: Vec<_> = variables
+            .into_iter()
+            .filter_map(|(name, format)| Some((format, Mutex::new(target(&run.env, name, &session)?))))
+            .collect();
+        if targets.is_empty() && !run.verbose {
+            return Trace(None);
+        }
+        if !targets.is_empty() {
+            run.env.insert("GIT_TRACE2_PARENT_SID".into(), session.clone().into());
+        }
+        let sizes = run.verbose.then(Mutex::default);
+        let sink = Arc::new(Sink { targets, session, started, sizes });
+        let version = concat!("sapwood ", env!("CARGO_PKG_VERSION"));
+        sink.write(Line {
+            members: format!(",\"evt\":\"4\",\"exe\":{}", json(version)),
+            message: version.to_owned(),
+            ..Line::new("version", "main")
+        });
+        let words: Vec<_> = argv.iter().map(|arg| arg.to_string_lossy()).collect();
+        let quoted: Vec<String> = words.iter().map(|word| json(word)).collect();
+        sink.write(Line {
+            members: format!(",\"t_abs\":{:.6},\"argv\":[{}]", sink.seconds(), quoted.join(",")),
+            message: words.join(" "),
+            ..Line::new("start", "main")
+        });
+        let name = run.command.to_string();
+        sink.write(Line {
+            members: format!(",\"name\":{0},\"hierarchy\":{0}", json(&name)),
+            message: format!("{name} ({name})"),
+            ..Line::new("cmd_name", "main")
+        });
         // Only the first in a process is heard, and there is no second.
         let _ = tracing::subscriber::set_global_default(Registry::default().with(Events(Arc::clone(&sink))));
         Trace(Some(sink))
@@ -55,23 +112,29 @@ impl Trace {
 
     /// Ends.
     pub(crate) fn exit(&self, code: u8) {
-        if let Some(sink) = &self.0 {
-            for event in ["exit", "atexit"] {
-                sink.write(event, "main", &format!(",\"t_abs\":{},\"code\":{code}", sink.seconds()));
-            }
+        let Some(sink) = &self.0 else { return };
+        for event in ["exit", "atexit"] {
+            sink.write(Line {
+                members: format!(",\"t_abs\":{:.6},\"code\":{code}", sink.seconds()),
+                message: format!("code:{code}"),
+                ..Line::new(event, "main")
+            });
+        }
+        let sizes = sink.sizes.as_ref().map(|sizes| std::mem::take(&mut *locked(sizes)));
+        for (role, sizes) in sizes.unwrap_or_default() {
+            let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            console::note(format!("workers: {role} {}", sizes.join(" -> ")));
         }
     }
 }
 
-/// A figure that scripts look for in `GIT_TRACE2_PERF`: a line in Git's form, of which the times are not told.
-pub(crate) fn data(run: &Invocation, category: &str, label: &str, value: &str) {
-    let Some(mut file) = target(&run.env, "GIT_TRACE2_PERF", "sapwood") else { return };
-    let time = Timestamp::now().strftime("%H:%M:%S.%6f");
-    let (place, times) = (format!("{time} {:<30}", "sapwood"), format!("{:>9} | {:>9}", "", ""));
-    let line = format!(
-        "{place} | d0 | main                     | data         | r1  | {times} | {category:<12.12} | ..{label}:{value}\n"
-    );
-    let _ = file.write_all(line.as_bytes());
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A figure that scripts look for in `GIT_TRACE2_PERF`.
+pub(crate) fn data(category: &'static str, label: &str, value: &str) {
+    tracing::info!(target: "data", category, label, value);
 }
 
 /// Its own name after the parent's: time, host and process.
@@ -85,8 +148,8 @@ fn session(env: &HashMap<OsString, OsString>) -> String {
 }
 
 /// The file, descriptor or directory that the variable names.
-fn target(env: &HashMap<OsString, OsString>, variable: &str, session: &str) -> Option<File> {
-    let value = env.get(OsStr::new(variable))?;
+fn target(env: &HashMap<OsString, OsString>, name: &str, session: &str) -> Option<File> {
+    let value = env.get(OsStr::new(name))?;
     let path = match value.as_bytes() {
         b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
         [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
@@ -99,18 +162,46 @@ fn target(env: &HashMap<OsString, OsString>, variable: &str, session: &str) -> O
 }
 
 impl Sink {
-    fn seconds(&self) -> String {
-        format!("{:.6}", self.started.elapsed().as_secs_f64())
+    fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
     }
 
-    /// One `write`, as others append to the same file.
-    fn write(&self, event: &str, thread: &str, more: &str) {
+    /// One `write` for each target, as others append to the same file.
+    fn write(&self, line: Line<'_>) {
+        for (format, file) in &self.targets {
+            let text = match format {
+                Format::Event => self.event(&line),
+                Format::Perf => self.perf(&line),
+            };
+            let _ = locked(file).write_all(text.as_bytes());
+        }
+    }
+
+    fn event(&self, line: &Line<'_>) -> String {
         let time = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ");
-        let (session, thread) = (json(&self.session), json(thread));
-        let line = format!(
-            "{{\"event\":\"{event}\",\"sid\":{session},\"thread\":{thread},\"time\":\"{time}\"{more}}}\n"
-        );
-        let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        let (session, thread) = (json(&self.session), json(line.thread));
+        let Line { event, members, .. } = line;
+        let relative = line
+            .since
+            .map_or_else(String::new, |since| format!(",\"t_rel\":{:.6}", since.elapsed().as_secs_f64()));
+        format!(
+            "{{\"event\":\"{event}\",\"sid\":{session},\"thread\":{thread},\"time\":\"{time}\"{relative}{members}}}\n"
+        )
+    }
+
+    /// The columns of Git's documentation: time and place in the source (which is Git's, so empty), depth, thread, event,
+    /// repository, seconds since the run began and since the thing began, category, message.
+    fn perf(&self, line: &Line<'_>) -> String {
+        let time = jiff::Zoned::now().strftime("%H:%M:%S.%6f");
+        let depth = self.session.matches('/').count();
+        let Line { event, thread, category, message, .. } = line;
+        let relative =
+            line.since.map_or_else(String::new, |since| format!("{:9.6}", since.elapsed().as_secs_f64()));
+        let absolute = self.seconds();
+        format!(
+            "{time} {:<28} | d{depth} | {thread:<24} | {event:<12} | {:<3} | {absolute:9.6} | {relative:9} | {category:<12.12} | {message}\n",
+            "", ""
+        )
     }
 }
 
@@ -129,20 +220,58 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
         let mut worker = Worker::default();
         attributes.record(&mut worker);
         let name = format!("th{:02}:{}", worker.number + 1, worker.role);
-        self.0.write("thread_start", &name, "");
+        self.0.write(Line::new("thread_start", &name));
         span.extensions_mut().insert(Thread { name, started: Instant::now() });
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
         if let Some(Thread { name, started }) = span.extensions_mut().remove() {
-            let seconds = started.elapsed().as_secs_f64();
-            self.0.write("thread_exit", &name, &format!(",\"t_rel\":{seconds:.6}"));
+            self.0.write(Line { since: Some(started), ..Line::new("thread_exit", &name) });
         }
+    }
+
+    /// A figure, or the size of a crew.
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let (category, label, value) = match event.metadata().target() {
+            "workers" => {
+                let mut crew = Worker::default();
+                event.record(&mut crew);
+                let Worker { role, number } = crew;
+                if let Some(sizes) = &self.0.sizes {
+                    let mut sizes = locked(sizes);
+                    match sizes.last_mut().filter(|(last, _)| *last == role) {
+                        Some((_, sizes)) => sizes.push(number),
+                        None => sizes.push((role.clone(), vec![number])),
+                    }
+                }
+                ("workers".to_owned(), role, number.to_string())
+            }
+            "data" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                let Words { category, label, value } = words;
+                (category, label, value)
+            }
+            _ => return,
+        };
+        self.0.write(Line {
+            members: format!(
+                ",\"t_abs\":{:.6},\"nesting\":1,\"category\":{},\"key\":{},\"value\":{}",
+                self.0.seconds(),
+                json(&category),
+                json(&label),
+                json(&value)
+            ),
+            since: Some(self.0.started),
+            message: format!("..{label}:{value}"),
+            category,
+            ..Line::new("data", "main")
+        });
     }
 }
 
-/// The fields of a span `worker`.
+/// The fields of a span `worker`, and of a crew's size.
 #[derive(Default)]
 struct Worker {
     role: String,
@@ -157,8 +286,29 @@ impl Visit for Worker {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "number" {
+        if matches!(field.name(), "number" | "size") {
             self.number = value;
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+/// The fields of a figure.
+#[derive(Default)]
+struct Words {
+    category: String,
+    label: String,
+    value: String,
+}
+
+impl Visit for Words {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "category" => value.clone_into(&mut self.category),
+            "label" => value.clone_into(&mut self.label),
+            "value" => value.clone_into(&mut self.value),
+            _ => {}
         }
     }
 

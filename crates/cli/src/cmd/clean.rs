@@ -146,11 +146,11 @@ fn find(
         workers: workers(),
     };
     let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
-    crate::trace::data(run, "read_directory", "path", &specs.common_directory().to_string());
+    crate::trace::data("read_directory", "path", &specs.common_directory().to_string());
     for (what, number) in
         [("directories-visited", found.directories_read), ("paths-visited", found.names_judged)]
     {
-        crate::trace::data(run, "read_directory", what, &number.to_string());
+        crate::trace::data("read_directory", what, &number.to_string());
     }
     found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
     let directories = match request.directories {

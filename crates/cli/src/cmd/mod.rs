@@ -44,11 +44,11 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
             Ok(0)
         }
         b"help" => {
-            console::out(HELP);
+            console::out(help());
             Ok(0)
         }
         b"" => {
-            console::out(HELP);
+            console::out(help());
             Ok(1)
         }
         name if name == trash::COMMAND.as_bytes() => trash::run(run),
@@ -77,13 +77,11 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
     })
 }
 
-const HELP: &str = "\
-usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
-           [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
-           [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
-           [--config-env=<name>=<envvar>]
-           <command> [<args>]
+fn help() -> String {
+    format!("{}\n\n{COMMANDS}", crate::global::USAGE)
+}
 
+const COMMANDS: &str = "\
 Git's commands that fill and change a worktree:
 
    clone      Clone a repository into a new directory

@@ -1,4 +1,4 @@
-//! `GIT_TRACE2_EVENT`.
+//! `GIT_TRACE2_EVENT`, `GIT_TRACE2_PERF`, and `sapwood --verbose`.
 
 use std::path::Path;
 
@@ -69,4 +69,30 @@ fn a_trace_that_cannot_be_written_changes_nothing() {
         assert_eq!(output.stderr.as_bstr(), "Updated 1 path from the index\n");
         assert_eq!(repo.read("a"), "one\n");
     }
+}
+
+#[test]
+fn the_sizes_of_crews_are_told() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    (0..100).for_each(|number| repo.write(format!("dir{number}/file"), "content\n"));
+    repo.commit("first");
+    repo.write(".git/info/exclude", "trace\n");
+    (0..100).for_each(|number| repo.remove(format!("dir{number}")));
+    let trace = repo.join("trace");
+    let mut command = repo.command(Path::new(SAPWOOD));
+    command.args(["--verbose", "-c", "checkout.workers=3", "reset", "-q", "--hard"]);
+    let output = command.env("GIT_TRACE2_PERF", &trace).output().expect("can be run");
+    assert!(output.status.success(), "{}", output.stderr.as_bstr());
+    let said = output.stderr.to_str_lossy();
+    assert!(said.lines().any(|line| line == "workers: checkout_worker 3"), "{said}");
+    let text = std::fs::read_to_string(&trace).expect("was written");
+    let rows: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>()).collect();
+    assert!(rows.iter().all(|row| row.len() == 9 && row[1] == "d0"), "{text}");
+    let events: Vec<&str> = rows.iter().map(|row| row[3]).collect();
+    assert_eq!(events[..3], ["version", "start", "cmd_name"], "{text}");
+    assert_eq!(events[events.len() - 2..], ["exit", "atexit"], "{text}");
+    let sizes = rows.iter().filter(|row| row[7] == "workers" && row[8] == "..checkout_worker:3");
+    assert_eq!(sizes.count(), 1, "{text}");
 }

@@ -188,11 +188,7 @@ const WEIGHT: usize = 2;
 
 impl<'a> Walker<'a> {
     /// Breadth first, so that all directories of one depth can be read at once.
-    fn run(
-        &self,
-        source: &dyn TreeSource,
-        root: Directory<'a>,
-    ) -> Result<Vec<Vec<Item>>, PlanError> {
+    fn run(&self, source: &dyn TreeSource, root: Directory<'a>) -> Result<Vec<Vec<Item>>, PlanError> {
         let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
         let mut level = vec![root];

@@ -23,8 +23,8 @@ mod submodules;
 mod temporary;
 
 pub use crate::crew::Workers;
-pub(crate) use execute::KEPT_OPEN;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
+pub(crate) use execute::KEPT_OPEN;
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{

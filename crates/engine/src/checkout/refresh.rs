@@ -21,9 +21,7 @@ use super::{
     plan::Lazy,
     submodules::{self, State, Submodules},
 };
-use crate::{
-    stat::{Match, StatRules, index_stat},
-};
+use crate::stat::{Match, StatRules, index_stat};
 
 /// How a path differs, as `--name-status` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

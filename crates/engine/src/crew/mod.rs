@@ -76,7 +76,12 @@ const WAITING: f64 = 0.4;
 impl<'t> Crew<'t> {
     /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
     /// worker processes and so binds only a number of workers that was asked for.
-    pub(crate) fn decide(workers: Workers, threshold: usize, steps: usize, tuning: Option<&'t Tuning>) -> Self {
+    pub(crate) fn decide(
+        workers: Workers,
+        threshold: usize,
+        steps: usize,
+        tuning: Option<&'t Tuning>,
+    ) -> Self {
         let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
         let most =
             (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
@@ -116,6 +121,9 @@ impl<'t> Crew<'t> {
     ) {
         if weights.len() == 0 {
             return;
+        }
+        if self.limit > 1 {
+            tracing::info!(target: "workers", role, size = self.first);
         }
         let began = Instant::now();
         let shift = Shift {
@@ -180,7 +188,7 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         if next == size {
             return;
         }
-        tracing::info!(target: "workers", role = self.role, from = size, to = next, steps, "size");
+        tracing::info!(target: "workers", role = self.role, size = next);
         self.size.store(next, Ordering::Relaxed);
         for number in size..next {
             self.hire(scope, number);

@@ -47,8 +47,9 @@ impl Queue {
         };
         let ranges = (0..limit).map(|worker| Mutex::new(bound(worker)..bound(worker + 1))).collect();
         let weight = |unit: &usize| before[unit + 1] - before[*unit];
-        let mut heavy: Vec<usize> =
-            (0..units).filter(|unit| limit > 1 && weight(unit) > 1 && weight(unit) * limit * 2 > total).collect();
+        let mut heavy: Vec<usize> = (0..units)
+            .filter(|unit| limit > 1 && weight(unit) > 1 && weight(unit) * limit * 2 > total)
+            .collect();
         heavy.sort_by_key(|unit| Reverse(weight(unit)));
         let taken = (0..units).map(|_| AtomicBool::new(false)).collect();
         Queue { before, taken, ranges, heavy, asked: AtomicUsize::new(0) }

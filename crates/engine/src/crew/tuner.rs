@@ -225,11 +225,8 @@ mod tests {
     fn one_that_serves_one_at_a_time_gets_no_crowd() {
         let sizes = run(20_000, 128, |_| 100.0, |_| true);
         // The longest pause is four seconds, so that the crowds are a small part of the time.
-        let crowded: usize = sizes
-            .windows(2)
-            .filter(|pair| pair[0].0 > 2)
-            .map(|pair| pair[1].1 - pair[0].1)
-            .sum();
+        let crowded: usize =
+            sizes.windows(2).filter(|pair| pair[0].0 > 2).map(|pair| pair[1].1 - pair[0].1).sum();
         assert!(crowded < 4000, "{crowded} {sizes:?}");
         assert!(sizes.iter().all(|size| size.0 <= 8), "{sizes:?}");
     }

@@ -134,7 +134,7 @@ pub(super) fn unquoted(line: &BString) -> Result<BString, Failure> {
         return Ok(line.clone());
     }
     match format::unquote(line) {
-        Some((name, rest)) if rest.is_empty() => Ok(name),
+        Some((name, [])) => Ok(name),
         _ => Err(Failure::Fatal(text!("unable to unquote C-style string '", line, "'"))),
     }
 }

@@ -37,8 +37,8 @@ mod round;
 pub(super) mod subtree;
 
 pub use attributes::Attributes;
-pub(crate) use directories::KEPT_OPEN;
 use directories::FileId;
+pub(crate) use directories::KEPT_OPEN;
 pub use outcome::{Action, Outcome, Report, StepError};
 
 /// What becomes of a symbolic link where this run made a directory: names that are one on this file system.
