@@ -63,11 +63,6 @@ impl<S> Drop for Borrowed<'_, S> {
     }
 }
 
-/// The number of cores this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

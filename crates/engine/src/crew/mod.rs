@@ -23,8 +23,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::parallel::cores;
 use grain::Grain;
-pub(crate) use map::{cores, map};
+pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
 use tuner::{Learnt, Tuner};
