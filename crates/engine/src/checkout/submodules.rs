@@ -22,7 +22,7 @@ use super::{
     diff::{self, Kind, Side, Slot},
     refresh::refresh,
 };
-use crate::{parallel, untracked};
+use crate::untracked;
 
 const GITMODULES: &str = ".gitmodules";
 
