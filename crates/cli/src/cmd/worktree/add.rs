@@ -554,6 +554,7 @@ impl Add<'_> {
             env,
             config: outer.config.clone(),
             paginate: false,
+            verbose: outer.verbose,
             interrupt: outer.interrupt.clone(),
             git: outer.git.clone(),
             opened: Default::default(),
