@@ -34,8 +34,11 @@ struct Sink {
     session: String,
     started: Instant,
     /// With `--verbose`: the sizes that each phase's crew had.
-    sizes: Option<Mutex<Vec<(String, Vec<u64>)>>>,
+    sizes: Option<Mutex<Vec<Sizes>>>,
 }
+
+/// A phase's role, and the sizes its crew had.
+type Sizes = (String, Vec<u64>);
 
 /// Git's names of the formats are those of the variables.
 #[derive(Clone, Copy)]
