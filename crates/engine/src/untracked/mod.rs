@@ -4,9 +4,9 @@
 //! is read at most once, each ignore file too (the listing tells whether there is one), and none that is ignored as a whole
 //! unless its content is asked for. Nothing is changed.
 //!
-//! Order: the directory all pathspecs have in common ([`leading`]); from there each directory is a job that lists it, judges the
-//! names ([`judge`]) and brings a job for each directory that has to be looked into; the last child to end ends its parent, which
-//! then knows what it is itself ([`tree`]).
+//! Order: the directory all pathspecs have in common (`leading`); from there each directory is a job that lists it, judges the
+//! names (`judge`) and brings a job for each directory that has to be looked into; the last child to end ends its parent, which
+//! then knows what it is itself (`tree`).
 //!
 //! A directory that cannot be read is told as a warning and counts as empty, as with Git.
 

@@ -16,7 +16,7 @@ use super::{
 /// With fewer steps there is less to gain than the phase costs.
 const FROM: usize = 1000;
 
-/// Makes the layout's directories and puts its units in an order that [`Queue`](super::queue::Queue) divides by groups, if
+/// Makes the layout's directories and puts its units in an order that [`crew`](crate::crew) divides by groups, if
 /// that is of use. A directory that cannot be had is left to the steps that need it.
 pub(super) fn arrange<'r>(run: &'r Run<'r>, layout: &mut Layout<'r>) {
     let workers = run.crew(layout.steps.len()).first;
