@@ -63,6 +63,7 @@ const CLONE_SETTINGS: &[Setting] = &[
     ("feature.experimental", When::True),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
+    ("init.defaultsubmodulepathconfig", When::True),
     ("transfer.bundleuri", When::True),
     ("url.*", When::Set),
 ];

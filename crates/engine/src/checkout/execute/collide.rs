@@ -176,7 +176,8 @@ impl Redo<'_, '_> {
         let mut worker = Worker::new(self.run, &directories);
         let unit = &layout.units[0];
         let dir = worker.handles.made(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
-        match worker.place(step, None, &dir, file_name(path)) {
+        let class = worker.class(step)?;
+        match worker.place(step, (class, None), &dir, file_name(path)) {
             Err(Stop::External) => external::place(&mut worker, step, &dir, file_name(path)),
             placed => placed,
         }

@@ -1,17 +1,18 @@
 //! The lane of external filters: one thread beside the workers, as a filter may assume that it has only
 //! one caller. It starts with the first file that needs it.
 //!
-//! Files are handed to the filters as workers come across them; what a filter delays is asked for when
-//! no more will come. A file that was promised and never delivered has failed.
+//! It goes through all steps by itself, in the order of the index, which is the order in which a filter expects its files, while
+//! the workers are about the others. What a filter delays is asked for when no more will come. A file that was promised and never
+//! delivered has failed.
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError, atomic::Ordering, mpsc},
+    sync::atomic::{AtomicBool, Ordering},
     thread::Scope,
 };
 
 use bstr::BString;
-use repo::convert::{ExternalFilters, Smudged};
+use repo::convert::{Class, ExternalFilters, Smudged};
 
 use super::{
     Outcome, StepError,
@@ -23,50 +24,51 @@ use super::{
 /// A step and its directory in the round's layout.
 type Job = (usize, usize);
 
-/// The way into the lane.
+/// The lane of a round, which need not be taken.
 pub(super) struct Lane<'r> {
     round: &'r Round<'r>,
-    sender: Mutex<Option<mpsc::Sender<Job>>>,
+    started: AtomicBool,
 }
 
 impl<'r> Lane<'r> {
     pub(super) fn new(round: &'r Round<'r>) -> Self {
-        Lane { round, sender: Mutex::new(None) }
+        Lane { round, started: AtomicBool::new(false) }
     }
 
-    /// Hands a step over.
-    pub(super) fn send<'scope>(&self, scope: &'scope Scope<'scope, '_>, step: usize, dir: usize)
+    /// Starts it, if nobody has.
+    pub(super) fn start<'scope>(&self, scope: &'scope Scope<'scope, '_>)
     where
         'r: 'scope,
     {
-        let mut sender = self.sender();
-        let sender = sender.get_or_insert_with(|| {
-            let (sender, jobs) = mpsc::channel();
+        if !self.started.swap(true, Ordering::Relaxed) {
             let round = self.round;
-            scope.spawn(move || work(round, &jobs));
-            sender
-        });
-        // It hangs up early only when interrupted; nobody minds a step more then.
-        let _ = sender.send((step, dir));
-    }
-
-    /// No more steps will come.
-    pub(super) fn close(&self) {
-        *self.sender() = None;
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<mpsc::Sender<Job>>> {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+            scope.spawn(move || work(round));
+        }
     }
 }
 
-fn work(round: &Round<'_>, jobs: &mpsc::Receiver<Job>) {
+/// All steps of the round, in the order of the index.
+fn jobs(round: &Round<'_>) -> Vec<Job> {
+    let layout = round.directories.layout;
+    let units = layout.units.iter();
+    let mut jobs: Vec<Job> = units
+        .flat_map(|unit| layout.steps[unit.steps.clone()].iter().map(|&(step, _)| (step, unit.dir)))
+        .collect();
+    jobs.sort_unstable();
+    jobs
+}
+
+fn work(round: &Round<'_>) {
     let mut worker = Worker::new(round.run, round.directories);
     let mut filters = round.run.converter.external();
     let mut delayed: HashMap<BString, Job> = HashMap::new();
-    for job in jobs {
+    for job in jobs(round) {
         if round.run.interrupted() {
             return;
+        }
+        // A class that cannot be told the step's worker reports.
+        if !matches!(worker.class(job.0), Ok(Class::External)) {
+            continue;
         }
         let (step, path) = (job.0, round.run.tracked(job.0));
         match smudge(&mut worker, &mut filters, step) {

@@ -76,7 +76,7 @@ impl<'r> Worker<'r> {
     pub(super) fn place(
         &mut self,
         step: usize,
-        location: Option<Location>,
+        (class, location): (Class, Option<Location>),
         dir: &sys::Dir,
         name: &[u8],
     ) -> Result<Outcome, Stop> {
@@ -90,7 +90,6 @@ impl<'r> Worker<'r> {
             make_way(dir, name, &write.premise)?;
             return symlink(dir, name, target);
         }
-        let class = self.class(entry, path)?;
         if class == Class::External {
             return Err(Stop::External);
         }
@@ -103,8 +102,17 @@ impl<'r> Worker<'r> {
         }
     }
 
+    /// What the content of a step goes through; see [`Worker::class_of_file`].
+    pub(super) fn class(&mut self, step: usize) -> Result<Class, Stop> {
+        let (_, entry, _) = self.run.write(step);
+        match entry.mode.is_gitlink() || self.run.is_link(step) {
+            true => Ok(Class::None),
+            false => self.class_of_file(entry, self.run.tracked(step)),
+        }
+    }
+
     /// What the content of a regular file goes through.
-    pub(super) fn class(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
+    fn class_of_file(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
         // A link that the file system cannot hold becomes a file with its target, unconverted.
         match entry.mode.is_symlink() {
             true => Ok(Class::None),

@@ -114,7 +114,7 @@ impl Worker<'_> {
         if there.file_type != FileType::File || entry.mode.is_gitlink() {
             return Ok(Found::Nothing);
         }
-        let class = self.class(entry, path)?;
+        let class = self.class(step)?;
         if class == Class::External && !filter {
             return Ok(Found::External);
         }

@@ -11,6 +11,8 @@ use std::{
     thread,
 };
 
+use repo::convert::Class;
+
 use super::{
     Action, Outcome, Run,
     batch::{self, Placed},
@@ -55,9 +57,8 @@ fn create<'r>(
     let lane = Lane::new(&file_round);
     thread::scope(|scope| {
         // The name that Git's worker processes have.
-        file_round.work("checkout_worker", &|step, dir| lane.send(scope, step, dir));
-        lane.close();
-        link_round.work("link", &|_, _| unreachable!("links have no filters"));
+        file_round.work("checkout_worker", &|| lane.start(scope));
+        link_round.work("link", &|| unreachable!("links have no filters"));
     });
 }
 
@@ -70,8 +71,8 @@ pub(super) struct Round<'r> {
 }
 
 impl Round<'_> {
-    /// `external` takes steps and their directories that an external filter must see to.
-    fn work(&self, role: &'static str, external: &(dyn Fn(usize, usize) + Sync)) {
+    /// `start_lane` is called when there is a step that an external filter must see to.
+    fn work(&self, role: &'static str, start_lane: &(dyn Fn() + Sync)) {
         let Round { run, directories, .. } = *self;
         let layout = directories.layout;
         run.crew(layout.steps.len()).run(
@@ -84,14 +85,18 @@ impl Round<'_> {
                     if run.interrupted() {
                         return;
                     }
-                    let placed = match worker.handles.made(dir) {
-                        Ok(dir) => worker.place(step, location, &dir, name),
-                        Err(unreachable) => Err((&unreachable).into()),
-                    };
-                    match placed {
-                        Err(Stop::External) => external(step, dir),
-                        placed => self.settle(step, placed),
+                    let class = worker.class(step);
+                    if let Ok(Class::External) = class {
+                        // It sees to all such steps, this one too.
+                        start_lane();
+                        done();
+                        continue;
                     }
+                    let placed = class.and_then(|class| match worker.handles.made(dir) {
+                        Ok(dir) => worker.place(step, (class, location), &dir, name),
+                        Err(unreachable) => Err((&unreachable).into()),
+                    });
+                    self.settle(step, placed);
                     done();
                 }
             },

@@ -109,9 +109,11 @@ fn a_filter_that_fails_counts_only_if_it_is_required() {
 }
 
 #[test]
-fn a_smudge_command_runs_once_for_each_file() {
+fn a_smudge_command_runs_once_for_each_file_in_the_order_of_the_index() {
     let fixture = Fixture::new(8);
-    fixture.config("filter.tag.smudge", "sed -e 's|^|%f: |'");
+    let log = fixture.worktree.with_file_name("log");
+    let command = format!("echo %f >>'{}'; sed -e 's|^|%f: |'", log.display());
+    fixture.config("filter.tag.smudge", &command);
     let names: Vec<String> = (0..12).map(|n| format!("d{}/f{n:02}.t", n % 3)).collect();
     let mut entries = vec![(".gitattributes", Item::File("*.t filter=tag\n"), Premise::Absent)];
     entries.extend(names.iter().map(|name| (name.as_str(), Item::File("x\n"), Premise::Absent)));
@@ -120,6 +122,9 @@ fn a_smudge_command_runs_once_for_each_file() {
         let base = name.rsplit('/').next().expect("a name");
         assert!(written[name].contains(base) && written[name].ends_with(": x\n"), "{:?}", written[name]);
     }
+    let (log, mut names) = (std::fs::read_to_string(log).expect("a log"), names);
+    names.sort();
+    assert_eq!(log.lines().collect::<Vec<_>>(), names);
 }
 
 #[test]
