@@ -60,7 +60,7 @@ pub(crate) struct Work<'a> {
     pub(crate) index: Index,
     unclean: Vec<Unclean>,
     /// Entries written.
-    written: usize,
+    pub(crate) written: usize,
     /// Paths whose names are the same on this file system.
     collided: Vec<BString>,
     /// The steps ended before their time: by a signal, or for the reason given.

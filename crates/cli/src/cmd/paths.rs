@@ -84,15 +84,16 @@ pub(crate) fn run(
     if source.is_none() {
         console::complaints(repo);
     }
-    let planned = plan.writes.len();
     let mut code = 0;
     match work.carry_out(plan)? {
         Done::Planned => return Ok(0),
         Done::Complete => {}
-        Done::Incomplete => code = 1,
+        // Git's -1.
+        Done::Incomplete => code = 255,
     }
     if targets.worktree && request.count_paths && !work.stopped {
-        let paths = format!("Updated {planned} path{} from ", if planned == 1 { "" } else { "s" });
+        let written = work.written;
+        let paths = format!("Updated {written} path{} from ", if written == 1 { "" } else { "s" });
         console::note(match source {
             Some(source) => text!(paths, repo.abbreviate(source.tree)?),
             None => text!(paths, "the index"),

@@ -234,3 +234,30 @@ fn temporary_files() {
         assert_eq!(contents(&git, &theirs), contents(&ours, &mine), "{line}");
     }
 }
+
+/// Stock builds of Git compare whole seconds, and trust an index that was written later.
+#[test]
+fn a_file_changed_within_the_second_of_the_index_stays_changed_for_git() {
+    let sandbox = testkit::Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.git(&["config", "core.trustctime", "false"]);
+    repo.write("file", "one content\n");
+    repo.commit("first");
+    let (file, second) =
+        (repo.join("file"), std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000));
+    let set = |path: &std::path::Path, nanos| {
+        let time = second + std::time::Duration::from_nanos(nanos);
+        fs::File::options().write(true).open(path).expect("opened").set_modified(time).expect("set");
+    };
+    for split in [false, true] {
+        repo.write("file", "one content\n");
+        set(&file, 100);
+        repo.git(&["update-index", if split { "--split-index" } else { "--no-split-index" }, "file"]);
+        set(&repo.join(".git/index"), 200);
+        repo.write("file", "two content\n");
+        set(&file, 300);
+        repo.run(std::path::Path::new(SAPWOOD), &["read-tree", "-m", "HEAD"]);
+        let changed = repo.git(&["diff-files", "--name-only"]);
+        assert_eq!(changed.stdout, "file\n", "split: {split}");
+    }
+}

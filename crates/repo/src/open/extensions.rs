@@ -121,7 +121,8 @@ impl Format {
                             if !matches!(name, b"files" | b"reftable") {
                                 return Err(invalid(text));
                             }
-                            version.ref_storage = Some(name.into());
+                            // With where the refs are, if that is elsewhere.
+                            version.ref_storage = Some(text);
                             version.only_version_1.push(extension.into());
                         }
                         _ => version.unknown.push(extension.into()),
