@@ -119,6 +119,24 @@ fn unmerged_paths() {
     oracle.same(&["checkout", "HEAD", "--", "a"]);
 }
 
+#[test]
+fn what_cannot_be_written_is_not_counted() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["a", "b", "lost"] {
+            repo.write(path, path);
+        }
+        repo.commit("first");
+    });
+    oracle.both(|repo| {
+        let lost = repo.git(&["rev-parse", ":lost"]).stdout.to_string();
+        let (dir, name) = lost.trim().split_at(2);
+        repo.remove(format!(".git/objects/{dir}/{name}"));
+        ["a", "b", "lost"].iter().for_each(|path| repo.remove(path));
+    });
+    oracle.same(&["checkout", "."]);
+    oracle.same(&["checkout", "lost"]);
+}
+
 /// Restoring goes by the attribute files of the worktree, as they were before; a switch by those it brings.
 #[test]
 fn attributes_of_the_worktree_come_first() {

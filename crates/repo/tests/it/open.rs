@@ -107,11 +107,14 @@ fn formats_and_extensions() {
     }
     repo.write(".git/config", "[core]\nrepositoryformatversion = 0\n[extensions]\nunknown = 1\n");
     open(&repo);
-    repo.write(".git/config", "[core]\nrepositoryformatversion = 1\n[extensions]\nrefstorage = reftable\n");
-    assert_eq!(
-        Repository::open(&options(&repo)).err().expect("must be refused").message,
-        "ref storage format 'reftable' is not supported"
-    );
+    for storage in ["reftable", "files:///elsewhere"] {
+        let extension = format!("[extensions]\nrefstorage = {storage}\n");
+        repo.write(".git/config", format!("[core]\nrepositoryformatversion = 1\n{extension}"));
+        assert_eq!(
+            Repository::open(&options(&repo)).err().expect("must be refused").message,
+            format!("ref storage format '{storage}' is not supported")
+        );
+    }
 }
 
 #[test]
