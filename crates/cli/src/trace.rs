@@ -244,6 +244,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
                 if let Some(sizes) = &self.0.sizes {
                     let mut sizes = locked(sizes);
                     match sizes.last_mut().filter(|(last, _)| *last == role) {
+                        Some((_, sizes)) if sizes.last() == Some(&number) => {}
                         Some((_, sizes)) => sizes.push(number),
                         None => sizes.push((role.clone(), vec![number])),
                     }
