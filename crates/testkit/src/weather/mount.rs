@@ -189,7 +189,11 @@ impl Mount {
             }
         };
         self.watch.dismiss();
-        ended
+        match ended {
+            // What a server reads whose connection was cut is that it was.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            ended => ended,
+        }
     }
 }
 
