@@ -4,7 +4,8 @@
 //! ([`tuner`]): while its workers wait it becomes larger for as long as that makes it faster. Who looks are the first few workers,
 //! each after a step, now and then.
 //!
-//! Work is shared by stealing ([`queue`]); a worker that is to leave leaves at once, and what it had is taken over.
+//! Work is shared by stealing ([`queue`]); a worker that is to leave leaves at once, and what it had is taken over, at the
+//! latest by the caller when all others are gone: no unit is ever left out.
 //! Where no more threads are to be had, those that are there do the work.
 
 mod grain;
@@ -143,6 +144,11 @@ impl<'t> Crew<'t> {
             }
             shift.work(scope, 0);
         });
+        // Who was to leave just when it had taken over what was left, while all others had found nothing, left it.
+        let mut state = None;
+        while let Some(units) = shift.queue.next(0, 1) {
+            (shift.act)(state.get_or_insert_with(|| (shift.start)(0)), units, &mut || {});
+        }
         if let Some(tuning) = self.tuning
             && let Some(learnt) = locked(&shift.tuner).learnt()
         {
