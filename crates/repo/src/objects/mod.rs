@@ -23,6 +23,7 @@ mod pack;
 mod packs;
 mod pool;
 mod reader;
+mod turns;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub use reader::{Content, Counts, Reader};
 use loose::LooseDir;
 use packs::Packs;
 use pool::Pool;
+use turns::Turns;
 
 /// How many names are looked up for one: the last of them must be one that is not replaced.
 const MAX_REPLACE_DEPTH: usize = 5;
@@ -107,6 +109,8 @@ pub struct Objects {
     packs: RwLock<Arc<Packs>>,
     /// For what its readers decode.
     pool: Arc<Pool>,
+    /// Of readers that are many.
+    turns: Arc<Turns>,
     errors: Vec<BString>,
     /// Held while something is fetched: another thread may be about to ask for the same.
     fetching: Mutex<()>,
@@ -125,7 +129,8 @@ impl Objects {
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
         let fetching = Mutex::new(());
-        Ok(Objects { hash, options, loose, packs, pool: Arc::default(), errors, fetching })
+        let (pool, turns) = Default::default();
+        Ok(Objects { hash, options, loose, packs, pool, turns, errors, fetching })
     }
 
     /// Which hash names the objects.
@@ -207,9 +212,10 @@ impl Objects {
         Reader::new(self, self.options.base_cache)
     }
 
-    /// As [`Objects::reader`], with a sixteenth of the cache: for the many that mostly wait.
+    /// As [`Objects::reader`], with a sixteenth of the memory: for the many that mostly wait. They take turns at
+    /// objects of more than that, which a reader holds until it reads again or is dropped.
     pub fn small_reader(&self) -> Reader<'_> {
-        Reader::new(self, self.options.base_cache / 16)
+        Reader::small(self, self.options.base_cache / 16)
     }
 
     /// The packs known now.

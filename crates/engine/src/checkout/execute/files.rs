@@ -24,6 +24,9 @@ use crate::{
     crew,
 };
 
+/// Memory for converted content that a worker keeps for its next file, in bytes.
+const CONVERTED_KEPT: usize = 1 << 20;
+
 /// Why a step did not come to its end in this round.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -171,6 +174,10 @@ pub(super) fn content<'a>(
             Err(error) => Err(StepError::object(oid)(error).into()),
         },
         Class::InProcess | Class::External => {
+            // One large file's is not for all that follow.
+            if converted.capacity() > CONVERTED_KEPT {
+                *converted = Vec::new();
+            }
             Ok(Some(convert.to_worktree(path.into(), oid, blob(reader, entry)?, converted)?))
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use format::pack::{self, Stored};
 use format::{Kind, ObjectId};
 
-use super::{Held, Link, RETAINED, Reader};
+use super::{Held, Link, Reader};
 use crate::objects::Fault;
 use crate::objects::buffer::Buffer;
 use crate::objects::inflate::plausible;
@@ -70,8 +70,10 @@ impl Reader<'_> {
 
     /// A buffer to decode into: `out` for the object asked for, one that suits the cache for a base.
     fn target(&mut self, size: usize) -> Buffer {
+        self.take_turn(size);
+        let retained = self.retained;
         // A large object takes the place of cached ones, not one beside them.
-        if size > RETAINED {
+        if size > retained {
             self.cache.make_room(size);
         }
         if !self.chain.is_empty() {
@@ -79,7 +81,7 @@ impl Reader<'_> {
         }
         self.out_key = None;
         let out = std::mem::take(&mut self.out);
-        if out.capacity() >= size && (size > RETAINED || out.capacity() <= RETAINED) {
+        if out.capacity() >= size && (size > retained || out.capacity() <= retained) {
             return out;
         }
         self.cache.recycle(out);
@@ -173,8 +175,9 @@ impl Reader<'_> {
         self.counts.inflated += 1;
         self.counts.inflated_bytes += link.size;
         self.counts.deltas += 1;
-        if size <= RETAINED {
-            self.delta.shed(RETAINED);
+        self.take_turn(size);
+        if size <= self.retained {
+            self.delta.shed(self.retained);
         }
         let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size, &self.objects.pool)?)?;
         pack.count_read(link.payload..link.payload + len, &mut self.window);

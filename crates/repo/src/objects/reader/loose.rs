@@ -5,7 +5,7 @@ use std::io;
 
 use format::{Kind, loose};
 
-use super::{Decoded, Held, RETAINED, Reader};
+use super::{Decoded, Held, Reader};
 use crate::objects::Fault;
 use crate::objects::inflate::plausible;
 use crate::objects::loose::{read_prefix, read_whole};
@@ -28,11 +28,12 @@ impl Reader<'_> {
             }
             io::Seek::rewind(&mut &*file).map_err(Fault::Io)?;
         }
+        self.take_turn(usize::try_from(stored).unwrap_or(usize::MAX));
         read_whole(file, stored, &mut self.file).map_err(Fault::Io)?;
         self.out_key = None;
         let pool = &self.objects.pool;
         // Its size is only known once it is inflated: most objects fit into what is at hand.
-        self.out.shed(RETAINED);
+        self.out.shed(self.retained);
         let room = self.out.capacity().max(LOOSE_ROOM);
         let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
@@ -41,6 +42,7 @@ impl Reader<'_> {
             return Ok(Decoded::Large(header.kind, header.size));
         }
         let len = header.len + size;
+        self.take_turn(len);
         let consumed = match inflated.end {
             Some(consumed) if inflated.len == len => consumed,
             Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),

@@ -18,10 +18,14 @@ use super::cache::{Cache, Key};
 use super::inflate::Inflater;
 use super::pack::{Pack, Window};
 use super::packs::Packs;
+use super::turns::Turn;
 use super::{Error, Fault, Location, Objects};
 
 /// Memory that a reader keeps for its next object, in bytes; more is given back.
 pub(super) const RETAINED: usize = 16 << 20;
+
+/// Of those that are many: what takes more is done by turns.
+const RETAINED_BY_MANY: usize = 1 << 20;
 
 /// A loose object larger than this is rather streamed, in bytes.
 const LOOSE_WHOLE: u64 = 1 << 20;
@@ -43,6 +47,9 @@ pub struct Reader<'a> {
     /// What `out` holds, if it may serve as a base.
     out_key: Option<(Key, Kind)>,
     file: Vec<u8>,
+    /// [`RETAINED`] or [`RETAINED_BY_MANY`].
+    retained: usize,
+    turn: Option<Turn>,
     rescues: u8,
     counts: Counts,
 }
@@ -109,8 +116,35 @@ impl<'a> Reader<'a> {
             out: Buffer::default(),
             out_key: None,
             file: Vec::new(),
+            retained: RETAINED,
+            turn: None,
             rescues: 0,
             counts: Counts::default(),
+        }
+    }
+
+    /// One of many.
+    pub(super) fn small(objects: &'a Objects, base_cache: usize) -> Reader<'a> {
+        Reader { retained: RETAINED_BY_MANY, ..Reader::new(objects, base_cache) }
+    }
+
+    /// To be called before memory of `size` bytes is used.
+    fn take_turn(&mut self, size: usize) {
+        if size > self.retained && self.retained < RETAINED && self.turn.is_none() {
+            self.turn = Some(self.objects.turns.take());
+        }
+    }
+
+    /// What was read is no longer needed.
+    fn end_turn(&mut self) {
+        if self.turn.is_some() {
+            self.out_key = None;
+            self.out.shed(self.retained);
+            self.delta.shed(self.retained);
+            if self.file.capacity() > self.retained {
+                self.file = Vec::new();
+            }
+            self.turn = None;
         }
     }
 
@@ -197,6 +231,7 @@ impl<'a> Reader<'a> {
         packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
         loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
     ) -> Result<T, Error> {
+        self.end_turn();
         match self.try_copies(oid, location, &packed, &loose) {
             Err(Error::Missing(_) | Error::Promised(_))
                 if self.objects.options.promisors.is_some()

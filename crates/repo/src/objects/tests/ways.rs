@@ -196,6 +196,38 @@ fn many_threads_share() {
 }
 
 #[test]
+fn many_readers_take_turns_at_what_is_large() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let mut large: Vec<u8> =
+        (0..5u32 << 16).flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 16).to_le_bytes()).collect();
+    for round in 0..4 {
+        large[round * 1000] ^= 1;
+        std::fs::write(dir.path().join("large"), &large).unwrap();
+        git(dir.path(), &["add", "."]);
+        git(dir.path(), &["commit", "-q", "-m", "large"]);
+    }
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    for how in ["loose", "packed"] {
+        if how == "packed" {
+            git(dir.path(), &["repack", "-q", "-a", "-d", "-f"]);
+        }
+        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        std::thread::scope(|scope| {
+            for start in 0..24 {
+                let (objects, expected) = (&objects, &expected);
+                scope.spawn(move || {
+                    let mut reader = objects.small_reader();
+                    for (oid, kind, content) in expected.iter().cycle().skip(start).take(expected.len()) {
+                        assert_eq!(reader.read(oid).unwrap(), (*kind, &content[..]), "{how} {oid}");
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn replacements() {
     let oid = |byte| ObjectId::from_bytes(HashKind::Sha1, &[byte; 20]).unwrap();
     let dir = tempfile::tempdir().unwrap();
