@@ -16,9 +16,7 @@ conformance:
 
 # Git's own test suite with the real git and with sapwood's in its place; the core slice, or what is asked for
 referee *args:
-    .ci/oracle
-    cargo build --release --bin sapwood
-    cargo run --release -p testkit --bin referee -- {{args}}
+    .ci/referee {{args}}
 
 # killed at 100 random moments of a clone and of a switch
 crash:

@@ -81,15 +81,20 @@ fn publish(staged: &Path, all: &Path, name: &BStr) -> Result<Admin, Error> {
 
 /// Where directories are that nobody else is to see: in the common directory, beside the trash.
 const PRIVATE: &str = "sapwood";
+/// How the name of one begins.
+const STAGED: &str = "worktree-";
 
 /// A new directory of our own in `common`.
 fn stage(common: &Path) -> io::Result<PathBuf> {
     let all = common.join(PRIVATE);
     let mut number = 0;
     loop {
-        let dir = all.join(format!("worktree-{}-{number}", std::process::id()));
+        let dir = all.join(format!("{STAGED}{}-{number}", std::process::id()));
         match by_path::create_dir(&dir) {
-            Ok(()) => return Ok(dir),
+            Ok(()) => {
+                sweep(&all, &dir);
+                return Ok(dir);
+            }
             Err(error) if error.kind() == ErrorKind::NotFound && number < ATTEMPTS => {
                 by_path::create_dir_all(&all)?
             }
@@ -97,6 +102,22 @@ fn stage(common: &Path) -> io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
         number += 1;
+    }
+}
+
+/// Nobody needs a directory of this kind for so long, in seconds.
+const ABANDONED: i64 = 3600;
+
+/// Removes what killed processes left beside `newest`, as far as that can be done. Ages are by the clock of the disk.
+fn sweep(all: &Path, newest: &Path) {
+    let written = |path: &Path| by_path::stat(path).ok().flatten().map(|stat| stat.mtime.0);
+    let Some(now) = written(newest) else { return };
+    for (name, _) in by_path::list(all).unwrap_or_default() {
+        let dir = all.join(&name);
+        let is_old = || written(&dir).is_some_and(|then| now - then > ABANDONED);
+        if name.as_bytes().starts_with(STAGED.as_bytes()) && is_old() {
+            let _ = by_path::remove_dir_all(&dir);
+        }
     }
 }
 
@@ -231,6 +252,24 @@ mod tests {
         ] {
             assert_eq!(relative(to.as_ref(), from.as_ref()), Path::new(way), "{to} from {from}");
         }
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn what_killed_processes_left_goes_in_time() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let dirs =
+            ["worktree-1-0", "worktree-2-0", "trash"].map(|name| place.path().join(PRIVATE).join(name));
+        for dir in &dirs {
+            std::fs::create_dir_all(dir.join("locked")).expect("made");
+        }
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        for dir in [&dirs[0], &dirs[2]] {
+            let dir = std::fs::File::open(dir).expect("there");
+            dir.set_modified(long_ago).expect("it is ours");
+        }
+        make(place.path(), "new".into(), b"why").expect("made");
+        assert_eq!(dirs.map(|dir| dir.exists()), [false, true, true]);
     }
 
     #[test]
