@@ -10,14 +10,14 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 
-use crate::{console::text, failure::Failure, interrupt::Interrupt};
+use crate::{console::text, failure::Failure, interrupt::Interrupt, profile::Profile};
 
 /// Printed after a wrong global option, and by `--help`.
 pub(crate) const USAGE: &str = "\
 usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [-P | --no-pager] [--no-replace-objects] [--no-optional-locks]
            [--no-advice] [--bare] [--git-dir=<path>] [--work-tree=<path>]
-           [--config-env=<name>=<envvar>] [--verbose]
+           [--config-env=<name>=<envvar>] [--verbose] [--profile[=<file>]]
            <command> [<args>]";
 
 /// Under which name the program was called, and so whose words it speaks.
@@ -57,6 +57,8 @@ pub(crate) struct Invocation {
     pub(crate) paginate: bool,
     /// `sapwood --verbose`: how many workers there were is told.
     pub(crate) verbose: bool,
+    /// `sapwood --profile`: where the time went is told.
+    pub(crate) profile: Profile,
     /// Set by SIGINT and SIGTERM.
     pub(crate) interrupt: Interrupt,
     /// Where the real Git is, if that is known: what it brought along lies beside it.
@@ -84,6 +86,7 @@ impl Invocation {
             config: Vec::new(),
             paginate: false,
             verbose: false,
+            profile: Profile::Off,
             interrupt: Interrupt::default(),
             git: None,
             opened: Cell::new(None),
@@ -101,6 +104,13 @@ impl Invocation {
                 b"-h" | b"--help" => run.command = "help".into(),
                 b"-p" | b"--paginate" => run.paginate = true,
                 b"--verbose" if run.program == Program::Sapwood => run.verbose = true,
+                b"--profile" if run.program == Program::Sapwood => {
+                    run.profile = match stuck {
+                        None => Profile::Table,
+                        Some(file) if file.is_empty() => return Err(wrong("no file given for '--profile='")),
+                        Some(file) => Profile::Picture(run.cwd.join(OsStr::from_bytes(&file))),
+                    };
+                }
                 b"-P" | b"--no-pager" => run.paginate = false,
                 b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
                 b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),

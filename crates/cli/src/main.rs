@@ -11,6 +11,7 @@ mod failure;
 mod global;
 mod hook;
 mod interrupt;
+mod profile;
 mod progress;
 mod real_git;
 mod settings;
@@ -46,8 +47,10 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     let mut invocation = Invocation::parse(Program::Sapwood, argv.iter().skip(1).cloned(), env)?;
     invocation.interrupt = interrupt;
     invocation.enter()?;
+    invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);
     let result = cmd::dispatch(&invocation);
+    invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result
 }

@@ -7,7 +7,6 @@
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
-    fs::File,
     io::Write as _,
     os::unix::ffi::OsStrExt as _,
     path::Path,
@@ -16,6 +15,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use sys::File;
 use tracing::{
     Subscriber,
     field::{Field, Visit},

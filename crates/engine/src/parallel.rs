@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use sys::profile::{self, Phase};
+
 /// Runs `work` on each of `jobs`, one thread for each of `states`, and returns the results in the jobs'
 /// order. The first failure stops the rest. One state is one thread: the caller's.
 pub(crate) fn map<J, S, R, E>(
@@ -23,11 +25,13 @@ where
     }
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
+    let phase = profile::current();
     std::thread::scope(|scope| {
         let threads: Vec<_> = states
             .iter_mut()
             .map(|state| {
                 scope.spawn(|| {
+                    let _profiled = profile::thread(phase);
                     let state = state;
                     while let Some((at, job)) = {
                         let at = next.fetch_add(1, Ordering::Relaxed);
@@ -45,6 +49,7 @@ where
                 })
             })
             .collect();
+        let _waiting = profile::span(Phase::Wait);
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -79,9 +84,12 @@ pub(crate) fn descend<J: Send, S>(
     }
     drop(own);
     let pool = Pool { waiting: Mutex::new((jobs, 0)), changed: Condvar::new(), idle: AtomicUsize::new(0) };
+    let phase = profile::current();
+    let _waiting = profile::span(Phase::Wait);
     std::thread::scope(|scope| {
         for _ in 0..most {
             scope.spawn(|| {
+                let _profiled = profile::thread(phase);
                 let guard = Unblock(&pool, most);
                 let (mut state, mut jobs) = (state(), Vec::new());
                 while let Some(job) = jobs.pop().or_else(|| pool.take(most)) {

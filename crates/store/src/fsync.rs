@@ -5,9 +5,10 @@
 //! directory after. The directory is more than Git does: without it a rename that was reported done
 //! may be undone by a power cut on file systems that order less than ext4.
 
-use std::{fs::File, io, path::Path};
+use std::{io, path::Path};
 
 use bstr::{BStr, ByteSlice};
+use sys::File;
 
 bitflags::bitflags! {
     /// What is written into a repository, in Git's terms.

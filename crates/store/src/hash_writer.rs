@@ -154,6 +154,7 @@ impl Beside {
         let (full, to_hash) = sync_channel::<Vec<u8>>(AHEAD);
         let (give_back, empty) = channel();
         let thread = std::thread::spawn(move || {
+            let _profiled = sys::profile::thread(sys::profile::Phase::Index);
             let mut hasher = Hasher::checksum(kind);
             for buffer in to_hash {
                 hasher.update(&buffer);

@@ -7,7 +7,6 @@
 //! written for a split one before the failure stays behind unused, as Git's would, until it expires.
 
 use std::{
-    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -25,7 +24,10 @@ use format::{
         write::{self, Part},
     },
 };
-use sys::by_path;
+use sys::{
+    File, by_path,
+    profile::{self, Phase},
+};
 
 use crate::{Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository};
 
@@ -121,6 +123,7 @@ pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
 /// Reads the index at `path`, and the shared index beside it if it is split. A missing file is an
 /// empty index.
 pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {
+    let _phase = profile::span(Phase::Index);
     let (decoded, timestamp) = match decode(path, hash, options) {
         Err(LoadError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(Index::empty(hash));
@@ -154,6 +157,7 @@ pub fn commit(
     fsync: &Fsync,
     is_modified: &IsModified<'_>,
 ) -> Result<(), CommitError> {
+    let _phase = profile::span(Phase::Index);
     let threads = cores(options.threads);
     smudge(index, threads, is_modified);
     match options.split.unwrap_or(index.base.is_some()) && !index.sparse {
@@ -244,7 +248,14 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
     let modified: Vec<usize> = thread::scope(|scope| {
         let mut parts = racy.chunks(share);
         let first = parts.next().unwrap_or_default();
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| modified(part))).collect();
+        let others: Vec<_> = parts
+            .map(|part| {
+                scope.spawn(|| {
+                    let _profiled = profile::thread(Phase::Index);
+                    modified(part)
+                })
+            })
+            .collect();
         let mut found = modified(first);
         for other in others {
             match other.join() {

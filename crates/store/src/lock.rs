@@ -11,13 +11,12 @@
 use std::{
     ffi::OsString,
     fmt,
-    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use sys::by_path;
+use sys::{File, by_path};
 
 use crate::{Components, Error, Fsync, SharedRepository};
 

@@ -3,8 +3,8 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File, OpenOptions},
-    io,
+    fs::{self, OpenOptions},
+    io::{self, Read as _},
     os::unix::{
         ffi::OsStringExt,
         fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
@@ -14,26 +14,36 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD};
 
-use crate::{Dir, FileType, Stat, stat::stat_at};
+use crate::{
+    Dir, File, FileType, Stat,
+    profile::{Phase, call},
+    stat::stat_at,
+};
 
 /// Opens for reading.
 pub fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
+    call(Phase::Open, || fs::File::open(path)).map(File::from)
 }
 
 /// Creates for writing, `O_EXCL`, with these permission bits less the umask.
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+    call(Phase::Open, || OpenOptions::new().write(true).create_new(true).mode(mode).open(path))
+        .map(File::from)
 }
 
 /// Opens for appending; creates with these permission bits less the umask if `create`.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
-    OpenOptions::new().append(true).create(create).mode(mode).open(path)
+    call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
 }
 
 /// The whole content; `None` if there is no such file (`ENOENT`, `ENOTDIR`).
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    absent_is_none(fs::read(path))
+    let whole = || {
+        let mut content = Vec::new();
+        open(path)?.read_to_end(&mut content)?;
+        Ok(content)
+    };
+    absent_is_none(whole())
 }
 
 /// `lstat`; `None` if there is nothing.
@@ -48,32 +58,33 @@ pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
 
 /// `unlink`.
 pub fn remove_file(path: &Path) -> io::Result<()> {
-    fs::remove_file(path)
+    call(Phase::Remove, || fs::remove_file(path))
 }
 
 /// `rename`.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)
+    call(Phase::Link, || fs::rename(from, to))
 }
 
 /// `renameat2` with `RENAME_NOREPLACE`: `EEXIST` if there is anything at `to`, an empty directory included.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(rustix::fs::renameat_with(CWD, from, CWD, to, rustix::fs::RenameFlags::NOREPLACE)?)
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    Ok(call(Phase::Link, || rustix::fs::renameat_with(CWD, from, CWD, to, flags))?)
 }
 
 /// `link`: a second name for `from`, which is not followed if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
-    fs::hard_link(from, to)
+    call(Phase::Link, || fs::hard_link(from, to))
 }
 
 /// `symlink`.
 pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(target, path)
+    call(Phase::Link, || std::os::unix::fs::symlink(target, path))
 }
 
 /// `readlink`; `None` if there is nothing or it is no link.
 pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
-    match fs::read_link(path) {
+    match call(Phase::Read, || fs::read_link(path)) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
         answer => absent_is_none(answer),
     }
@@ -81,27 +92,43 @@ pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
 
 /// `mkdir` with mode 0777 and umask.
 pub fn create_dir(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(0o777).create(path)
+    call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o777).create(path))
 }
 
 /// `mkdir` of the path and of whatever is missing above it.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+    if path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let there_or = |error| match stat_followed(path) {
+        Ok(Some(stat)) if stat.file_type == FileType::Directory => Ok(()),
+        _ => Err(error),
+    };
+    match create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
+            Some(parent) => {
+                create_dir_all(parent)?;
+                create_dir(path).or_else(there_or)
+            }
+            None => Err(error),
+        },
+        made => made.or_else(there_or),
+    }
 }
 
 /// `chmod`: sets the permission bits, umask ignored. Links are followed.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    call(Phase::Write, || fs::set_permissions(path, fs::Permissions::from_mode(mode)))
 }
 
 /// `rmdir`.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
-    fs::remove_dir(path)
+    call(Phase::Remove, || fs::remove_dir(path))
 }
 
-/// Removes a directory with all it holds. Links are removed, not followed.
+/// Removes a directory with all it holds. Links are removed, not followed. Counts as one call, whatever it takes.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
-    fs::remove_dir_all(path)
+    call(Phase::Remove, || fs::remove_dir_all(path))
 }
 
 /// Names and types of a directory's entries; see [`Dir::list`].
@@ -110,9 +137,9 @@ pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     Ok(names.into_iter().map(|(name, file_type)| (OsString::from_vec(name), file_type)).collect())
 }
 
-/// The path without links, `.` and `..`, absolute. It must exist.
+/// The path without links, `.` and `..`, absolute. It must exist. Counts as one call, whatever it takes.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    fs::canonicalize(path)
+    call(Phase::Read, || fs::canonicalize(path))
 }
 
 /// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
@@ -120,7 +147,7 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 pub fn resolved(path: &Path) -> PathBuf {
     let components: Vec<_> = path.components().collect();
     let found = (1..=components.len()).rev().find_map(|there| {
-        let real = fs::canonicalize(components[..there].iter().collect::<PathBuf>()).ok()?;
+        let real = canonical(&components[..there].iter().collect::<PathBuf>()).ok()?;
         Some((real, there))
     });
     let (mut real, there) = found.unwrap_or_default();
@@ -138,7 +165,7 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// `fsync` of a directory: the names in it survive a crash from here on.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
-    crate::sync_file(File::open(path)?)
+    crate::sync_file(open(path)?)
 }
 
 fn absent_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {

@@ -4,6 +4,11 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use crate::{
+    file::Closing,
+    profile::{Phase, retried},
+};
+
 /// What is at hand. A [`Dir`](crate::Dir) probes when it is opened by path; every directory opened
 /// beneath it inherits the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +25,9 @@ impl Capabilities {
     /// Asks by opening `dir` itself once more.
     pub(crate) fn probe(dir: impl AsFd) -> Capabilities {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let answer = rustix::io::retry_on_intr(|| {
+        let answer = retried(Phase::Open, || {
             rustix::fs::openat2(&dir, c".", flags, Mode::empty(), ResolveFlags::BENEATH)
         });
-        Capabilities { openat2: answer.is_ok() }
+        Capabilities { openat2: answer.map(Closing::new).is_ok() }
     }
 }

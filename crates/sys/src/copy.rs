@@ -1,22 +1,30 @@
 //! Copying files whole, with as little moved as the file system allows.
 
-use std::{fs::File, io};
+use std::io;
+
+use crate::{
+    File,
+    profile::{Phase, call, retried},
+};
 
 /// Shares `src`'s blocks with `dst` (`FICLONE`: btrfs, xfs, bcachefs). `dst` becomes equal to `src`.
 /// Where the file system cannot: `EOPNOTSUPP`, `EXDEV`, `EINVAL` or `ENOTTY`.
 pub fn reflink(src: &File, dst: &File) -> io::Result<()> {
-    Ok(rustix::io::retry_on_intr(|| rustix::fs::ioctl_ficlone(dst, src))?)
+    Ok(retried(Phase::Write, || rustix::fs::ioctl_ficlone(dst, src))?)
 }
 
 /// Copies `src` from its position to its end into `dst`, within the kernel where possible
 /// (`copy_file_range`, then `sendfile`, then read and write). Returns the number of bytes.
-pub fn copy(mut src: &File, mut dst: &File) -> io::Result<u64> {
-    io::copy(&mut src, &mut dst)
+///
+/// Counts as one call, whatever it takes.
+pub fn copy(src: &File, dst: &File) -> io::Result<u64> {
+    call(Phase::Write, || io::copy(&mut src.std(), &mut dst.std()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_path::{create_new, open};
 
     #[test]
     fn copies_and_reflinks_or_says_why_not() {
@@ -24,11 +32,11 @@ mod tests {
         let content: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
         let [src, dst, clone] = ["src", "dst", "clone"].map(|name| dir.path().join(name));
         std::fs::write(&src, &content).expect("written");
-        let open = || File::open(&src).expect("opens");
-        let copied = copy(&open(), &File::create(&dst).expect("creates")).expect("copies");
+        let source = || open(&src).expect("opens");
+        let copied = copy(&source(), &create_new(&dst, 0o666).expect("creates")).expect("copies");
         assert_eq!(copied, content.len() as u64);
         assert_eq!(std::fs::read(&dst).expect("reads"), content);
-        match reflink(&open(), &File::create(&clone).expect("creates")) {
+        match reflink(&source(), &create_new(&clone, 0o666).expect("creates")) {
             Ok(()) => assert_eq!(std::fs::read(&clone).expect("reads"), content),
             Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),
         }

@@ -13,7 +13,6 @@
 //! On failure nothing is left behind: an operation here makes or removes one thing or nothing.
 
 use std::{
-    fs::File,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
@@ -21,11 +20,13 @@ use std::{
 
 use rustix::{
     fs::{AtFlags, Mode, OFlags, ResolveFlags},
-    io::{Errno, retry_on_intr},
+    io::Errno,
 };
 
 use crate::{
-    Capabilities, Stat,
+    Capabilities, File, Stat,
+    file::Closing,
+    profile::{Phase, call, retried},
     stat::{stat_at, stat_of},
 };
 
@@ -40,7 +41,7 @@ const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOL
 /// link followed anywhere. A leading directory that is a link or no directory gives `ENOTDIR` or `ELOOP`.
 #[derive(Debug)]
 pub struct Dir {
-    fd: OwnedFd,
+    fd: Closing<OwnedFd>,
     capabilities: Capabilities,
 }
 
@@ -48,7 +49,7 @@ impl Dir {
     /// Opens a directory by any path, following links (the worktree's root, say).
     pub fn open(path: &Path) -> io::Result<Dir> {
         let fd = open_root(path)?;
-        let capabilities = Capabilities::probe(&fd);
+        let capabilities = Capabilities::probe(fd.get());
         Ok(Dir { fd, capabilities })
     }
 
@@ -70,7 +71,7 @@ impl Dir {
 
     /// A second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
-        Ok(Dir { fd: self.fd.try_clone()?, capabilities: self.capabilities })
+        Ok(Dir { fd: Closing::new(self.as_fd().try_clone_to_owned()?), capabilities: self.capabilities })
     }
 
     /// `O_CREAT | O_EXCL | O_WRONLY`, mode 0666 or 0777 by `executable`, umask applied.
@@ -78,13 +79,13 @@ impl Dir {
     pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
-        Ok(self.open_at(path, flags, mode)?.into())
+        Ok(File::from_fd(self.open_at(path, flags, mode)?))
     }
 
     /// Opens for reading; the last component must not be a link either (`ELOOP`). Opening a fifo does not block.
     pub fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        Ok(self.open_at(path, flags, Mode::empty())?.into())
+        Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
 
     /// `lstat`; `None` if there is nothing (`ENOENT`, or a leading component is no directory).
@@ -99,49 +100,54 @@ impl Dir {
     /// Whether nothing is at `path` (`ENOENT`) even if links among its leading components are followed,
     /// wherever they lead. To look, never to act.
     pub fn is_absent_through_links(&self, path: &[u8]) -> bool {
-        rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
+        self.stat_through_links(path).err() == Some(Errno::NOENT)
     }
 
     /// Whether something is at `path`, links on the way followed.
     pub fn is_present_through_links(&self, path: &[u8]) -> bool {
-        rustix::fs::statat(&self.fd, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        self.stat_through_links(path).is_ok()
+    }
+
+    fn stat_through_links(&self, path: &[u8]) -> Result<rustix::fs::Stat, Errno> {
+        call(Phase::Stat, || rustix::fs::statat(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW))
     }
 
     /// `fstat` of the directory itself.
     pub fn stat_self(&self) -> io::Result<Stat> {
-        stat_of(&self.fd)
+        stat_of(self.as_fd())
     }
 
     /// Whether this is on XFS, which serialises what is created in one of its allocation groups. Their number is the upper
     /// part of an inode number, a new directory goes into the next group in turn and its files into its own.
     pub fn is_on_xfs(&self) -> bool {
         const XFS_SUPER_MAGIC: rustix::fs::FsWord = 0x5846_5342;
-        rustix::fs::fstatfs(&self.fd).is_ok_and(|found| found.f_type == XFS_SUPER_MAGIC)
+        call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()))
+            .is_ok_and(|found| found.f_type == XFS_SUPER_MAGIC)
     }
 
     /// `mkdir` with mode 0777 and umask.
     pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
-        self.at(path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))
+        self.at(Phase::MakeDir, path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))
     }
 
     /// `unlink` (never a directory: `EISDIR`).
     pub fn remove_file(&self, path: &[u8]) -> io::Result<()> {
-        self.at(path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
+        self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
     }
 
     /// `rmdir`.
     pub fn remove_dir(&self, path: &[u8]) -> io::Result<()> {
-        self.at(path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
+        self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
     }
 
     /// Creates a symbolic link.
     pub fn symlink(&self, target: &[u8], path: &[u8]) -> io::Result<()> {
-        self.at(path, |dir, name| rustix::fs::symlinkat(target, dir, name))
+        self.at(Phase::Link, path, |dir, name| rustix::fs::symlinkat(target, dir, name))
     }
 
     /// Reads a symbolic link.
     pub fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
-        self.at(path, |dir, name| rustix::fs::readlinkat(dir, name, Vec::new()))
+        self.at(Phase::Read, path, |dir, name| rustix::fs::readlinkat(dir, name, Vec::new()))
             .map(|target| target.into_bytes())
     }
 
@@ -151,26 +157,26 @@ impl Dir {
         let (from_dir, from) = source.parent_of(from)?;
         let (to_dir, to) = self.parent_of(to)?;
         let flags = AtFlags::empty();
-        Ok(retry_on_intr(|| rustix::fs::linkat(from_dir.as_fd(), from, to_dir.as_fd(), to, flags))?)
+        Ok(retried(Phase::Link, || rustix::fs::linkat(from_dir.as_fd(), from, to_dir.as_fd(), to, flags))?)
     }
 
     /// Rename beneath this directory. An existing file at `to` is replaced.
     pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from) = self.parent_of(from)?;
         let (to_dir, to) = self.parent_of(to)?;
-        Ok(retry_on_intr(|| rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
+        Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
     }
 
     /// `fsync` of the directory: the names in it survive a crash from here on.
     pub fn sync(&self) -> io::Result<()> {
         let fd = self.reopen()?;
-        Ok(retry_on_intr(|| rustix::fs::fsync(&fd))?)
+        crate::sync_file(fd.get())
     }
 
     /// The same directory opened for reading, at its beginning.
-    pub(crate) fn reopen(&self) -> Result<OwnedFd, Errno> {
+    pub(crate) fn reopen(&self) -> Result<Closing<OwnedFd>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        retry_on_intr(|| rustix::fs::openat(&self.fd, c".", flags, Mode::empty()))
+        open_with(|| rustix::fs::openat(self.as_fd(), c".", flags, Mode::empty()))
     }
 
     /// Calls with the directory holding the last component of `path`, and that component. `None` if there is
@@ -188,39 +194,41 @@ impl Dir {
         }
     }
 
+    /// Makes a call of this kind for the last component.
     fn at<T>(
         &self,
+        kind: Phase,
         path: &[u8],
         mut call: impl FnMut(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
     ) -> io::Result<T> {
         let (parent, name) = self.parent_of(path)?;
-        Ok(retry_on_intr(|| call(parent.as_fd(), name))?)
+        Ok(retried(kind, || call(parent.as_fd(), name))?)
     }
 
-    fn open_at(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    fn open_at(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<Closing<OwnedFd>, Errno> {
         if self.capabilities.openat2 && path.contains(&b'/') {
             check(path)?;
-            return retry_on_intr(|| rustix::fs::openat2(&self.fd, path, flags, mode, RESOLVE));
+            return open_with(|| rustix::fs::openat2(self.as_fd(), path, flags, mode, RESOLVE));
         }
         let (parent, name) = self.parent_of(path)?;
-        retry_on_intr(|| rustix::fs::openat(parent.as_fd(), name, flags, mode))
+        open_with(|| rustix::fs::openat(parent.as_fd(), name, flags, mode))
     }
 
     /// The directory holding the last component, and that component.
     fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
         check(path)?;
         let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
-            return Ok((Parent::Held(self.fd.as_fd()), path));
+            return Ok((Parent::Held(self.as_fd()), path));
         };
         let (leading, name) = (&path[..slash], &path[slash + 1..]);
         if self.capabilities.openat2 {
             let fd =
-                retry_on_intr(|| rustix::fs::openat2(&self.fd, leading, HANDLE, Mode::empty(), RESOLVE))?;
+                open_with(|| rustix::fs::openat2(self.as_fd(), leading, HANDLE, Mode::empty(), RESOLVE))?;
             return Ok((Parent::Opened(fd), name));
         }
-        let mut parent = Parent::Held(self.fd.as_fd());
+        let mut parent = Parent::Held(self.as_fd());
         for component in leading.split(|&byte| byte == b'/') {
-            let fd = retry_on_intr(|| rustix::fs::openat(parent.as_fd(), component, HANDLE, Mode::empty()))?;
+            let fd = open_with(|| rustix::fs::openat(parent.as_fd(), component, HANDLE, Mode::empty()))?;
             parent = Parent::Opened(fd);
         }
         Ok((parent, name))
@@ -229,27 +237,31 @@ impl Dir {
 
 impl AsFd for Dir {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.fd.get().as_fd()
     }
 }
 
 enum Parent<'a> {
     Held(BorrowedFd<'a>),
-    Opened(OwnedFd),
+    Opened(Closing<OwnedFd>),
 }
 
 impl Parent<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Parent::Held(fd) => *fd,
-            Parent::Opened(fd) => fd.as_fd(),
+            Parent::Opened(fd) => fd.get().as_fd(),
         }
     }
 }
 
-fn open_root(path: &Path) -> io::Result<OwnedFd> {
+fn open_root(path: &Path) -> io::Result<Closing<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?)
+    Ok(open_with(|| rustix::fs::open(path, flags, Mode::empty()))?)
+}
+
+fn open_with(open: impl FnMut() -> Result<OwnedFd, Errno>) -> Result<Closing<OwnedFd>, Errno> {
+    retried(Phase::Open, open).map(Closing::new)
 }
 
 /// Refuses paths that are not made of plain names.

@@ -11,7 +11,11 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Dir, FileType, stat::stat_at};
+use crate::{
+    Dir, FileType,
+    profile::{Phase, span},
+    stat::stat_at,
+};
 
 /// Most directories fit in one call with this much.
 const BUFFER: usize = 32 * 1024;
@@ -46,7 +50,7 @@ impl Listing {
         dir: &Dir,
         visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.read_from(dir.reopen().map_err(io::Error::from)?.as_fd(), visit)
+        self.read_from(dir.reopen().map_err(io::Error::from)?.get().as_fd(), visit)
     }
 
     /// As [`Listing::read`] for the directory `path` beneath `dir`, which is opened once: the handle is returned.
@@ -67,7 +71,11 @@ impl Listing {
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut entries = RawDir::new(fd, &mut self.buffer);
-        while let Some(entry) = entries.next() {
+        loop {
+            let call = entries.is_buffer_empty().then(|| span(Phase::List));
+            let next = entries.next();
+            drop(call);
+            let Some(entry) = next else { return Ok(()) };
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(Errno::INTR) => continue,
@@ -88,7 +96,6 @@ impl Listing {
             };
             visit(Entry { name, file_type, ino: entry.ino() })?;
         }
-        Ok(())
     }
 }
 
@@ -108,14 +115,17 @@ impl Dir {
     pub fn is_empty(&self) -> io::Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); 512];
         let fd = self.reopen()?;
-        let mut entries = RawDir::new(&fd, &mut buffer);
-        while let Some(entry) = entries.next() {
-            match entry {
-                Ok(entry) if !matches!(entry.file_name().to_bytes(), b"." | b"..") => return Ok(false),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+        let mut entries = RawDir::new(fd.get(), &mut buffer);
+        loop {
+            let call = entries.is_buffer_empty().then(|| span(Phase::List));
+            let next = entries.next();
+            drop(call);
+            match next {
+                None => return Ok(true),
+                Some(Ok(entry)) if !matches!(entry.file_name().to_bytes(), b"." | b"..") => return Ok(false),
+                Some(Ok(_) | Err(Errno::INTR)) => {}
+                Some(Err(errno)) => return Err(errno.into()),
             }
         }
-        Ok(true)
     }
 }

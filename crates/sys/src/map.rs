@@ -1,8 +1,10 @@
 //! Files mapped for reading.
 
-use std::{fs::File, io, ops::Range};
+use std::{io, ops::Range};
 
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+
+use crate::{File, stat_of};
 
 /// A file mapped for reading. The mapping is private; a file shrunk under it by somebody else can
 /// still raise SIGBUS, so only files Git never changes in place (packs, indices) are mapped.
@@ -39,11 +41,13 @@ impl Map {
         Map::with(options, file)
     }
 
-    fn with(options: MmapOptions, file: &File) -> io::Result<Map> {
+    fn with(mut options: MmapOptions, file: &File) -> io::Result<Map> {
+        let size = stat_of(file)?.size;
+        options.len(usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?);
         // SAFETY: the map is private and read-only, so nothing in this process changes the bytes.
         // The contract left to callers, stated on `Map`, is to map only files that are replaced by
         // rename and never rewritten or truncated in place.
-        unsafe { options.map_copy_read_only(file) }.map(Map)
+        unsafe { options.map_copy_read_only(file.std()) }.map(Map)
     }
 
     /// Tells the kernel how the whole map will be read. Only ever a hint.
@@ -85,13 +89,14 @@ impl std::ops::Deref for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_path::open;
 
     #[test]
     fn whole_empty_and_released() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let path = dir.path().join("file");
         std::fs::write(&path, vec![7; 100_000]).expect("written");
-        let file = File::open(&path).expect("it was just written");
+        let file = open(&path).expect("it was just written");
         for map in [Map::of(&file).expect("maps"), Map::populated(&file).expect("maps")] {
             map.advise(Advice::Sequential).expect("a hint");
             map.advise_range(Advice::WillNeed, 5..9_000).expect("a hint");
@@ -100,6 +105,6 @@ mod tests {
             assert!(map.iter().all(|&byte| byte == 7));
         }
         std::fs::write(&path, b"").expect("written");
-        assert!(Map::of(&File::open(&path).expect("opens")).expect("maps").is_empty());
+        assert!(Map::of(&open(&path).expect("opens")).expect("maps").is_empty());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::{CString, OsStr, OsString},
-    fs::File,
     io,
     os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
     path::Path,
@@ -10,6 +9,8 @@ use std::{
 };
 
 use rustix::{fs::FlockOperation, io::Errno, process::Pid};
+
+use crate::File;
 
 /// Whether a process with this id exists, ours to signal or not. `None` if `pid` is no process id.
 pub fn is_running(pid: u64) -> Option<bool> {
@@ -142,8 +143,8 @@ mod tests {
     #[test]
     fn a_lock_is_held_until_its_file_is_closed() {
         let file = tempfile::NamedTempFile::new().expect("a file for tests");
-        let first = file.reopen().expect("opened");
-        let second = file.reopen().expect("opened");
+        let first = File::from(file.reopen().expect("opened"));
+        let second = File::from(file.reopen().expect("opened"));
         assert!(try_lock(&first).expect("locked"));
         assert!(!try_lock(&second).expect("tried"));
         drop(first);

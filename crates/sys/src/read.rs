@@ -1,30 +1,43 @@
 //! Reading files whole.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-};
+use std::io;
 
 use rustix::buffer::spare_capacity;
 
+use crate::{
+    File,
+    profile::{Phase, retried},
+};
+
+/// Room for so much where a file may be, or is, larger than expected.
+const LEAST: usize = 8 << 10;
+
 /// Appends what `file` holds from its position on. With `expected` its size (from a stat), one
-/// system call reads it and, being short of one byte more, tells the end; `File::read_to_end` takes four.
-pub fn read_to_end(mut file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+/// system call reads it and, being short of one byte more, tells the end; [`std::fs::File`] takes four.
+pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     // Trust the size only so far: memory is not given away for a stat of a sparse giant.
     let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(64 << 20).saturating_add(1);
-    buffer.reserve(wanted);
-    let before = buffer.len();
-    let read = rustix::io::retry_on_intr(|| rustix::io::read(file, spare_capacity(buffer)))?;
-    debug_assert_eq!(buffer.len() - before, read);
-    if read != 0 && read as u64 != expected {
-        file.read_to_end(buffer)?;
+    // Files of /proc say that they are empty.
+    buffer.reserve(if expected == 0 { LEAST } else { wanted });
+    let mut read = more(file, buffer)?;
+    if read as u64 == expected {
+        return Ok(());
+    }
+    while read != 0 {
+        buffer.reserve(LEAST);
+        read = more(file, buffer)?;
     }
     Ok(())
+}
+
+fn more(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    Ok(retried(Phase::Read, || rustix::io::read(file, spare_capacity(buffer)))?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::by_path::open;
 
     #[test]
     fn whole_whatever_the_expectation() {
@@ -35,7 +48,7 @@ mod tests {
             std::fs::write(&path, &content).expect("written");
             for expected in [0, 1, 2, 4999, 5000, 5001, u64::MAX] {
                 let mut read = b"before".to_vec();
-                read_to_end(&File::open(&path).expect("opens"), expected, &mut read).expect("reads");
+                read_to_end(&open(&path).expect("opens"), expected, &mut read).expect("reads");
                 assert_eq!(read.strip_prefix(b"before"), Some(&content[..]), "{size} {expected}");
             }
         }

@@ -4,10 +4,13 @@ use std::{io, os::fd::AsFd as _};
 
 use rustix::{
     fs::{Access, AtFlags, StatxAttributes, StatxFlags},
-    io::{Errno, retry_on_intr},
+    io::Errno,
 };
 
-use crate::{Dir, FileType};
+use crate::{
+    Dir, FileType,
+    profile::{Phase, retried},
+};
 
 /// What an entry of a directory is to who wants to remove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +54,13 @@ impl Dir {
     /// Whether this process may see what is in the directory, and remove it.
     pub fn may_be_emptied(&self) -> bool {
         let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-        retry_on_intr(|| rustix::fs::accessat(self.as_fd(), c".", wanted, AtFlags::EACCESS)).is_ok()
+        retried(Phase::Stat, || rustix::fs::accessat(self.as_fd(), c".", wanted, AtFlags::EACCESS)).is_ok()
     }
 
     /// Renames an entry of this directory to one of another. What is at `to` is replaced as by `rename`.
     pub fn rename_into(&self, from: &[u8], other: &Dir, to: &[u8]) -> io::Result<()> {
         let renamed = self.with_parent(from, |dir, from| {
-            retry_on_intr(|| rustix::fs::renameat(dir, from, other.as_fd(), to))
+            retried(Phase::Link, || rustix::fs::renameat(dir, from, other.as_fd(), to))
         });
         renamed?.ok_or_else(|| Errno::NOENT.into())
     }
@@ -66,7 +69,7 @@ impl Dir {
 fn tenure(dir: std::os::fd::BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Tenure, Errno> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
     let flags = flags | AtFlags::NO_AUTOMOUNT;
-    let statx = retry_on_intr(|| rustix::fs::statx(dir, name, flags, wanted))?;
+    let statx = retried(Phase::Stat, || rustix::fs::statx(dir, name, flags, wanted))?;
     let attributes = statx.stx_attributes;
     let hold = if !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
         Hold::Unknown

@@ -1,14 +1,18 @@
 //! What is known of a file without reading it.
 
 use std::{
-    fs::File,
     io,
     os::fd::{AsFd, BorrowedFd},
 };
 
 use rustix::{
     fs::{AtFlags, Mode, Statx, StatxFlags},
-    io::{Errno, retry_on_intr},
+    io::Errno,
+};
+
+use crate::{
+    File,
+    profile::{Phase, retried},
 };
 
 /// What kind of thing a directory entry is.
@@ -95,7 +99,7 @@ pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Re
 where
     P: rustix::path::Arg + Copy,
 {
-    match retry_on_intr(|| rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED)) {
+    match retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED)) {
         Ok(statx) => Ok(Some(Stat::of(&statx))),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(errno) => Err(errno.into()),
@@ -105,7 +109,7 @@ where
 /// `fstat` of an open file or directory.
 pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
     // fstat, not statx: before Linux 6.11 statx of an open file pays for an empty path.
-    let stat = retry_on_intr(|| rustix::fs::fstat(&file))?;
+    let stat = retried(Phase::Stat, || rustix::fs::fstat(&file))?;
     // The fields' widths differ between architectures.
     #[allow(clippy::unnecessary_cast)]
     Ok(Stat {
@@ -123,7 +127,7 @@ pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
 
 /// Sets the permission bits, umask ignored.
 pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    Ok(retry_on_intr(|| rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))?)
+    Ok(retried(Phase::Write, || rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))?)
 }
 
 /// Makes a file executable by whoever may read it, or by nobody.

@@ -1,21 +1,23 @@
 //! Bringing what was written to the disk.
 
 use std::{
-    fs::File,
     io,
     os::fd::{AsFd, AsRawFd},
 };
 
-use rustix::io::retry_on_intr;
+use crate::{
+    File,
+    profile::{Phase, call, retried},
+};
 
 /// `fsync`: content and attributes are on stable storage, the disk's own cache flushed.
 pub fn sync_file(file: impl AsFd) -> io::Result<()> {
-    Ok(retry_on_intr(|| rustix::fs::fsync(&file))?)
+    Ok(retried(Phase::Sync, || rustix::fs::fsync(&file))?)
 }
 
 /// `fdatasync`: as [`sync_file`], less attributes that reading does not need.
 pub fn sync_data(file: &File) -> io::Result<()> {
-    Ok(retry_on_intr(|| rustix::fs::fdatasync(file))?)
+    Ok(retried(Phase::Sync, || rustix::fs::fdatasync(file))?)
 }
 
 /// `sync_file_range`, waiting: the content's pages have been handed to the disk, but the disk's cache
@@ -24,8 +26,9 @@ pub fn request_writeback(file: &File) -> io::Result<()> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     loop {
+        let descriptor = file.as_fd().as_raw_fd();
         // SAFETY: takes no pointers; the descriptor is open while `file` is borrowed.
-        if unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) } == 0 {
+        if call(Phase::Sync, || unsafe { libc::sync_file_range(descriptor, 0, 0, flags) }) == 0 {
             return Ok(());
         }
         let error = io::Error::last_os_error();
@@ -42,7 +45,7 @@ mod tests {
 
     #[test]
     fn every_way_succeeds_on_a_plain_file() {
-        let mut file = tempfile::tempfile().expect("a file for tests");
+        let mut file = File::from(tempfile::tempfile().expect("a file for tests"));
         file.write_all(b"content").expect("written");
         request_writeback(&file).expect("written back");
         sync_data(&file).expect("synced");

@@ -17,7 +17,8 @@ pub fn umask() -> u32 {
 }
 
 fn from_proc() -> io::Result<u32> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    let status = crate::by_path::read("/proc/self/status".as_ref())?.unwrap_or_default();
+    let status = String::from_utf8(status).map_err(|_| io::ErrorKind::InvalidData)?;
     let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     digits
         .and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok())
@@ -29,7 +30,7 @@ mod tests {
     #[test]
     fn is_what_new_files_show() {
         let dir = tempfile::tempdir().expect("a directory for tests");
-        let file = std::fs::File::create(dir.path().join("file")).expect("creates");
+        let file = crate::by_path::create_new(&dir.path().join("file"), 0o666).expect("creates");
         let mode = crate::stat_of(&file).expect("stats").mode & 0o777;
         assert_eq!(mode, 0o666 & !super::umask());
     }

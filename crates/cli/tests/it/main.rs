@@ -16,6 +16,7 @@ mod matrix;
 mod objects;
 mod paths;
 mod pathspec_file;
+mod profile;
 mod random;
 mod read_tree;
 mod reset;

@@ -9,9 +9,11 @@ use format::{
     hash::Hasher,
     index::{CacheTree, Flags, Index},
 };
+use sys::profile::{self, Phase};
 
 /// Makes every node valid that can be. `exists` says whether a tree is in the object database.
 pub(super) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId) -> bool) {
+    let _phase = profile::span(Phase::Index);
     let old = index.cache_tree.take();
     let is_complete =
         |node: &CacheTree| matches!(node.valid, Some((_, count)) if count as usize == index.entries().len());

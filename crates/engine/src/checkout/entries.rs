@@ -8,7 +8,10 @@ use std::collections::HashMap;
 
 use bstr::BStr;
 use format::index::Index;
-use sys::{Dir, FileType};
+use sys::{
+    Dir, FileType,
+    profile::{self, Phase},
+};
 
 use super::{
     Force, Plan, PlanError, Premise, Write,
@@ -62,6 +65,7 @@ pub fn plan_entries(
     chosen: &[usize],
     options: &EntryOptions<'_>,
 ) -> Result<EntryPlan, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let forced = options.force == Force::OverwriteUntracked;
     let led: Vec<Vec<u8>> = match options.lead {

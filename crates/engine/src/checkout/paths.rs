@@ -11,7 +11,10 @@ use format::{
     index::{Edit, Flags, Index, NewEntry, Stage, Stat},
     path::{self, Protect},
 };
-use sys::Dir;
+use sys::{
+    Dir,
+    profile::{self, Phase},
+};
 
 use super::{
     Plan, PlanError, Premise, Removal, Write, cache_tree,
@@ -80,6 +83,7 @@ pub fn plan_paths(
     index: Index,
     options: &PathOptions<'_>,
 ) -> Result<PathPlan, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let mut index = index;
     let mut taken: Option<HashSet<BString>> = None;
     let mut invalid = Vec::new();
@@ -277,6 +281,7 @@ pub fn plan_index(
     index: Index,
     options: &IndexOptions<'_>,
 ) -> Result<Plan, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let mut index = index;
     let found = diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;
     let mut edits = Edits::default();

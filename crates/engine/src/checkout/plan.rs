@@ -18,6 +18,8 @@ use super::{
     look::Looker,
     refusal,
 };
+use sys::profile::{self, Phase};
+
 use crate::{
     ignore::{self, Ignores},
     sparse::{self, Patterns},
@@ -324,6 +326,7 @@ pub fn plan(
     index: Index,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, &index);
     let world = World {
         trees: repo.objects(),

@@ -9,6 +9,8 @@
 use bstr::BStr;
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
+use sys::profile::{self, Phase};
+
 use crate::stat::index_stat;
 
 use super::{Outcome, Plan, Report};
@@ -18,6 +20,7 @@ use super::{Outcome, Plan, Report};
 /// A step that failed or was stale leaves the entry of the target in the index, as Git does: the
 /// difference shows as a change in the worktree.
 pub fn record(plan: Plan, report: &Report) -> Index {
+    let _phase = profile::span(Phase::Index);
     let Plan { mut index, writes, .. } = plan;
     let entries = index.entries_mut();
     for (write, outcome) in writes.iter().zip(&report.writes) {
@@ -45,6 +48,7 @@ pub fn record(plan: Plan, report: &Report) -> Index {
 /// What [`record`] is to a run that was interrupted (see [`Report::interrupted`]): `before` is the index the plan was made from, as it still is
 /// on disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
+    let _phase = profile::span(Phase::Index);
     let done = |outcome: &Outcome| !matches!(outcome, Outcome::Skipped | Outcome::Failed(_));
     let removed: Vec<bool> = report.removals.iter().map(done).collect();
     let written: Vec<bool> = report.writes.iter().map(done).collect();

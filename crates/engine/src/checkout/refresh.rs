@@ -12,7 +12,10 @@ use format::{
     index::{Entry, Flags, Index, Stage},
 };
 use repo::submodule::Ignore;
-use sys::{Dir, FileType};
+use sys::{
+    Dir, FileType,
+    profile::{self, Phase},
+};
 
 use super::{
     PlanError,
@@ -75,6 +78,7 @@ pub fn refresh(
     worktree: &Dir,
     index: &mut Index,
 ) -> Result<Vec<Unclean>, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(&index.entries()[at])).collect();
@@ -186,6 +190,7 @@ pub fn local_changes(
     tree: ObjectId,
     unclean: &[Unclean],
 ) -> Result<LocalChanges, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let is_known = |path: &BStr| {
         index.entries()[index.range_of(path)]
             .first()

@@ -6,7 +6,10 @@ use std::{io, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Index, Stage};
-use sys::Dir;
+use sys::{
+    Dir,
+    profile::{self, Phase},
+};
 
 use super::{
     Files, Force, Left, LeftKind, Plan, PlanError,
@@ -26,6 +29,7 @@ pub fn plan_sparsity(
     patterns: Arc<Patterns>,
     original_cwd: Option<BString>,
 ) -> Result<Plan, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
     let policy = Policy {
         kind: Kind::TwoWay { initial: false },
@@ -61,6 +65,7 @@ pub fn has_untracked(
     index: &Index,
     dir: &BStr,
 ) -> Result<bool, PlanError> {
+    let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, index);
     looker(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
 }

@@ -73,7 +73,7 @@ impl<'a> Temporaries<'a> {
     }
 }
 
-fn create(top: &Path, lead: &str) -> io::Result<(String, std::fs::File)> {
+fn create(top: &Path, lead: &str) -> io::Result<(String, sys::File)> {
     let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
         let name = format!("{lead}{}", six_letters());

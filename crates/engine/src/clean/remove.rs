@@ -17,7 +17,10 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
-use sys::FileType;
+use sys::{
+    FileType,
+    profile::{self, Phase},
+};
 
 use crate::{handle::Handle, parallel};
 
@@ -83,6 +86,7 @@ pub fn remove(
     doomed: &[BString],
     options: &Options<'_>,
 ) -> io::Result<Vec<Outcome>> {
+    let _phase = profile::span(Phase::Execute);
     let run = Run { repo, doomed, options, outcomes: doomed.iter().map(|_| OnceLock::new()).collect() };
     let top = Handle::top(root.try_clone()?);
     let mut jobs = Vec::new();

@@ -18,7 +18,10 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice, ByteVec};
-use sys::{Dir, FileType};
+use sys::{
+    Dir, FileType,
+    profile::{self, Phase},
+};
 
 /// How files get their twins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,12 +94,18 @@ pub(super) fn take_objects(
         queue: Mutex::new(Queue { directories: vec![BString::default()], ..Queue::default() }),
         changed: Condvar::new(),
     };
-    std::thread::scope(|scope| {
+    let phase = profile::current();
+    let waiting = std::thread::scope(|scope| {
         for _ in 1..workers.max(1) {
-            scope.spawn(|| twins.work());
+            scope.spawn(|| {
+                let _profiled = profile::thread(phase);
+                twins.work();
+            });
         }
         twins.work();
+        profile::span(Phase::Wait)
     });
+    drop(waiting);
     let queue = twins.queue.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     match queue.error {
         Some(error) => Err(error),
@@ -261,7 +270,7 @@ fn copy(from: &Dir, to: &Dir, name: &[u8]) -> io::Result<()> {
     }
     if let Ok(since_epoch) = u64::try_from(stat.mtime.0) {
         let time = std::time::UNIX_EPOCH + std::time::Duration::new(since_epoch, stat.mtime.1);
-        target.set_times(std::fs::FileTimes::new().set_modified(time))?;
+        target.set_modified(time)?;
     }
     Ok(())
 }

@@ -14,13 +14,12 @@
 
 use std::{
     ffi::OsStr,
-    fs::File,
     io,
     path::{Path, PathBuf},
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use sys::{FileType, by_path};
+use sys::{File, FileType, by_path};
 
 const MARKER: &str = "sapwood-clone";
 const SCRAPS: &[u8] = b".clone-";

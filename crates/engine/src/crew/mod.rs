@@ -29,6 +29,7 @@ use grain::Grain;
 pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
+use sys::profile::{self, Phase};
 use tuner::{Learnt, Tuner};
 
 /// How many workers.
@@ -135,15 +136,18 @@ impl<'t> Crew<'t> {
             steps: AtomicUsize::new(0),
             tuner: Mutex::new(Tuner::new(self.first, self.limit, self.cores, self.large, began)),
             role,
+            phase: profile::current(),
             start,
             act,
         };
-        thread::scope(|scope| {
+        let waiting = thread::scope(|scope| {
             for number in 1..self.first {
                 shift.hire(scope, number);
             }
             shift.work(scope, 0);
+            profile::span(Phase::Wait)
         });
+        drop(waiting);
         // Who was to leave just when it had taken over what was left, while all others had found nothing, left it.
         let mut state = None;
         while let Some(units) = shift.queue.next(0, 1) {
@@ -176,13 +180,19 @@ struct Shift<'t, F, G> {
     steps: AtomicUsize,
     tuner: Mutex<Tuner>,
     role: &'static str,
+    /// What the crew is hired for.
+    phase: Phase,
     start: F,
     act: G,
 }
 
 impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<'_, F, G> {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
-        let _ = thread::Builder::new().spawn_scoped(scope, move || self.work(scope, number));
+        let work = move || {
+            let _profiled = profile::thread(self.phase);
+            self.work(scope, number);
+        };
+        let _ = thread::Builder::new().spawn_scoped(scope, work);
     }
 
     /// A worker has seen whether it waits.

@@ -28,6 +28,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Flags, Index};
 use repo::Repository;
 
+use sys::profile::{self, Phase};
+
 use crate::{
     ignore::{self, Everywhere, Level, Rules},
     parallel,
@@ -186,6 +188,7 @@ pub fn walk(
     options: &Options,
     interrupt: &AtomicBool,
 ) -> Result<Found, repo::Error> {
+    let _phase = profile::span(Phase::Plan);
     let walk = Walk {
         repo,
         root,

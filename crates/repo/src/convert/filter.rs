@@ -17,6 +17,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
+use sys::profile::{self, Phase};
 
 use super::{
     Content, Worker,
@@ -146,6 +147,7 @@ impl ExternalFilters {
 
     /// Converts and filters a blob.
     pub fn smudge(&mut self, path: &BStr, oid: ObjectId, blob: &[u8]) -> Result<Smudged, Error> {
+        let _phase = profile::span(Phase::Convert);
         let Some(action) = self.worker.action(path)? else { return Ok(Smudged::Unchanged) };
         let mut out = Vec::new();
         let mut content = Content { input: blob, out: &mut out, spare: Vec::new(), changed: false };
@@ -172,6 +174,7 @@ impl ExternalFilters {
     /// One round: asks every filter that owes something which of its files are ready, until it has none any more. Waits as
     /// long as the filters do. Empty when nothing more will come.
     pub fn available(&mut self) -> Vec<BString> {
+        let _phase = profile::span(Phase::Convert);
         let mut ready = Vec::new();
         while ready.is_empty() && !self.waiting.is_empty() {
             for command in self.waiting.clone() {
@@ -227,6 +230,7 @@ impl ExternalFilters {
 
     /// The bytes of a file that was delayed and is available now.
     pub fn fetch(&mut self, path: &BStr, oid: ObjectId) -> Result<Smudged, Error> {
+        let _phase = profile::span(Phase::Convert);
         let Some(driver) = self.worker.action(path)?.and_then(|action| action.driver) else {
             return Ok(Smudged::Unchanged);
         };

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{Mode, ObjectId, index::Index};
+use sys::profile::{self, Phase};
 
 use crate::{Error, Repository};
 use attributes::{File, Values};
@@ -149,6 +150,7 @@ impl Worker {
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
         let Some(action) = self.action(path)? else { return Ok(blob) };
+        let _phase = profile::span(Phase::Convert);
         let spare = std::mem::take(&mut self.spare);
         let mut content = Content { input: blob, out, spare, changed: false };
         self.in_process(path, oid, &action, &mut content);
@@ -171,6 +173,7 @@ impl Worker {
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
         let Some(action) = self.action(path)? else { return Ok(file) };
+        let _phase = profile::span(Phase::Convert);
         let spare = std::mem::take(&mut self.spare);
         let mut content = Content { input: file, out, spare, changed: false };
         if let Some(driver) = action.driver
@@ -223,6 +226,7 @@ impl Worker {
         {
             return Ok(Some(action.clone()));
         }
+        let _phase = profile::span(Phase::Convert);
         let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
         if self.files.is_empty() || self.dir != dir {
             self.enter(&shared, tables, dir);

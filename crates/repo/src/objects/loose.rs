@@ -1,12 +1,11 @@
 //! Loose objects: one file each, below a directory named by the first byte.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use format::ObjectId;
-use sys::Dir;
+use sys::{Dir, File};
 
 /// An object directory, as far as loose objects go.
 #[derive(Debug)]

@@ -1,14 +1,13 @@
 //! Shared indices: `sharedindex.<checksum>`, beside the index split from them.
 
 use std::{
-    fs::File,
     io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use format::ObjectId;
-use sys::by_path;
+use sys::{File, by_path};
 
 use super::{Expire, deadline};
 use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};

@@ -1,13 +1,10 @@
 //! Reflogs: `<old> SP <new> SP <committer> [TAB <message>] LF`, appended.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use bstr::{BStr, BString};
 use format::ObjectId;
-use sys::by_path;
+use sys::{File, by_path};
 
 use super::{Error, LogPolicy, Options, place};
 use crate::SharedRepository;

@@ -4,7 +4,6 @@
 
 use std::{
     ffi::OsStr,
-    fs::File,
     io::Write as _,
     os::unix::ffi::OsStrExt as _,
     path::Path,
@@ -13,6 +12,7 @@ use std::{
 
 use engine::clone::Tracer;
 use repo::fetch::Packet;
+use sys::File;
 
 use crate::global::Invocation;
 

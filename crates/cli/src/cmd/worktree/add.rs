@@ -555,6 +555,7 @@ impl Add<'_> {
             config: outer.config.clone(),
             paginate: false,
             verbose: outer.verbose,
+            profile: outer.profile.clone(),
             interrupt: outer.interrupt.clone(),
             git: outer.git.clone(),
             opened: Default::default(),

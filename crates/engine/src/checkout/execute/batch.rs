@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use repo::objects::Location;
+use sys::profile::{self, Phase};
 
 use super::{Run, layout::Layout};
 
@@ -27,6 +28,7 @@ pub(super) fn order<'r>(
     run: &Run<'_>,
     steps: &mut Vec<Placed<'r>>,
 ) {
+    let _phase = profile::span(Phase::Decode);
     steps.clear();
     for unit in &layout.units[units] {
         steps.extend(layout.steps[unit.steps.clone()].iter().map(|&(step, name)| {

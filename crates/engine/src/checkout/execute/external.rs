@@ -42,7 +42,10 @@ impl<'r> Lane<'r> {
     {
         if !self.started.swap(true, Ordering::Relaxed) {
             let round = self.round;
-            scope.spawn(move || work(round));
+            scope.spawn(move || {
+                let _profiled = sys::profile::thread(sys::profile::Phase::Execute);
+                work(round);
+            });
         }
     }
 }

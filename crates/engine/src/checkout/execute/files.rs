@@ -4,16 +4,14 @@
 //! entry replaces is compared with the plan's premise and removed, and the new one is created with
 //! `O_EXCL`. If it cannot be finished it is removed again, provided the name still leads to the very file.
 
-use std::{
-    fs::File,
-    io::{self, Write as _},
-};
+use std::io::{self, Write as _};
 
 use format::index::Entry;
 use repo::{
     convert::{self, Class},
     objects::{Content, Kind, Location, Reader},
 };
+use sys::File;
 
 use super::{
     Action, Outcome, Run, StepError,

@@ -19,6 +19,8 @@ use format::index::Entry;
 use repo::convert::Converter;
 
 use super::{Plan, Write};
+use sys::profile::{self, Phase};
+
 use crate::crew::{Crew, Tuning, Workers};
 
 mod attributes;
@@ -164,6 +166,7 @@ pub fn execute(
     plan: &Plan,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
+    let _phase = profile::span(Phase::Execute);
     let converter = match options.attributes {
         Attributes::OfIndex => Converter::for_checkout(repo, &plan.index)?,
         Attributes::OfWorktree => {

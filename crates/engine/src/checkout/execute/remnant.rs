@@ -10,14 +10,13 @@
 
 use std::{
     collections::HashSet,
-    fs::File,
     io::{self, Read as _},
     sync::{Mutex, OnceLock, PoisonError},
 };
 
 use format::index::Entry;
 use repo::convert::Class;
-use sys::{FileType, Stat};
+use sys::{File, FileType, Stat};
 
 use super::{
     Outcome, Run,

@@ -1,9 +1,9 @@
 //! Loose objects, whole or their header.
 
-use std::fs::File;
 use std::io;
 
 use format::{Kind, loose};
+use sys::File;
 
 use super::{Decoded, Held, Reader};
 use crate::objects::Fault;

@@ -8,10 +8,13 @@ mod decode;
 mod loose;
 mod stream;
 
-use std::fs::File;
 use std::sync::Arc;
 
 use format::{Kind, ObjectId};
+use sys::{
+    File,
+    profile::{self, Phase},
+};
 
 use super::buffer::Buffer;
 use super::cache::{Cache, Key};
@@ -231,6 +234,7 @@ impl<'a> Reader<'a> {
         packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
         loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
     ) -> Result<T, Error> {
+        let _phase = profile::span(Phase::Decode);
         self.end_turn();
         match self.try_copies(oid, location, &packed, &loose) {
             Err(Error::Missing(_) | Error::Promised(_))

@@ -1,10 +1,13 @@
 //! Objects too large to hold: told apart, and handed on in pieces.
 
-use std::fs::File;
 use std::io;
 
 use format::pack::Stored;
 use format::{Kind, ObjectId, loose};
+use sys::{
+    File,
+    profile::{self, Phase},
+};
 
 use super::Reader;
 use crate::objects::inflate::Stop;
@@ -22,6 +25,7 @@ impl Reader<'_> {
         oid: &ObjectId,
         sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Error> {
+        let _phase = profile::span(Phase::Decode);
         let oid = self.objects.replaced(oid)?;
         if let Some((pack, offset)) = self.find(&oid) {
             if let Some(streamed) = self.stream_packed(&pack, offset, sink) {
