@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Misused(BString),
     /// Another failure, and as a hint what to do about it.
     Advised(Box<Failure>, String),
+    /// The repository holds something that sapwood cannot serve, which planning found: nothing was done. It has a `fatal:` like the first.
+    Unserved(&'static str),
     /// A signal stopped us: the process ends by it, as the shell expects.
     Signal(i32),
 }
@@ -85,6 +87,7 @@ impl Failure {
                 failure.say();
                 console::hint(advice);
             }
+            Failure::Unserved(what) => console::report("fatal", format!("{what} are not supported yet")),
             Failure::Said(_) | Failure::Signal(_) => {}
         }
     }
@@ -92,7 +95,7 @@ impl Failure {
     /// The exit code; for a signal, what a shell makes of it.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Fatal(_) => 128,
+            Failure::Fatal(_) | Failure::Unserved(_) => 128,
             Failure::Error(_, code) | Failure::Said(code) => *code,
             Failure::Usage(_) | Failure::Misused(_) => 129,
             Failure::Advised(failure, _) => failure.code(),

@@ -47,6 +47,8 @@ pub(crate) struct Invocation {
     pub(crate) command: BString,
     /// The arguments after it.
     pub(crate) args: Vec<BString>,
+    /// The directory the process was started in.
+    pub(crate) started_in: PathBuf,
     /// The directory to work in; after [`Invocation::enter`] also the process's.
     pub(crate) cwd: PathBuf,
     /// The environment, with what global options put into it.
@@ -76,12 +78,14 @@ impl Invocation {
         env: HashMap<OsString, OsString>,
     ) -> Result<Invocation, Failure> {
         let mut args = args.map(|arg| BString::from(arg.into_vec()));
+        let started_in = std::env::current_dir()
+            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
         let mut run = Invocation {
             program,
             command: BString::default(),
             args: Vec::new(),
-            cwd: std::env::current_dir()
-                .map_err(|_| Failure::fatal("Unable to read current working directory"))?,
+            cwd: started_in.clone(),
+            started_in,
             env,
             config: Vec::new(),
             paginate: false,

@@ -158,7 +158,10 @@ impl<'a> Hooks<'a> {
             .stdout(std::io::stderr());
         if self.is_elsewhere() {
             command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
-        } else if run.env.contains_key(OsStr::new("GIT_DIR")) || repo.git_dir() != self.top().join(".git") {
+        } else if run.env.contains_key(OsStr::new("GIT_DIR"))
+            || repo.git_dir() != self.top().join(".git")
+            || run.command == "clone"
+        {
             command.env("GIT_DIR", repo.git_dir());
         }
         if let Some(parameters) = config_parameters(run) {

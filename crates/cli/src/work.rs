@@ -438,6 +438,7 @@ impl<'a> Work<'a> {
                 }
                 Failure::Said(refusal)
             }
+            PlanError::Unsupported(what) => Failure::Unserved(what),
             other => Failure::fatal(other.to_string()),
         }
     }

@@ -46,8 +46,19 @@ pub struct Error {
 
 impl Pathspecs {
     /// Parses `specs` as given in the directory `prefix` (with a trailing slash, or empty) of the
-    /// worktree at `root`.
+    /// worktree at `root`. Those that only exclude mean all else there is.
     pub fn parse(specs: &[BString], prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Self, Error> {
+        Self::parse_within(specs, prefix, root, defaults, BStr::new(""))
+    }
+
+    /// `all`: what those that only exclude are excluded from.
+    fn parse_within(
+        specs: &[BString],
+        prefix: &BStr,
+        root: &BStr,
+        defaults: Defaults,
+        all: &BStr,
+    ) -> Result<Self, Error> {
         let mut items = Vec::with_capacity(specs.len());
         for spec in specs {
             items.push(Item::parse(spec, prefix, root, defaults)?);
@@ -55,9 +66,9 @@ impl Pathspecs {
         if !items.is_empty() && items.iter().all(|item| item.exclude) {
             items.push(Item {
                 original: BString::default(),
-                pattern: prefix.to_owned(),
-                literal: prefix.len(),
-                prefix: prefix.len(),
+                pattern: all.to_owned(),
+                literal: all.len(),
+                prefix: all.len(),
                 exclude: false,
                 icase: false,
                 glob: false,
@@ -66,14 +77,14 @@ impl Pathspecs {
         Ok(Pathspecs { items })
     }
 
-    /// As [`Pathspecs::parse`], where none means the directory we are in.
+    /// As [`Pathspecs::parse`], where none, and those that only exclude, mean the directory we are in.
     pub fn parse_or_here(
         specs: &[BString],
         prefix: &BStr,
         root: &BStr,
         defaults: Defaults,
     ) -> Result<Self, Error> {
-        let mut parsed = Pathspecs::parse(specs, prefix, root, defaults)?;
+        let mut parsed = Pathspecs::parse_within(specs, prefix, root, defaults, prefix)?;
         if specs.is_empty() && !prefix.is_empty() {
             parsed.items.push(Item {
                 original: prefix.to_owned(),

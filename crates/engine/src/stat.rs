@@ -75,8 +75,9 @@ impl StatRules {
     /// file's modification time.
     ///
     /// Nanoseconds count where they were recorded, unlike in stock builds of Git: a later change within
-    /// the same second shows, so that fewer files are racy. A difference in them alone asks for the
-    /// content, as Git, to which the file is racy then, would.
+    /// the same second shows. A difference in them alone asks for the content, as Git, to which the file is racy then, would.
+    /// What is racy is told by whole seconds, as by Git, which would look at the content then: where attributes changed since it
+    /// was written, it may differ although nobody touched the file.
     pub fn compare(&self, entry: &Entry, stat: &sys::Stat, written: (u32, u32)) -> Match {
         if entry.flags.contains(Flags::INTENT_TO_ADD) || !self.same_kind(entry.mode, stat) {
             return Match::Different;
@@ -128,7 +129,7 @@ fn same_fraction(old: u32, now: u32) -> bool {
 /// Whether a file of modification time `mtime` may have changed unseen after an index written at
 /// `written` recorded it.
 fn is_racy(mtime: (u32, u32), written: (u32, u32)) -> bool {
-    written.0 != 0 && (mtime.0 > written.0 || mtime.0 == written.0 && (mtime.1 == 0 || mtime.1 >= written.1))
+    written.0 != 0 && mtime.0 >= written.0
 }
 
 #[cfg(test)]

@@ -33,6 +33,9 @@ pub enum Error {
     Remote(BString),
     #[error("protocol error: {0}")]
     Protocol(String),
+    /// The other side sent all, and then failed.
+    #[error("remote transport reported error")]
+    Failed,
     #[error("protocol error while talking to upload-pack")]
     Io(#[source] io::Error),
 }
@@ -333,8 +336,8 @@ impl Connection {
             }
         }
         Ok(PackStream {
-            _child: self.child,
-            _input: self.input,
+            child: self.child,
+            input: self.input,
             output: self.output,
             texts: options.texts,
             aborted: Arc::default(),
@@ -348,8 +351,8 @@ impl Connection {
 
 /// The pack of a fetch: the data band of the answer; the progress band goes to the callback.
 pub struct PackStream<'a> {
-    _child: Reaper,
-    _input: ChildStdin,
+    child: Reaper,
+    input: ChildStdin,
     output: BufReader<ChildStdout>,
     texts: &'a Sideband<'a>,
     aborted: Arc<AtomicBool>,
@@ -368,6 +371,21 @@ impl PackStream<'_> {
     /// Becomes true when the other side gave up before the pack's end.
     pub fn aborted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.aborted)
+    }
+
+    /// Reads to the end of the answer and takes leave of the other side. An error if it fails now.
+    pub fn finish(mut self) -> Result<(), Error> {
+        io::copy(&mut self, &mut io::sink()).map_err(Error::Io)?;
+        let PackStream { mut child, mut input, output, .. } = self;
+        let mut leave = Vec::new();
+        pkt::write_flush(&mut leave);
+        // It may have gone already.
+        let _ = input.write_all(&leave);
+        drop((input, output));
+        match child.0.wait().map_err(Error::Io)?.success() {
+            true => Ok(()),
+            false => Err(Error::Failed),
+        }
     }
 
     /// Advances to the next bytes of the pack; false at the end.

@@ -9,7 +9,7 @@ use std::{path::PathBuf, time::Instant};
 use bstr::{BStr, BString};
 use engine::{
     checkout::{Files, Merge, PlanOptions, Sparse},
-    clone::{self, Cloned, Kind, Options, Prepared, Reference, Worktree},
+    clone::{self, Cloned, Errand, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
 use repo::{Repository, convert::Metadata};
@@ -338,7 +338,7 @@ impl Request {
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
-        let errand = |errand| errand::run(run, &prepared, errand);
+        let errand = |errand: Errand<'_>| errand::run(run, &prepared, errand);
         let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
         reporter.finish();
         let cloned = cloned.map_err(|error| report::failure(run, error))?;

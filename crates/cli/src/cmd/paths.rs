@@ -145,7 +145,7 @@ fn parse_by(
 /// Where the command was started, from the worktree's root: Git never removes that directory.
 pub(crate) fn original_cwd(run: &Invocation, repo: &Repository) -> Option<BString> {
     use std::os::unix::ffi::OsStrExt as _;
-    let below = run.cwd.strip_prefix(repo.work_tree()?).ok()?.as_os_str().as_bytes();
+    let below = run.started_in.strip_prefix(repo.work_tree()?).ok()?.as_os_str().as_bytes();
     (!below.is_empty()).then(|| below.into())
 }
 

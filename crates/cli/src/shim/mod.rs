@@ -109,6 +109,14 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
     (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
 }
 
+/// Whether the command has done nothing yet when planning fails, and can begin anew: what was read from standard input
+/// is gone.
+fn can_be_asked_again(run: &Invocation) -> bool {
+    const PLANNED_FIRST: &[&str] = &["checkout", "read-tree", "reset", "restore", "switch"];
+    let reads = |arg: &BString| arg == "--stdin" || arg.starts_with(b"--pathspec-f");
+    PLANNED_FIRST.iter().any(|command| run.command == *command) && !run.args.iter().any(reads)
+}
+
 /// One run as `git`.
 struct Call {
     name: OsString,
@@ -146,7 +154,7 @@ impl Call {
         let git = self.find(&run.config);
         run.git = git.as_ref().ok().map(|git| git.path.clone());
         match decide::decide(&mut run, git.as_ref().ok()) {
-            Ok(()) => self.native(run, git.ok()),
+            Ok(()) => self.native(switch, run, git.ok()),
             Err(reason) => self.refuse_or_hand_over(switch, reason, Some((run.command.to_string(), git))),
         }
     }
@@ -157,7 +165,7 @@ impl Call {
     }
 
     /// Runs the command here.
-    fn native(self, mut run: Invocation, git: Option<RealGit>) -> u8 {
+    fn native(self, switch: Switch, mut run: Invocation, git: Option<RealGit>) -> u8 {
         // Hooks and filters find Git's own programs, as they do when Git starts them.
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
             run.env.insert("PATH".into(), path);
@@ -177,6 +185,13 @@ impl Call {
             });
         let (code, signal) = match result {
             Ok(code) => (code, None),
+            Err(Failure::Unserved(what)) if can_be_asked_again(&run) => {
+                // Nothing was done or said, and all locks are gone with what held them.
+                let _ = std::env::set_current_dir(&run.started_in);
+                let git = self.find(&run.config);
+                let known = Some((run.command.to_string(), git));
+                return self.refuse_or_hand_over(switch, Reason::repository(what), known);
+            }
             Err(failure) => {
                 let failure = failure.plain();
                 failure.say();

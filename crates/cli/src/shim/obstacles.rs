@@ -58,12 +58,16 @@ const SETTINGS: &[Setting] = &[
 
 /// To a clone.
 const CLONE_SETTINGS: &[Setting] = &[
+    ("clone.filtersubmodules", When::True),
+    ("color.remote*", When::Set),
+    ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
     ("core.hookspath", When::Set),
     ("core.sharedrepository", When::Set),
     ("feature.experimental", When::True),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
     ("init.defaultsubmodulepathconfig", When::True),
+    ("sideband.*", When::Set),
     ("transfer.bundleuri", When::True),
     ("url.*", When::Set),
 ];

@@ -144,8 +144,10 @@ fn remove(run: &Invocation, repo: &Repository, worktree: &Worktree) -> Result<()
     if !is(FileType::Directory) {
         return Ok(());
     }
-    let cwd = by_path::canonical(&run.cwd).unwrap_or_else(|_| run.cwd.clone());
-    if cwd.starts_with(by_path::resolved(&worktree.path)) {
+    let place = by_path::resolved(&worktree.path);
+    let is_inside =
+        |cwd: &std::path::PathBuf| by_path::canonical(cwd).is_ok_and(|cwd| cwd.starts_with(&place));
+    if [&run.cwd, &run.started_in].into_iter().any(is_inside) {
         return Err(Reason::repository("the current directory would be removed"));
     }
     first(obstacles::index_at(&worktree.git_dir.join("index"), repo))?;

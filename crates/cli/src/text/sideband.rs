@@ -37,14 +37,40 @@ impl Sideband {
 
     fn end(&mut self, out: &mut Vec<u8>, end: u8) {
         out.extend_from_slice(b"remote: ");
-        // The other side's bytes must not drive the terminal.
-        let shown = |byte: u8| if byte.is_ascii_control() && byte != b'\t' { b'?' } else { byte };
-        out.extend(self.line.drain(..).map(shown));
+        sanitize(&self.line, out);
+        self.line.clear();
         if out.last() != Some(&b' ') || out.len() > b"remote: ".len() {
             out.extend_from_slice(if self.terminal { b"\x1b[K" } else { b"        " });
         }
         out.push(end);
     }
+}
+
+/// The other side's bytes must not drive the terminal: of control characters only tabs and colours pass, as with
+/// Git's default of `sideband.allowControlCharacters`. What is behind a NUL is not shown.
+fn sanitize(line: &[u8], out: &mut Vec<u8>) {
+    let mut rest = line.split(|&byte| byte == 0).next().unwrap_or_default();
+    while let Some((&byte, after)) = rest.split_first() {
+        let colour = colour_sequence(rest);
+        if colour > 0 {
+            out.extend_from_slice(&rest[..colour]);
+            rest = &rest[colour..];
+            continue;
+        }
+        match byte {
+            0x7f => out.extend_from_slice(b"^?"),
+            _ if byte.is_ascii_control() && byte != b'\t' => out.extend_from_slice(&[b'^', byte + 0x40]),
+            _ => out.push(byte),
+        }
+        rest = after;
+    }
+}
+
+/// The length of the `ESC [ 1 ; 31 m` that `text` begins with; 0 if it does not.
+fn colour_sequence(text: &[u8]) -> usize {
+    let Some(parameters) = text.strip_prefix(b"\x1b[") else { return 0 };
+    let end = parameters.iter().position(|byte| !byte.is_ascii_digit() && *byte != b';');
+    end.filter(|&end| parameters[end] == b'm').map_or(0, |end| end + 3)
 }
 
 #[cfg(test)]
@@ -59,7 +85,11 @@ mod tests {
             sideband.push(b"ing: 1%\rCounting: 2%\rdo"),
             b"remote: Counting: 1%\x1b[K\rremote: Counting: 2%\x1b[K\r"
         );
-        assert_eq!(sideband.push(b"ne\x1b[2J\n"), b"remote: done?[2J\x1b[K\n");
+        assert_eq!(sideband.push(b"ne\x1b[2J\n"), b"remote: done^[[2J\x1b[K\n");
+        assert_eq!(
+            sideband.push(b"a \x1b[1;31mred\x1b[m \x1b[31 \x07\t\x7f\0b\n"),
+            b"remote: a \x1b[1;31mred\x1b[m ^[[31 ^G\t^?\x1b[K\n"
+        );
         assert_eq!(sideband.push(b"rest"), b"");
         assert_eq!(sideband.finish(), b"remote: rest\x1b[K\n");
         assert_eq!(sideband.finish(), b"");

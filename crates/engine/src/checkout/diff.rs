@@ -111,6 +111,15 @@ pub(super) enum Kind {
     Bind,
 }
 
+/// What of a tree that holds a name twice, which Git makes something of, but nobody on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Twice {
+    /// It is two rows.
+    Shown,
+    /// It is an error.
+    Refused,
+}
+
 /// Walks `trees` (`None` is the empty tree) beside `index`.
 pub(super) fn walk(
     source: &dyn TreeSource,
@@ -118,10 +127,10 @@ pub(super) fn walk(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
 ) -> Result<Found, PlanError> {
-    walk_below(source, index, kind, trees, BStr::new(""))
+    visit_all(source, index, (kind, Twice::Shown), trees, BStr::new(""))
 }
 
-/// The same, with the trees standing at the directory `below`.
+/// The same for a plan, with the trees standing at the directory `below`. No tree may hold a name twice.
 pub(super) fn walk_below(
     source: &dyn TreeSource,
     index: &Index,
@@ -129,8 +138,18 @@ pub(super) fn walk_below(
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, PlanError> {
+    visit_all(source, index, (kind, Twice::Refused), trees, below)
+}
+
+fn visit_all(
+    source: &dyn TreeSource,
+    index: &Index,
+    (kind, twice): (Kind, Twice),
+    trees: Vec<Option<ObjectId>>,
+    below: &BStr,
+) -> Result<Found, PlanError> {
     let count = trees.len();
-    let walker = Walker { index, kind, unmerged: index.is_unmerged() };
+    let walker = Walker { index, kind, twice, unmerged: index.is_unmerged() };
     let root = Directory {
         path: below.to_owned(),
         trees,
@@ -180,6 +199,7 @@ enum Skip {
 struct Walker<'a> {
     index: &'a Index,
     kind: Kind,
+    twice: Twice,
     unmerged: bool,
 }
 
@@ -281,7 +301,11 @@ impl<'a> Walker<'a> {
         }
         let base = path.len();
         let mut sides = vec![None; count];
+        let mut last = None;
         while let Some(name) = next_name(&mut listings, &mut sides) {
+            if last.replace(name) == Some(name) && self.twice == Twice::Refused {
+                return Err(PlanError::Unsupported("trees that hold a name twice"));
+            }
             if self.is_unchanged_file(directory, &sides) {
                 continue;
             }

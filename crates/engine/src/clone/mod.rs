@@ -156,7 +156,10 @@ pub enum Event<'a> {
 
 /// What Git leaves to another of its commands, in the new repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand {
+pub enum Errand<'a> {
+    /// `git rev-list --objects`: whether all that these reach is there, but for what was promised if `partial`.
+    #[allow(missing_docs)]
+    Connected { tips: &'a [ObjectId], partial: bool },
     /// `git repack -a -d`: copies what is borrowed.
     Repack,
     /// `git sparse-checkout set`: only the files at the root.
@@ -362,7 +365,7 @@ impl Prepared {
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
-        errand: &dyn Fn(Errand) -> bool,
+        errand: &dyn Fn(Errand<'_>) -> bool,
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
@@ -436,6 +439,12 @@ impl Prepared {
         };
         let objects = channel.take(&wanted, events, interrupt)?;
         check(interrupt)?;
+        if !local && !selection.empty {
+            let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
+            if !errand(Errand::Connected { tips: &tips, partial: limits.filter.is_some() }) {
+                return Err(objects::Error::Incomplete.into());
+            }
+        }
 
         let message = BString::from([b"clone: from ", self.source.url.as_slice()].concat());
         let published = publish::Publication {
@@ -464,7 +473,7 @@ impl Prepared {
     }
 
     /// Copies what is borrowed; then nothing is.
-    fn dissociate(&self, errand: &dyn Fn(Errand) -> bool) -> Result<(), Error> {
+    fn dissociate(&self, errand: &dyn Fn(Errand<'_>) -> bool) -> Result<(), Error> {
         let alternates = self.destination.git_dir.join("objects/info/alternates");
         if matches!(by_path::stat_followed(&alternates), Ok(None)) {
             return Ok(());

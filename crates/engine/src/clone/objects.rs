@@ -287,6 +287,7 @@ fn fetch(
         let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
         if theirs { Error::Aborted } else { error }
     })?;
+    stream.into_inner().finish()?;
     if asked {
         shallow.sort();
         shallow.dedup();

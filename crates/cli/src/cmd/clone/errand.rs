@@ -1,12 +1,14 @@
 //! What Git's own clone leaves to other commands of Git's, and so does ours: it runs the real Git.
 
 use std::{
+    io::Write as _,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, Stdio},
 };
 
 use engine::clone::{Cloned, Errand, Prepared};
+use format::ObjectId;
 
 use super::Submodules;
 use crate::{
@@ -17,17 +19,38 @@ use crate::{
 };
 
 /// Does it in the repository that is being made. Whether it went well; Git has said what did not.
-pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: Errand) -> bool {
-    let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else { return false };
+pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: Errand<'_>) -> bool {
+    let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else {
+        // Without a Git nobody can be asked.
+        return matches!(errand, Errand::Connected { .. });
+    };
     match errand {
         Errand::Repack => git.args(["repack", "-a", "-d"]).stdin(Stdio::null()),
         Errand::Sparse => git.args(["sparse-checkout", "set"]),
+        Errand::Connected { tips, partial } => return is_connected(git, tips, partial),
     };
     let done = git.status().is_ok_and(|status| status.success());
     if errand == Errand::Sparse && !done {
         console::error("failed to initialize sparse-checkout");
     }
     done
+}
+
+/// The names go by standard input: there may be many.
+fn is_connected(mut git: Command, tips: &[ObjectId], partial: bool) -> bool {
+    git.args(["rev-list", "--objects", "--stdin", "--quiet"]);
+    if partial {
+        git.arg("--exclude-promisor-objects");
+    }
+    let asked = git.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().and_then(|mut child| {
+        let names: String = tips.iter().map(|oid| format!("{oid}\n")).collect();
+        if let Some(mut input) = child.stdin.take() {
+            // If it ends early its exit code says why.
+            let _ = input.write_all(names.as_bytes());
+        }
+        child.wait()
+    });
+    asked.is_ok_and(|status| status.success())
 }
 
 /// Clones the submodules of a clone whose worktree is filled. Returns Git's exit code.

@@ -550,6 +550,7 @@ impl Add<'_> {
             program: outer.program,
             command: "reset".into(),
             args,
+            started_in: outer.started_in.clone(),
             cwd: self.at.path.clone(),
             env,
             config: outer.config.clone(),

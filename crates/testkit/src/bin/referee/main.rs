@@ -174,8 +174,10 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
             tasks.push(Task { script, run: run + 1, side, file: replaced.file(&suite, name)? });
         }
     }
-    // A long script that begins last is waited for alone; the longest text takes longest, more or less.
-    tasks.sort_by_key(|task| std::cmp::Reverse(fs::metadata(&task.file).map_or(0, |meta| meta.len())));
+    // A long script that begins last is waited for alone; the longest text takes longest, more or less. The runs of one
+    // script are far apart: some serve on a port that is their number.
+    let size = |task: &Task<'_>| fs::metadata(&task.file).map_or(0, |meta| meta.len());
+    tasks.sort_by_key(|task| (task.run, std::cmp::Reverse(size(task))));
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let jobs = args.jobs.map_or(processors + 1, NonZero::get);
     let logs = args.logs.as_deref().map(std::path::absolute).transpose();
@@ -230,6 +232,7 @@ fn play(
     bounds: &Bounds<'_>,
 ) -> Result<BTreeMap<(usize, usize), Played>, Error> {
     let next = AtomicUsize::new(0);
+    let alone: Vec<Mutex<()>> = scripts.iter().map(|_| Mutex::new(())).collect();
     let played = Mutex::new(Ok(BTreeMap::new()));
     let work = || {
         loop {
@@ -238,6 +241,7 @@ fn play(
             let name = &scripts[task.script];
             // Short, because scripts make sockets below.
             let dir = bounds.scratch.join(place.to_string());
+            let _alone = alone[task.script].lock().expect("no thread panics with it");
             let result = script::run(&task.file, task.side, &dir, bounds);
             let mut played = played.lock().expect("no thread panics with it");
             match (&mut *played, result) {
