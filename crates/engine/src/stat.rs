@@ -177,7 +177,8 @@ mod tests {
         let after = (200, 0);
         assert_eq!(compare(rules, Mode::FILE, none, STAT, after), Match::Same);
         assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 5)), Match::Racy);
-        assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 6)), Match::Same);
+        assert_eq!(compare(rules, Mode::FILE, none, STAT, (100, 6)), Match::Racy);
+        assert_eq!(compare(rules, Mode::FILE, none, STAT, (101, 0)), Match::Same);
         assert_eq!(compare(rules, Mode::FILE, Flags::INTENT_TO_ADD, STAT, after), Match::Different);
         let touched = sys::Stat { mtime: (100, 6), ..STAT };
         assert_eq!(compare(rules, Mode::FILE, none, touched, after), Match::Racy);
