@@ -7,11 +7,10 @@
 
 use super::{PHASES, Phase, Total, timeline::Timeline};
 
-/// A piece of so many nanoseconds is long: a look at the thread's clock is 0.5% of it.
-const LONG: u64 = 50_000;
-
 /// What a thread did since it came.
 pub(super) struct Record {
+    /// A piece of so many nanoseconds pays for a look at the thread's clock.
+    long: u64,
     began: u64,
     phase: Phase,
     /// When the piece began that it is in.
@@ -27,8 +26,9 @@ pub(super) struct Record {
 
 impl Record {
     /// Of a thread that comes `now`, in nanoseconds since the start as all times here.
-    pub(super) fn new(now: u64, ran: u64) -> Record {
+    pub(super) fn new(long: u64, now: u64, ran: u64) -> Record {
         Record {
+            long,
             began: now,
             phase: Phase::Other,
             since: now,
@@ -55,7 +55,7 @@ impl Record {
     pub(super) fn switch(&mut self, phase: Phase, now: u64, ran: impl FnOnce() -> u64) {
         let piece = now.saturating_sub(self.since);
         self.pending[self.phase as usize] += piece;
-        let off = if piece >= LONG { self.look(piece, now, ran()) } else { 0 };
+        let off = if piece >= self.long { self.look(piece, now, ran()) } else { 0 };
         self.timeline.add(self.phase, (self.since, now), off);
         self.since = now;
         self.phase = phase;
@@ -96,6 +96,8 @@ impl Record {
 mod tests {
     use super::*;
 
+    const LONG: u64 = 50_000;
+
     fn total(totals: &[Total; PHASES], phase: Phase) -> (u64, u64, u64) {
         let Total { count, wall, off } = totals[phase as usize];
         (count, wall, off)
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_phase_within_another_takes_its_time_from_it() {
-        let mut record = Record::new(100, 0);
+        let mut record = Record::new(LONG, 100, 0);
         record.begin(Phase::Plan, 200, || 0);
         record.begin(Phase::Stat, 1_000, || 0);
         record.switch(Phase::Plan, 1_500, || 0);
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_long_piece_is_what_the_thread_waited_for() {
-        let mut record = Record::new(0, 0);
+        let mut record = Record::new(LONG, 0, 0);
         record.begin(Phase::Decode, 0, || 0);
         record.begin(Phase::Open, 40_000, || unreachable!("a short piece"));
         record.switch(Phase::Other, 1_040_000, || 60_000);
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_shared_among_the_short_ones() {
-        let mut record = Record::new(0, 0);
+        let mut record = Record::new(LONG, 0, 0);
         for at in 0..100 {
             record.begin(Phase::Open, at * 40_000, || unreachable!("a short piece"));
             record.switch(Phase::Write, at * 40_000 + 30_000, || unreachable!("a short piece"));
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_thread_s_phases_add_up_to_its_time() {
-        let mut record = Record::new(7, 3);
+        let mut record = Record::new(LONG, 7, 3);
         let (mut now, mut ran, mut dice) = (7, 3, 1u64);
         for _ in 0..10_000 {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
