@@ -22,6 +22,10 @@ referee *args:
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed
 
+# every operation of clone, checkout, switch and reset fails in every way (needs FUSE)
+faults:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
+
 # every parser, a minute each
 fuzz:
     for target in $(cargo fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time=60; done

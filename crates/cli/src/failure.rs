@@ -64,6 +64,16 @@ impl Failure {
         }
     }
 
+    /// Whether it will say this.
+    pub(crate) fn mentions(&self, text: &str) -> bool {
+        use bstr::ByteSlice as _;
+        match self {
+            Failure::Fatal(message) => message.contains_str(text),
+            Failure::Advised(failure, _) => failure.mentions(text),
+            _ => false,
+        }
+    }
+
     /// Says what has not been said yet.
     pub(crate) fn say(&self) {
         match self {

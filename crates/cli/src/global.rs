@@ -9,6 +9,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice};
+use sys::by_path::uninterrupted;
 
 use crate::{console::text, failure::Failure, interrupt::Interrupt, profile::Profile};
 
@@ -148,7 +149,7 @@ impl Invocation {
                     if !dir.is_empty() {
                         let place = run.cwd.join(OsStr::from_bytes(&dir));
                         // What is in a directory can only be seen by who may change to it.
-                        place.join(".").metadata().map_err(|error| {
+                        uninterrupted(|| place.join(".").metadata()).map_err(|error| {
                             let reason = crate::text::os_error(&error);
                             Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
                         })?;
@@ -174,7 +175,7 @@ impl Invocation {
 
     /// Makes the directory to work in the process's own.
     pub(crate) fn enter(&mut self) -> Result<(), Failure> {
-        std::env::set_current_dir(&self.cwd).map_err(|error| {
+        uninterrupted(|| std::env::set_current_dir(&self.cwd)).map_err(|error| {
             let reason = crate::text::os_error(&error);
             Failure::fatal(format!("cannot change to '{}': {reason}", self.cwd.display()))
         })?;

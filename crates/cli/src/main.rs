@@ -29,11 +29,12 @@ use trace::Trace;
 fn main() -> ExitCode {
     let started = std::time::Instant::now();
     sys::bound_heap();
+    sys::survive_unreadable_maps();
     let argv: Vec<OsString> = std::env::args_os().collect();
     if let Some(name) = shim::called_as_git(argv.first()) {
         return ExitCode::from(shim::run(name, argv, started));
     }
-    let code = match run(argv, started) {
+    let code = match readable(run(argv, started)) {
         Ok(code) => code,
         Err(failure) => conclude(failure),
     };
@@ -53,6 +54,19 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result
+}
+
+/// Nothing was done well if a mapped file could not be read; whatever else was said of it, this is why.
+fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
+    let Some((path, error)) = sys::unreadable() else { return result };
+    let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
+    match result {
+        Ok(_) => {}
+        Err(failure @ (Failure::Signal(_) | Failure::Usage(_))) => return Err(failure),
+        Err(failure) if failure.mentions(&message) => return Err(failure),
+        Err(failure) => failure.say(),
+    }
+    Err(Failure::fatal(message))
 }
 
 /// Says what is left to say and gives the exit code.

@@ -12,8 +12,8 @@ use std::{
 
 use bstr::BString;
 use engine::checkout::{
-    self, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Outcome, Plan, PlanError,
-    PlanOptions, RefusalKind, Sparse, StepError, Unclean,
+    self, Action, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Outcome, Plan,
+    PlanError, PlanOptions, RefusalKind, Sparse, StepError, Unclean,
 };
 use engine::sparse::{self, Patterns};
 use format::{
@@ -70,6 +70,7 @@ pub(crate) struct Work<'a> {
     fatal: Option<String>,
     /// Something that is not ours was found where an entry belongs, and stays.
     in_the_way: bool,
+    pub(crate) rest: Rest,
 }
 
 /// What became of it.
@@ -81,6 +82,18 @@ pub(crate) enum Done {
     Complete,
     /// Some steps failed; their errors have been printed.
     Incomplete,
+    /// The same, and what was not done is for the same command to do, run again: see [`Rest::Again`].
+    Unfinished,
+}
+
+/// What is made of steps that failed and may not fail the next time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// The index says what should be there, as Git's: what is not is a local change.
+    #[default]
+    Shown,
+    /// The index says what was done, so that the same command does the rest.
+    Again,
 }
 
 /// What became of a clone's worktree.
@@ -190,6 +203,7 @@ impl<'a> Work<'a> {
             changed: Changed::default(),
             fatal: None,
             in_the_way: false,
+            rest: Rest::default(),
         })
     }
 
@@ -248,7 +262,7 @@ impl<'a> Work<'a> {
         }
         self.finish(Recorded::Yes)?;
         if let Some(tree) = changes {
-            if done == Done::Incomplete {
+            if done != Done::Complete {
                 self.refresh()?;
             }
             self.list_changes(tree)?;
@@ -260,9 +274,12 @@ impl<'a> Work<'a> {
     /// something was in the way, or stopped the steps.
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
         self.links = Links::GiveWay;
-        let done = self.plan_and_carry_out(options, 128)?;
-        *goes_on = self.in_the_way || self.stopped;
+        self.rest = Rest::Again;
+        let plan = self.plan(options, 128)?;
+        *goes_on = true;
+        let done = self.carry_out(plan)?;
         self.finish(Recorded::Yes)?;
+        *goes_on = self.in_the_way || self.stopped || done == Done::Unfinished;
         Ok(Filled { done, written: self.written, collided: self.collided })
     }
 
@@ -326,14 +343,22 @@ impl<'a> Work<'a> {
         }
         self.stopped = report.interrupted;
         self.fatal = report.fatal().map(ToString::to_string);
+        let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
+        let dead = report.without_directory().map(|(step, error)| {
+            let dir = missing_directory(&self.worktree, &text!(self.lead, plan.index.path(entry(step))));
+            format!("cannot create directory at '{dir}': {}", sys::reason(error))
+        });
+        let died = dead.is_some();
+        self.fatal = self.fatal.take().or(dead);
         let written =
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
         self.written = report.writes.iter().filter(written).count();
-        let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
-        self.index = if report.interrupted {
+        let again = died || (self.rest == Rest::Again && report.can_be_finished());
+        let done = if again && !report.interrupted { Done::Unfinished } else { done };
+        self.index = if report.interrupted || again {
             checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
         } else {
             checkout::record(plan, &report)
@@ -470,11 +495,20 @@ pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index
         .map_err(|error| Failure::fatal(error.to_string()))
 }
 
+/// The first directory on the way to `path` that is not there.
+fn missing_directory(worktree: &sys::Dir, path: &[u8]) -> BString {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+    let mut dirs = slashes.clone();
+    let missing = dirs.find(|dir| !matches!(worktree.stat(dir), Ok(Some(_))));
+    missing.or_else(|| slashes.clone().next_back()).unwrap_or_default().into()
+}
+
 /// Says what went wrong with one step.
 fn tell(path: &bstr::BStr, outcome: &Outcome) {
     match outcome {
         // It stopped everything, and is said at the very end.
         Outcome::Failed(StepError::Convert(_)) => {}
+        Outcome::Failed(StepError::Io { action: Action::CreateDirectory, .. }) => {}
         Outcome::Failed(error) => console::error(error.message(path)),
         Outcome::Left(error) => console::warning(error.message(path)),
         Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),

@@ -43,9 +43,13 @@ pub(crate) struct Replacements {
 
 /// Reads `refs/replace/`, or what stands for it. The last component of a name says what is replaced.
 pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result<Replacements, Error> {
-    let failed = |err: &dyn std::fmt::Display| Error::new(format!("unable to read refs below {base}: {err}"));
+    let failed = |err: &(dyn std::error::Error + 'static)| {
+        let why = io_of(err).map(|io| format!(": {}", sys::reason(io))).unwrap_or_default();
+        Error::new(format!("unable to read refs below {base}: {err}{why}"))
+    };
     let prefix = base.to_str().ok().and_then(|base| base.try_into().ok());
-    let prefix: &gix::path::RelativePath = prefix.ok_or_else(|| failed(&"invalid name"))?;
+    let prefix: &gix::path::RelativePath =
+        prefix.ok_or_else(|| Error::new(format!("unable to read refs below {base}: invalid name")))?;
     let platform = store.iter().map_err(|err| failed(&err))?;
     let mut found = Replacements::default();
     for reference in platform.prefixed(prefix).map_err(|err| failed(&err))? {
@@ -99,6 +103,15 @@ impl Repository {
             }
         }
         Ok(None)
+    }
+
+    /// Why `name`, as a user writes it, may be a ref that is there and cannot be read.
+    pub fn unreadable_ref(&self, name: &BStr) -> Option<Error> {
+        const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+        PLACES.iter().find_map(|place| {
+            let full = BString::from([place.as_bytes(), name].concat());
+            self.find_ref(full.as_bstr()).err()
+        })
     }
 
     /// The target of a symbolic ref; `None` if there is no such ref or it holds an object name.
@@ -158,9 +171,10 @@ impl Repository {
 
     fn read_ref_in(&self, store: &Store, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
-        let found = store
-            .try_find(full.as_partial_name())
-            .map_err(|_| Error::new(format!("unable to resolve reference '{name}': reference broken")))?;
+        let found = store.try_find(full.as_partial_name()).map_err(|err| {
+            let why = io_of(&err).map_or_else(|| "reference broken".to_owned(), sys::reason);
+            Error::new(format!("unable to resolve reference '{name}': {why}"))
+        })?;
         // The search may have gone on to `refs/tags/<name>` and so on.
         let Some(reference) = found.filter(|reference| reference.name.as_bstr() == name) else {
             return Ok(None);
@@ -175,6 +189,11 @@ impl Repository {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
             .ok_or_else(|| Error::new(format!("object name {id} is not of the repository's hash")))
     }
+}
+
+/// What the system said, if that is at the bottom of an error.
+pub(crate) fn io_of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
+    std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
 }
 
 /// The same name in gix's type.

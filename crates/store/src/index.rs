@@ -29,7 +29,10 @@ use sys::{
     profile::{self, Phase},
 };
 
-use crate::{Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository};
+use crate::{
+    Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, lock::sync_parent,
+    maps_are_readable,
+};
 
 mod shared;
 
@@ -151,7 +154,7 @@ pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index,
 ///
 /// `index` is afterwards what the file holds, down to its timestamp.
 pub fn commit(
-    lock: Lock,
+    mut lock: Lock,
     index: &mut Index,
     options: &WriteOptions,
     fsync: &Fsync,
@@ -160,9 +163,26 @@ pub fn commit(
     let _phase = profile::span(Phase::Index);
     let threads = cores(options.threads);
     smudge(index, threads, is_modified);
+    maps_are_readable()?;
+    match attempt(&mut lock, index, options, fsync) {
+        // Without its index a worktree that was just changed is full of local changes: worth trying twice.
+        Err(CommitError::Store(_)) if lock.is_held() => {
+            lock.restart()?;
+            attempt(&mut lock, index, options, fsync)
+        }
+        answer => answer,
+    }
+}
+
+fn attempt(
+    lock: &mut Lock,
+    index: &mut Index,
+    options: &WriteOptions,
+    fsync: &Fsync,
+) -> Result<(), CommitError> {
     match options.split.unwrap_or(index.base.is_some()) && !index.sparse {
         true => {
-            let delta = share(&lock, index, options, fsync)?;
+            let delta = share(lock, index, options, fsync)?;
             let base = index.base.as_ref().map(|base| base.oid).expect("made if there was none");
             write(lock.file(), index, Part::Split { base, delta: &delta }, options, Trailer::AsConfigured)
                 .map_err(|error| error.at(lock.lock_path()))?;
@@ -178,9 +198,11 @@ pub fn commit(
         path: lock.lock_path().to_owned(),
         source,
     })?;
-    lock.commit_synced(fsync, Components::INDEX)?;
+    lock.sync(fsync, Components::INDEX)?;
+    let path = lock.path().to_owned();
+    lock.publish()?;
     index.timestamp = timestamp;
-    Ok(())
+    Ok(sync_parent(fsync, Components::INDEX, &path)?)
 }
 
 /// Sees to it that there is a shared index for this one, and says how this one differs from it.
@@ -213,8 +235,11 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     let mapped = || Ok((modified(&file)?, sys::Map::populated(&file)?));
     let (timestamp, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     let options = read::Options { threads: cores(options.threads), verify: options.verify };
-    let decoded = read::decode(&map, hash, options).map_err(|source| refused(path, source))?;
-    Ok((decoded, timestamp))
+    let decoded = read::decode(&map, hash, options);
+    if let Some((path, source)) = sys::unreadable() {
+        return Err(LoadError::Map { path, source });
+    }
+    Ok((decoded.map_err(|source| refused(path, source))?, timestamp))
 }
 
 fn refused(path: &Path, source: read::Error) -> LoadError {

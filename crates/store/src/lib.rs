@@ -45,6 +45,14 @@ impl Error {
     }
 }
 
+/// An error if a mapped file could not be read: nothing is to be published then that may rest on it.
+pub(crate) fn maps_are_readable() -> Result<(), Error> {
+    match sys::unreadable() {
+        None => Ok(()),
+        Some((path, source)) => Err(Error::Io { what: "read", path, source }),
+    }
+}
+
 /// Writes `content` to `path` through its lock, synced if `component` is hardened. For config files
 /// and the like, which belong to no component, pass [`Components::empty`].
 pub fn replace(

@@ -172,14 +172,34 @@ impl Lock {
     }
 
     /// Closes the lock file; the lock is still held. Transactions over many refs would run out of
-    /// descriptors otherwise.
-    pub fn close(&mut self) {
-        self.file = None;
+    /// descriptors otherwise. What was written may turn out only here not to have fitted.
+    pub fn close(&mut self) -> Result<(), Error> {
+        match self.file.take() {
+            Some(file) => sys::close(file).map_err(|source| self.error("close", source)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the lock file is there: until it was published.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Empties the lock file, to be written once more.
+    pub(crate) fn restart(&mut self) -> Result<(), Error> {
+        let file = by_path::open_to_rewrite(&self.lock_path);
+        self.file = Some(file.map_err(|source| self.error("open", source))?);
+        Ok(())
     }
 
     /// Publishes what was written: renames the lock file over the path.
     pub fn commit(mut self) -> Result<(), Error> {
-        self.close();
+        self.publish()
+    }
+
+    /// As [`Lock::commit`]; after an error the lock is held as before.
+    pub(crate) fn publish(&mut self) -> Result<(), Error> {
+        self.close()?;
         by_path::rename(&self.lock_path, &self.path).map_err(|source| self.error("rename", source))?;
         self.held = false;
         Ok(())

@@ -12,7 +12,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, CWD};
+use rustix::{
+    fs::{AtFlags, CWD},
+    io::retry_on_intr,
+};
 
 use crate::{
     Dir, File, FileType, Stat,
@@ -31,6 +34,11 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
         .map(File::from)
 }
 
+/// Opens a file that is there for writing, emptied.
+pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
+    call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
+}
+
 /// Opens for appending; creates with these permission bits less the umask if `create`.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
@@ -43,7 +51,7 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         open(path)?.read_to_end(&mut content)?;
         Ok(content)
     };
-    absent_is_none(whole())
+    absent_is_none(uninterrupted(whole))
 }
 
 /// `lstat`; `None` if there is nothing.
@@ -58,33 +66,33 @@ pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
 
 /// `unlink`.
 pub fn remove_file(path: &Path) -> io::Result<()> {
-    call(Phase::Remove, || fs::remove_file(path))
+    uninterrupted(|| call(Phase::Remove, || fs::remove_file(path)))
 }
 
 /// `rename`.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    call(Phase::Link, || fs::rename(from, to))
+    uninterrupted(|| call(Phase::Link, || fs::rename(from, to)))
 }
 
 /// `renameat2` with `RENAME_NOREPLACE`: `EEXIST` if there is anything at `to`, an empty directory included.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
-    Ok(call(Phase::Link, || rustix::fs::renameat_with(CWD, from, CWD, to, flags))?)
+    Ok(retry_on_intr(|| call(Phase::Link, || rustix::fs::renameat_with(CWD, from, CWD, to, flags)))?)
 }
 
 /// `link`: a second name for `from`, which is not followed if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
-    call(Phase::Link, || fs::hard_link(from, to))
+    uninterrupted(|| call(Phase::Link, || fs::hard_link(from, to)))
 }
 
 /// `symlink`.
 pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
-    call(Phase::Link, || std::os::unix::fs::symlink(target, path))
+    uninterrupted(|| call(Phase::Link, || std::os::unix::fs::symlink(target, path)))
 }
 
 /// `readlink`; `None` if there is nothing or it is no link.
 pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
-    match call(Phase::Read, || fs::read_link(path)) {
+    match uninterrupted(|| call(Phase::Read, || fs::read_link(path))) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
         answer => absent_is_none(answer),
     }
@@ -92,7 +100,7 @@ pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
 
 /// `mkdir` with mode 0777 and umask.
 pub fn create_dir(path: &Path) -> io::Result<()> {
-    call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o777).create(path))
+    uninterrupted(|| call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o777).create(path)))
 }
 
 /// `mkdir` of the path and of whatever is missing above it.
@@ -118,17 +126,17 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 
 /// `chmod`: sets the permission bits, umask ignored. Links are followed.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    call(Phase::Write, || fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+    uninterrupted(|| call(Phase::Write, || fs::set_permissions(path, fs::Permissions::from_mode(mode))))
 }
 
 /// `rmdir`.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
-    call(Phase::Remove, || fs::remove_dir(path))
+    uninterrupted(|| call(Phase::Remove, || fs::remove_dir(path)))
 }
 
 /// Removes a directory with all it holds. Links are removed, not followed. Counts as one call, whatever it takes.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
-    call(Phase::Remove, || fs::remove_dir_all(path))
+    uninterrupted(|| call(Phase::Remove, || fs::remove_dir_all(path)))
 }
 
 /// Names and types of a directory's entries; see [`Dir::list`].
@@ -139,7 +147,7 @@ pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
 
 /// The path without links, `.` and `..`, absolute. It must exist. Counts as one call, whatever it takes.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    call(Phase::Read, || fs::canonicalize(path))
+    uninterrupted(|| call(Phase::Read, || fs::canonicalize(path)))
 }
 
 /// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
@@ -166,6 +174,16 @@ pub fn resolved(path: &Path) -> PathBuf {
 /// `fsync` of a directory: the names in it survive a crash from here on.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     crate::sync_file(open(path)?)
+}
+
+/// Repeats a call that a signal, or a network mount that heeds them, has interrupted, where the standard library does not.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
 }
 
 fn absent_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {

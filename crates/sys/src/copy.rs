@@ -1,6 +1,6 @@
 //! Copying files whole, with as little moved as the file system allows.
 
-use std::io;
+use std::io::{self, Seek as _};
 
 use crate::{
     File,
@@ -18,7 +18,15 @@ pub fn reflink(src: &File, dst: &File) -> io::Result<()> {
 ///
 /// Counts as one call, whatever it takes.
 pub fn copy(src: &File, dst: &File) -> io::Result<u64> {
-    call(Phase::Write, || io::copy(&mut src.std(), &mut dst.std()))
+    let begin = src.std().stream_position()?;
+    loop {
+        match call(Phase::Write, || io::copy(&mut src.std(), &mut dst.std())) {
+            // Both are where it was interrupted.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(src.std().stream_position()? - begin),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,11 @@ impl File {
         call(Phase::Write, || self.std().set_modified(time))
     }
 
+    /// For who closes it by hand.
+    pub(crate) fn into_std(self) -> fs::File {
+        self.0.into_inner()
+    }
+
     /// For the few who need no less: what it does is not counted.
     pub(crate) fn std(&self) -> &fs::File {
         self.0.get()

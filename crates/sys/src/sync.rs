@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::{AsFd, AsRawFd, IntoRawFd},
 };
 
 use crate::{
@@ -13,6 +13,24 @@ use crate::{
 /// `fsync`: content and attributes are on stable storage, the disk's own cache flushed.
 pub fn sync_file(file: impl AsFd) -> io::Result<()> {
     Ok(retried(Phase::Sync, || rustix::fs::fsync(&file))?)
+}
+
+/// `close`, whose errors are the last that is heard of what was written: a network mount, or one with quotas, may say only
+/// here that it did not fit. The file is closed in any case.
+pub fn close(file: File) -> io::Result<()> {
+    let descriptor = file.into_std().into_raw_fd();
+    let closed = call(Phase::Close, || {
+        // SAFETY: `into_raw_fd` has given up the descriptor: it is open, nobody else uses it, and nobody closes it again.
+        match unsafe { libc::close(descriptor) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    });
+    match closed {
+        // It is closed, and must not be closed again.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        closed => closed,
+    }
 }
 
 /// `fdatasync`: as [`sync_file`], less attributes that reading does not need.
@@ -50,5 +68,6 @@ mod tests {
         request_writeback(&file).expect("written back");
         sync_data(&file).expect("synced");
         sync_file(&file).expect("synced");
+        close(file).expect("closed");
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     hook,
     settings::Settings,
     text::tracking,
-    work::{Done, Work, load_index},
+    work::{Done, Rest, Work, load_index},
 };
 
 /// Runs `checkout <branch>` and `switch`. Returns the exit code.
@@ -181,6 +181,10 @@ impl Switch<'_> {
                 Done::Complete => {}
                 // Git says what could not be written, and calls it a success.
                 Done::Incomplete => code = u8::from(self.run.program == Program::Sapwood),
+                Done::Unfinished => {
+                    console::hint("HEAD was not moved; the same command, run again, does the rest");
+                    return Err(Failure::Said(1));
+                }
             }
         } else if self.request.dry_run {
             return Ok(0);
@@ -210,6 +214,9 @@ impl Switch<'_> {
         work.progress = request.shows_progress();
         work.metadata = metadata;
         work.merges = request.merges();
+        if self.run.program == Program::Sapwood {
+            work.rest = Rest::Again;
+        }
         let merge = match (request.discard, self.old.commit) {
             (true, _) => Merge::OneWay { target: tree },
             (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },

@@ -461,7 +461,7 @@ fn fill(
     if !collided.is_empty() {
         console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
     }
-    if done == Done::Incomplete {
+    if matches!(done, Done::Incomplete | Done::Unfinished) {
         return Err(Failure::fatal(UNFILLED));
     }
     if verbosity > 0 && run.program == Program::Sapwood {

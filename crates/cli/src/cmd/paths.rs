@@ -89,7 +89,7 @@ pub(crate) fn run(
         Done::Planned => return Ok(0),
         Done::Complete => {}
         // Git's -1.
-        Done::Incomplete => code = 255,
+        Done::Incomplete | Done::Unfinished => code = 255,
     }
     if targets.worktree && request.count_paths && !work.stopped {
         let written = work.written;
@@ -163,7 +163,7 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
         },
     };
     let path = root.join(std::ffi::OsStr::from_bytes(prefix)).join(std::ffi::OsStr::from_bytes(word));
-    match path.symlink_metadata() {
+    match sys::by_path::uninterrupted(|| path.symlink_metadata()) {
         Ok(_) => Ok(true),
         Err(error) => match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Ok(false),
@@ -196,6 +196,13 @@ pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BSt
     )))
 }
 
+/// What is no revision may be a ref that cannot be read.
+pub(crate) fn say_unreadable(repo: &Repository, word: &BStr) {
+    if let Some(error) = repo.unreadable_ref(word) {
+        console::error(error.to_string());
+    }
+}
+
 /// A path given without `--` must be there, or look like a pattern.
 pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") {
@@ -212,6 +219,7 @@ pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -
     if pattern || is_a_file(repo, word)? {
         return Ok(());
     }
+    say_unreadable(repo, word);
     Err(Failure::Fatal(text!(
         "ambiguous argument '",
         word,

@@ -146,7 +146,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         return Ok(0);
     }
     match work.perform(&options, 128, None)? {
-        Done::Incomplete => Ok(128),
+        Done::Incomplete | Done::Unfinished => Ok(128),
         Done::Planned | Done::Complete => Ok(0),
     }
 }

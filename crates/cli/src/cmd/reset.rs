@@ -267,7 +267,7 @@ impl Reset<'_> {
         };
         match done {
             Done::Planned => return Ok(0),
-            Done::Incomplete => return Err(self.failed()),
+            Done::Incomplete | Done::Unfinished => return Err(self.failed()),
             Done::Complete => {}
         }
         if !specs.is_empty() {

@@ -183,7 +183,7 @@ impl Call {
                 trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
                 cmd::dispatch(&run)
             });
-        let (code, signal) = match result {
+        let (code, signal) = match crate::readable(result) {
             Ok(code) => (code, None),
             Err(Failure::Unserved(what)) if can_be_asked_again(&run) => {
                 // Nothing was done or said, and all locks are gone with what held them.

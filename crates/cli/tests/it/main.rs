@@ -7,6 +7,7 @@ mod clean;
 mod clone;
 mod clone_collisions;
 mod conflicts;
+mod faults;
 mod filters;
 mod hooks;
 mod hostile;

@@ -3,7 +3,7 @@
 //! A written entry gets the stat of the very file that was written. Every other entry that was to be
 //! written keeps, or gets, a stat of zeros, which matches no file: whoever looks next compares the content.
 //!
-//! After an interrupt, or an error that stopped the run, the index is the one from before with only the steps in it
+//! After an interrupt, an error that stopped the run, or one after which HEAD stays where it is, the index is the one from before with only the steps in it
 //! that were done, so that the same command, run again, finds the rest still to do.
 
 use bstr::BStr;
@@ -45,11 +45,13 @@ pub fn record(plan: Plan, report: &Report) -> Index {
     index
 }
 
-/// What [`record`] is to a run that was interrupted (see [`Report::interrupted`]): `before` is the index the plan was made from, as it still is
+/// What [`record`] is to a run that is to be finished by another (see [`Report::interrupted`], [`Report::can_be_finished`]): `before` is the index the plan was made from, as it still is
 /// on disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
-    let done = |outcome: &Outcome| !matches!(outcome, Outcome::Skipped | Outcome::Failed(_));
+    let done = |outcome: &Outcome| {
+        !matches!(outcome, Outcome::Skipped | Outcome::Failed(_) | Outcome::Stale | Outcome::Left(_))
+    };
     let removed: Vec<bool> = report.removals.iter().map(done).collect();
     let written: Vec<bool> = report.writes.iter().map(done).collect();
     let (removals, writes) = (plan.removals.clone(), plan.writes.clone());

@@ -272,7 +272,7 @@ fn copy(from: &Dir, to: &Dir, name: &[u8]) -> io::Result<()> {
         let time = std::time::UNIX_EPOCH + std::time::Duration::new(since_epoch, stat.mtime.1);
         target.set_modified(time)?;
     }
-    Ok(())
+    sys::close(target)
 }
 
 #[cfg(test)]

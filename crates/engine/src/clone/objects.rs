@@ -45,6 +45,9 @@ pub enum Error {
     /// Two lines, by two programs of Git's.
     #[error("early EOF\nfatal: fetch-pack: invalid index-pack output")]
     Aborted,
+    /// They came, but cannot be read.
+    #[error(transparent)]
+    Unreadable(repo::objects::Error),
     #[error("remote did not send all necessary objects")]
     Incomplete,
     #[error(transparent)]
@@ -386,8 +389,10 @@ fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
 
 /// Whether what was asked for is there.
 fn complete(objects: Objects, selection: &Selection) -> Result<Objects, Error> {
-    match selection.mapped.iter().all(|mapped| objects.contains(&mapped.theirs.oid)) {
-        true => Ok(objects),
-        false => Err(Error::Incomplete),
+    let missing = selection.mapped.iter().map(|mapped| mapped.theirs.oid).find(|oid| !objects.contains(oid));
+    match missing.map(|oid| objects.header(&oid)) {
+        None => Ok(objects),
+        Some(Err(error)) if error.io().is_some() => Err(Error::Unreadable(error)),
+        Some(_) => Err(Error::Incomplete),
     }
 }

@@ -136,7 +136,7 @@ fn configure(wanted: &Wanted<'_>, assembly: &Path) -> Result<(), Error> {
             edits.push(set("core.worktree", path.as_bstr()));
         }
     }
-    if !has_symlinks(assembly) {
+    if !has_symlinks(assembly)? {
         edits.push(set("core.symlinks", "false"));
     }
     if matches!(by_path::stat(&assembly.join("CoNfIg")), Ok(Some(_))) {
@@ -158,12 +158,20 @@ fn trusts_mode(file: &Path) -> Result<bool, Error> {
     Ok(toggled && before & 0o100 == 0)
 }
 
-fn has_symlinks(directory: &Path) -> bool {
+/// Whether the file system has symbolic links. A disk that is full or fails does not say so.
+fn has_symlinks(directory: &Path) -> Result<bool, Error> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     let probe = directory.join("symlink-probe");
-    let made = by_path::symlink(Path::new("testing"), &probe).is_ok();
-    let is_link = matches!(by_path::stat(&probe), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
-    let _ = by_path::remove_file(&probe);
-    made && is_link
+    match by_path::symlink(Path::new("testing"), &probe) {
+        Ok(()) => {}
+        Err(error) if matches!(error.kind(), PermissionDenied | Unsupported | InvalidInput) => {
+            return Ok(false);
+        }
+        Err(error) => return Err(io_error("symlink", &probe)(error)),
+    }
+    let found = by_path::stat(&probe).map_err(io_error("stat", &probe))?;
+    by_path::remove_file(&probe).map_err(io_error("unlink", &probe))?;
+    Ok(found.is_some_and(|stat| stat.file_type == FileType::Symlink))
 }
 
 /// Copies what is in `from` and not yet in `to`; names that begin with a dot are left out, links are
@@ -202,10 +210,10 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let executable = sys::stat_of(&source)?.mode & 0o111 != 0;
     let target = by_path::create_new(to, if executable { 0o777 } else { 0o666 })?;
     sys::copy(&source, &target)?;
-    Ok(())
+    sys::close(target)
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
     let mut file = by_path::create_new(path, 0o666).map_err(io_error("create", path))?;
-    io::Write::write_all(&mut file, content).map_err(io_error("write", path))
+    io::Write::write_all(&mut file, content).and_then(|()| sys::close(file)).map_err(io_error("write", path))
 }

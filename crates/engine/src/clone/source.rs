@@ -37,6 +37,8 @@ pub enum Error {
     Missing(BString),
     #[error("cloning over {transport} is not supported by sapwood yet (see SHORTCOMINGS.md): '{url}'")]
     Transport { transport: BString, url: BString },
+    #[error("error reading '{}': {reason}", .path.display())]
+    Unreadable { path: PathBuf, reason: String },
     #[error("invalid gitfile format: {}", .0.display())]
     GitFile(PathBuf),
 }
@@ -100,7 +102,7 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     let mut head = Vec::new();
     // A path is at most 4096 bytes; a bundle of gigabytes is not to be read to see that it is none.
     std::io::Read::read_to_end(&mut std::io::Read::take(&mut file, 8192), &mut head)
-        .map_err(|_| invalid())?;
+        .map_err(|error| Error::Unreadable { path: path.to_owned(), reason: sys::reason(&error) })?;
     let Some(target) = head.strip_prefix(b"gitdir: ") else { return Ok(None) };
     let target = target.trim_end_with(|c| c == '\n' || c == '\r');
     let parent = path.parent().unwrap_or(Path::new("/"));

@@ -25,7 +25,7 @@ pub enum Error {
     Repo(#[from] repo::Error),
     #[error(transparent)]
     Refs(#[from] store::refs::Error),
-    #[error("could not read '{}'", .path.display())]
+    #[error("could not read '{}': {}", .path.display(), sys::reason(.source))]
     Read { path: std::path::PathBuf, source: std::io::Error },
 }
 

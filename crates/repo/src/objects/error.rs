@@ -16,7 +16,7 @@ pub enum Error {
     #[error("could not fetch {0} from promisor remote")]
     Promised(ObjectId),
     /// No copy was found, and a pack that may hold one cannot be used.
-    #[error("object {oid} not found, and packfile {pack} is not usable")]
+    #[error("object {oid} not found, and packfile {pack} is not usable{}", said(.source.io_error()))]
     Unusable {
         /// The object.
         oid: ObjectId,
@@ -26,7 +26,7 @@ pub enum Error {
         source: PackError,
     },
     /// All copies are damaged; this is the first one found, in a pack.
-    #[error("packed object {oid} (stored in {pack}) is corrupt")]
+    #[error("packed object {oid} (stored in {pack}) is corrupt{}", said(.source.io()))]
     Packed {
         /// The object.
         oid: ObjectId,
@@ -38,7 +38,7 @@ pub enum Error {
         source: Fault,
     },
     /// All copies are damaged; this is the first one found, a loose object.
-    #[error("loose object {oid} (stored in {path}) is corrupt")]
+    #[error("loose object {oid} (stored in {path}) is corrupt{}", said(.source.io()))]
     Loose {
         /// The object.
         oid: ObjectId,
@@ -48,11 +48,19 @@ pub enum Error {
         source: Fault,
     },
     /// A loose object's file is there but cannot be read.
-    #[error("unable to open loose object {oid} ({path})")]
+    #[error("unable to open loose object {oid} ({path}){}", said(Some(.source)))]
     Unreadable {
         /// The object.
         oid: ObjectId,
         /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A mapped file could not be read, whichever object was looked for: what was read since may be anything.
+    #[error("unable to read '{path}'{}", said(Some(.source)))]
+    Map {
+        /// The file: a pack, an index of one, or something else that is mapped.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -68,6 +76,31 @@ pub enum Error {
         /// What the receiver said.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// What the system said, if it was the disk that failed.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Error::Unusable { source, .. } => source.io_error(),
+            Error::Packed { source, .. } | Error::Loose { source, .. } => source.io(),
+            Error::Unreadable { source, .. } | Error::Map { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// An error if some mapped file could not be read. To be asked after reading, before anybody is told what was read.
+pub(super) fn maps_are_readable() -> Result<(), Error> {
+    match sys::unreadable() {
+        None => Ok(()),
+        Some((path, source)) => Err(Error::Map { path, source }),
+    }
+}
+
+/// What the system said, as the end of a sentence.
+fn said(error: Option<&io::Error>) -> String {
+    error.map(|error| format!(": {}", sys::reason(error))).unwrap_or_default()
 }
 
 /// What is wrong with one copy of an object.
@@ -116,6 +149,16 @@ pub enum Fault {
     Memory(u64),
 }
 
+impl Fault {
+    fn io(&self) -> Option<&io::Error> {
+        match self {
+            Fault::Io(error) => Some(error),
+            Fault::Pack(error) => error.io_error(),
+            _ => None,
+        }
+    }
+}
+
 /// Why a pack or its index cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PackError {
@@ -147,6 +190,13 @@ pub enum PackError {
 impl PackError {
     pub(super) fn io(error: io::Error) -> PackError {
         PackError::Io(Arc::new(error))
+    }
+
+    fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            PackError::Io(error) => Some(error),
+            _ => None,
+        }
     }
 
     /// Whether the files are simply gone, which happens whenever somebody repacks.

@@ -1,12 +1,14 @@
 //! Finding the repository: upwards from the current directory, and what counts as one.
 
 use std::{
+    io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 use bstr::ByteSlice;
 use format::HashKind;
+use sys::by_path::uninterrupted;
 
 use super::Finder;
 use crate::{Error, disk};
@@ -27,7 +29,7 @@ impl Finder<'_> {
         let ceiling = self.ceiling();
         let across = self.env.boolean("GIT_DISCOVERY_ACROSS_FILESYSTEM")?.unwrap_or(false);
         let device = |dir: &Path| {
-            dir.metadata().map(|stat| stat.dev()).map_err(|err| {
+            uninterrupted(|| dir.metadata()).map(|stat| stat.dev()).map_err(|err| {
                 Error::new(format!("failed to stat '{}': {}", dir.display(), sys::reason(&err)))
             })
         };
@@ -92,11 +94,13 @@ impl Finder<'_> {
 
     /// What `.git` is: a repository's directory, or a file that names one (`true`).
     fn dot_git(&self, dot_git: &Path) -> Result<Option<(PathBuf, bool)>, Error> {
-        match dot_git.metadata() {
+        match uninterrupted(|| dot_git.metadata()) {
             Err(err) if disk::is_missing(&err) => Ok(None),
             Err(_) => Err(Error::new(format!("error reading '{}'", dot_git.display()))),
             Ok(stat) if stat.is_dir() => {
-                Ok(self.is_git_directory(dot_git)?.then(|| (dot_git.to_owned(), false)))
+                let is_one = self.is_git_directory(dot_git)?
+                    || (unless_failing(dot_git)? && self.is_git_directory(dot_git)?);
+                Ok(is_one.then(|| (dot_git.to_owned(), false)))
             }
             Ok(stat) if !stat.is_file() => {
                 Err(Error::new(format!("not a regular file: '{}'", dot_git.display())))
@@ -142,7 +146,8 @@ impl Finder<'_> {
         let (common, _) = self.common_dir(dir)?;
         let objects = self.objects_dir(&common);
         // A file passes too, as it does with Git: reftable repositories have one for refs/heads.
-        Ok(objects.metadata().is_ok() && common.join("refs").metadata().is_ok())
+        let is_there = |path: &Path| uninterrupted(|| path.metadata()).is_ok();
+        Ok(is_there(&objects) && is_there(&common.join("refs")))
     }
 
     pub(super) fn objects_dir(&self, common: &Path) -> PathBuf {
@@ -171,9 +176,21 @@ impl Finder<'_> {
     }
 }
 
+/// An error if the disk fails that a repository seems to lie on. Git takes it for none, and may find another around it.
+/// Else whether it has a HEAD at all.
+pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
+    let head = git_dir.join("HEAD");
+    match disk::read_optional(&head) {
+        Err(err) if err.kind() != ErrorKind::IsADirectory => {
+            Err(Error::new(format!("unable to read '{}': {}", head.display(), sys::reason(&err))))
+        }
+        found => Ok(matches!(found, Ok(Some(_)))),
+    }
+}
+
 /// A symbolic ref into `refs/`, as link or file, or an object name.
 fn has_valid_head(head: &Path) -> bool {
-    let Ok(stat) = head.symlink_metadata() else { return false };
+    let Ok(stat) = uninterrupted(|| head.symlink_metadata()) else { return false };
     if stat.is_symlink() {
         return head.read_link().is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"refs/"));
     }

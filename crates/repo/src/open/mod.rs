@@ -15,6 +15,7 @@ use std::{
 
 use bstr::BString;
 use format::HashKind;
+use sys::by_path::uninterrupted;
 
 use crate::{
     Env, Error, OpenOptions,
@@ -83,7 +84,7 @@ pub(crate) fn is_git_directory(options: &OpenOptions, env: &Env, dir: &Path) -> 
 pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
     let finder = Finder { options, env, cwd: options.cwd.clone() };
     let dot_git = dir.join(".git");
-    match dot_git.metadata() {
+    match uninterrupted(|| dot_git.metadata()) {
         Ok(stat) if stat.is_dir() => finder.is_git_directory(&dot_git).unwrap_or(false),
         Ok(stat) if stat.is_file() => match stat.size() <= discover::GITFILE_LIMIT {
             true => {
@@ -124,12 +125,14 @@ impl Finder<'_> {
     ) -> Result<(Layout, Format), Error> {
         let given = git_dir;
         let mut git_dir = self.cwd.join(given);
-        if let Ok(stat) = git_dir.metadata()
+        if let Ok(stat) = uninterrupted(|| git_dir.metadata())
             && stat.is_file()
         {
             git_dir = self.read_gitfile(&git_dir, stat.size())?;
         }
-        if !self.is_git_directory(&git_dir)? {
+        let is_one = self.is_git_directory(&git_dir)?
+            || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
+        if !is_one {
             return Err(Error::new(format!("not a git repository: '{}'", given.display())));
         }
         let format = match format {

@@ -23,7 +23,8 @@ pub(super) fn append(
     message: &BStr,
 ) -> Result<(), Error> {
     let Some(mut file) = open(options, name, begins(options.log, name))? else { return Ok(()) };
-    file.write_all(&line(options, old, new, message)).map_err(|source| Error::CannotLog {
+    let written = file.write_all(&line(options, old, new, message)).and_then(|()| sys::close(file));
+    written.map_err(|source| Error::CannotLog {
         name: name.to_owned(),
         path: place::log(options, name),
         source,

@@ -150,7 +150,7 @@ pub enum Error {
     Together { name: BString, other: BString },
     #[error("HEAD has been racily updated")]
     HeadMoved,
-    #[error("couldn't set '{name}'")]
+    #[error("couldn't set '{name}': {source}")]
     CannotSet { name: BString, source: crate::Error },
     #[error("cannot update the ref '{name}': unable to append to '{}': {}", .path.display(), sys::reason(.source))]
     CannotLog { name: BString, path: PathBuf, source: io::Error },
@@ -183,8 +183,8 @@ impl Error {
 pub enum Reason {
     #[error(transparent)]
     Lock(crate::Error),
-    #[error("unable to create directory for {}", .path.display())]
-    CannotCreateDirectory { path: PathBuf },
+    #[error("unable to create directory for {}: {}", .path.display(), sys::reason(.source))]
+    CannotCreateDirectory { path: PathBuf, source: io::Error },
     #[error("unable to create lock file {}.lock; non-directory in the way", .path.display())]
     NonDirectoryInTheWay { path: PathBuf },
     #[error("'{existing}' exists; cannot create '{name}'")]

@@ -256,7 +256,7 @@ impl<'a> PackedLock<'a> {
         let locks =
             LockOptions { wait: options.locks.packed, shared: options.locks.shared, record_pid: false };
         let mut lock = Lock::take(&place::packed(options), &locks)?;
-        lock.close();
+        lock.close()?;
         Ok(PackedLock { options, lock, staged: None })
     }
 
@@ -288,7 +288,8 @@ impl<'a> PackedLock<'a> {
             sys::set_mode(&file, shared.file_mode(mode)).map_err(io("fix permission bits on"))?;
         }
         (&file).write_all(&content).map_err(io("write"))?;
-        self.options.fsync.file(Components::REFERENCE, &file).map_err(io("sync"))
+        self.options.fsync.file(Components::REFERENCE, &file).map_err(io("sync"))?;
+        sys::close(file).map_err(io("close"))
     }
 
     /// Renames what was staged, if anything, into place. The lock stays.

@@ -92,6 +92,7 @@ struct Transaction<'a> {
 /// Symbolic refs are not followed: to move the branch HEAD points to, change the branch; HEAD's
 /// reflog gets the line as well, unless HEAD has a change of its own in the same transaction.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
+    crate::maps_are_readable()?;
     let mut names = BTreeSet::new();
     for change in &changes {
         let name = change.name();
@@ -142,7 +143,7 @@ impl<'a> Transaction<'a> {
         }
         if let Some((old, new, message)) = head_log {
             let mut lock = self.lock(head, false)?;
-            lock.held().close();
+            lock.held().close()?;
             if self.reader.raw(head)? != Raw::Symbolic(branch.expect("a line for HEAD comes from its branch"))
             {
                 return Err(Error::HeadMoved);
@@ -204,7 +205,7 @@ impl<'a> Transaction<'a> {
             }
             Change::Delete { .. } => step.action = Action::Delete,
         }
-        step.lock.held().close();
+        step.lock.held().close()?;
         Ok(step)
     }
 
@@ -232,10 +233,15 @@ impl<'a> Transaction<'a> {
             };
             if missing {
                 attempts -= 1;
-                match place::create_parents(self.options, &path).map_err(|error| error.kind()) {
-                    Ok(()) | Err(io::ErrorKind::NotFound) => continue,
-                    Err(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) => {}
-                    Err(_) => return Err(cannot(Reason::CannotCreateDirectory { path })),
+                match place::create_parents(self.options, &path) {
+                    Ok(()) => continue,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists
+                        ) => {}
+                    Err(source) => return Err(cannot(Reason::CannotCreateDirectory { path, source })),
                 }
             }
             return Err(cannot(match self.conflict(name)? {

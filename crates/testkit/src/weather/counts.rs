@@ -40,6 +40,7 @@ operations! {
     Read "read",
     Write "write",
     Create "create",
+    Flush "flush",
     Release "release",
     Fsync "fsync",
     Opendir "opendir",

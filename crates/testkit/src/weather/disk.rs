@@ -14,7 +14,7 @@ use bstr::BString;
 use fuser::{Errno, FileHandle, FopenFlags, Generation, INodeNo, ReplyEmpty, ReplyEntry, Request};
 
 use super::{
-    Caching, Operation, What, Xattrs,
+    Caching, Closing, Operation, Profile, What, Xattrs,
     counts::Counters,
     faults::Faults,
     names::Entry,
@@ -37,6 +37,7 @@ pub(super) struct Disk {
     shared: Arc<Shared>,
     pub(super) caching: Caching,
     pub(super) xattrs: Xattrs,
+    pub(super) closing: Closing,
     /// By thread, the name it asked for last that was not there. The kernel looks for each name it is about to make, which a
     /// network mount does not: what is made of the name just looked for is answered at once.
     missing: Mutex<HashMap<u32, (u64, OsString)>>,
@@ -51,8 +52,9 @@ pub(super) struct Came {
 }
 
 impl Disk {
-    pub(super) fn new(shared: Arc<Shared>, caching: Caching, xattrs: Xattrs) -> Disk {
-        Disk { shared, caching, xattrs, missing: Mutex::default() }
+    pub(super) fn new(shared: Arc<Shared>, profile: &Profile) -> Disk {
+        let Profile { caching, xattrs, closing, .. } = *profile;
+        Disk { shared, caching, xattrs, closing, missing: Mutex::default() }
     }
 
     pub(super) fn tree(&self) -> &Tree {

@@ -58,6 +58,17 @@ pub enum What {
     Cut,
 }
 
+/// An operation that came to grief.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Struck {
+    /// Which kind.
+    pub operation: Operation,
+    /// Where it was about to act: for a rename, from where and to where; for a file with several names, all.
+    pub paths: Vec<BString>,
+    /// What became of it.
+    pub what: What,
+}
+
 impl Fault {
     /// All operations of a kind fail.
     pub fn fail(operation: Operation, errno: Errno) -> Fault {
@@ -107,14 +118,21 @@ pub(super) struct Faults {
     /// Whether there are rules: paths are put together only then.
     any: AtomicBool,
     rules: Mutex<Vec<(Fault, u64)>>,
+    struck: Mutex<Vec<Struck>>,
 }
 
 impl Faults {
-    /// Replaces all rules.
+    /// Replaces all rules, and forgets what the former have struck.
     pub(super) fn set(&self, faults: Vec<Fault>) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         self.any.store(!faults.is_empty(), Ordering::Release);
         *rules = faults.into_iter().map(|fault| (fault, 0)).collect();
+        self.struck.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// What the rules have struck.
+    pub(super) fn struck(&self) -> Vec<Struck> {
+        self.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What becomes of one operation, on one of `paths`: the first rule decides that has something to say.
@@ -140,6 +158,11 @@ impl Faults {
             if strikes {
                 struck = struck.or(Some(fault.what));
             }
+        }
+        drop(rules);
+        if let Some(what) = struck {
+            let mut all = self.struck.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(Struck { operation, paths, what });
         }
         struck
     }

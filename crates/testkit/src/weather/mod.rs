@@ -21,8 +21,9 @@ mod timer;
 mod tree;
 
 pub use counts::{Counts, Operation};
-pub use faults::{At, Fault, Nth, What};
+pub use faults::{At, Fault, Nth, Struck, What};
 pub use mount::{Mount, Unusable, usable};
 pub use power::Survivors;
-pub use profile::{Caching, Journal, Latency, Names, Profile, Writes, Xattrs};
+pub use profile::{Caching, Closing, Journal, Latency, Names, Profile, Writes, Xattrs};
+pub use rustix::io::Errno;
 pub use timer::{Lateness, Report};

@@ -23,7 +23,7 @@ use nix::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{
-    Counts, Fault, Profile, Report, Survivors,
+    Counts, Fault, Profile, Report, Struck, Survivors,
     counts::Counters,
     disk::{Disk, Shared},
     faults::Faults,
@@ -94,7 +94,7 @@ impl Mount {
             timer: Timer::new(profile.latency)?,
             cut: AtomicBool::new(false),
         });
-        let disk = Disk::new(Arc::clone(&shared), profile.caching, profile.xattrs);
+        let disk = Disk::new(Arc::clone(&shared), profile);
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName("weather".into()), MountOption::Subtype("weather".into())];
@@ -118,6 +118,11 @@ impl Mount {
     /// Puts rules in force instead of those there are. None: fair weather again.
     pub fn set_faults(&self, faults: Vec<Fault>) {
         self.shared.faults.set(faults);
+    }
+
+    /// What the rules in force have struck so far.
+    pub fn struck(&self) -> Vec<Struck> {
+        self.shared.faults.struck()
     }
 
     /// How many of each operation were served so far.

@@ -16,6 +16,8 @@ pub struct Profile {
     pub power: Option<Journal>,
     /// Whether extended attributes are served.
     pub xattrs: Xattrs,
+    /// Whether the server is told when a file is closed.
+    pub closing: Closing,
 }
 
 /// How long an operation takes, from its arrival to its answer.
@@ -78,6 +80,15 @@ pub enum Xattrs {
     Refused,
 }
 
+/// What becomes of `close`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// The server is not asked.
+    Free,
+    /// The server is asked each time, and may refuse: where a network mount says that what was written did not fit.
+    Told,
+}
+
 /// What a sync makes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
@@ -98,6 +109,7 @@ impl Profile {
             names: Names::Exact,
             power: None,
             xattrs: Xattrs::Served,
+            closing: Closing::Free,
         }
     }
 
@@ -138,6 +150,13 @@ impl Profile {
         }
     }
 
+    /// A disk for faults: the kernel keeps nothing, so that the same operations come in each run, and closing may fail.
+    pub fn bare() -> Profile {
+        let caching =
+            Caching { entries: Duration::ZERO, attributes: Duration::ZERO, writes: Writes::Through };
+        Profile { caching, closing: Closing::Told, xattrs: Xattrs::Refused, ..Profile::calm() }
+    }
+
     /// Names without regard to case. The kernel keeps no name, as it would keep each spelling by itself.
     pub fn casefold() -> Profile {
         let calm = Profile::calm();
@@ -158,6 +177,7 @@ impl Profile {
             "efs" => Profile::efs(),
             "ebs" => Profile::ebs(),
             "hdd" => Profile::hdd(),
+            "bare" => Profile::bare(),
             "casefold" => Profile::casefold(),
             _ => return None,
         })

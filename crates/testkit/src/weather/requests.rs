@@ -17,7 +17,7 @@ use fuser::{
 use rustix::fs::{AtFlags, fstatvfs};
 
 use super::{
-    Operation, Writes, Xattrs,
+    Closing, Operation, Writes, Xattrs,
     contents::{Handle, Wanted, backing_flags},
     disk::Disk,
     tree::Tree,
@@ -243,9 +243,14 @@ impl Filesystem for Disk {
         self.answer(came, result, reply, |reply, count| reply.written(count), ReplyWrite::error);
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // The kernel writes what it kept and asks no more.
-        reply.error(Errno::ENOSYS);
+    fn flush(&self, _: &Request, number: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        if self.closing == Closing::Free {
+            // The kernel writes what it kept and asks no more.
+            return reply.error(Errno::ENOSYS);
+        }
+        let came = self.came(number);
+        let result = self.begin_at(Operation::Flush, number).map(drop);
+        self.answer_empty(came, result, reply);
     }
 
     fn release(

@@ -395,7 +395,10 @@ impl Request {
                         arg = tracking;
                         oid
                     }
-                    None if told => return Err(Failure::Fatal(text!("invalid reference: ", arg))),
+                    None if told => {
+                        paths::say_unreadable(repo, arg.as_bstr());
+                        return Err(Failure::Fatal(text!("invalid reference: ", arg)));
+                    }
                     None => return Ok(None),
                 }
             }

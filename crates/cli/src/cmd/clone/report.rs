@@ -122,6 +122,7 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {
         match cause.downcast_ref::<io::Error>() {
+            Some(cause) if message.ends_with(&os_error(cause)) => {}
             Some(cause) => message.push_str(&format!(": {}", os_error(cause))),
             // Git says first what is wrong with a parameter, then that it cannot write it.
             None if cause.is::<format::config::Error>() => console::error(cause.to_string()),

@@ -249,7 +249,7 @@ impl State<'_> {
         // Git reads the file once more, to see which directories are left.
         loaded.warnings.iter().for_each(console::warning);
         Ok(match done {
-            Done::Incomplete => NOT_UPDATED,
+            Done::Incomplete | Done::Unfinished => NOT_UPDATED,
             Done::Complete | Done::Planned => 0,
         })
     }

@@ -132,7 +132,7 @@ impl<'r> Worker<'r> {
         make_way(dir, name, premise)?;
         let file = create(&mut self.handles, dir, name, entry)?;
         let Worker { run, reader, .. } = self;
-        fill(dir, name, &file, |mut file| {
+        fill(dir, name, file, |mut file| {
             let mut stopped = None;
             let streamed = reader.stream(&entry.oid, &mut |chunk| {
                 let written = match run.interrupted() {
@@ -201,7 +201,7 @@ pub(super) fn write_new(
 ) -> Result<Outcome, Stop> {
     make_way(dir, name, &write.premise)?;
     let file = create(handles, dir, name, entry)?;
-    fill(dir, name, &file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
+    fill(dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
 /// Removes what the plan has found there, if that is still what is there.
@@ -228,26 +228,27 @@ fn create(handles: &mut Handles<'_>, dir: &sys::Dir, name: &[u8], entry: &Entry)
     created.map_err(|error| taken(error, Action::CreateFile))
 }
 
-/// Writes into a file just created. If that fails, the file goes again.
+/// Writes into a file just created, and closes it. If that fails, the file goes again.
 fn fill(
     dir: &sys::Dir,
     name: &[u8],
-    file: &File,
+    file: File,
     write: impl FnOnce(&File) -> Result<(), Stop>,
 ) -> Result<Outcome, Stop> {
-    let written = write(file).and_then(|()| Ok(sys::stat_of(file).map_err(Action::StatWritten.failed())?));
-    match written {
-        Ok(stat) => Ok(Outcome::Written(stat)),
-        Err(stop) => {
-            let ours = sys::stat_of(file).ok();
-            let there = dir.stat(name).ok().flatten();
-            if ours.is_some() && ours.as_ref().map(file_id) == there.as_ref().map(file_id) {
-                // What made the step fail is what is reported.
-                let _ = dir.remove_file(name);
-            }
-            Err(stop)
-        }
+    let examine = |file: &File| sys::stat_of(file).map_err(Action::StatWritten.failed());
+    let (ours, stop) = match write(&file).and_then(|()| Ok(examine(&file)?)) {
+        Ok(stat) => match sys::close(file) {
+            Ok(()) => return Ok(Outcome::Written(stat)),
+            Err(error) => (Some(stat), Action::WriteFile.failed()(error).into()),
+        },
+        Err(stop) => (sys::stat_of(&file).ok(), stop),
+    };
+    let there = dir.stat(name).ok().flatten();
+    if ours.is_some() && ours.as_ref().map(file_id) == there.as_ref().map(file_id) {
+        // What made the step fail is what is reported.
+        let _ = dir.remove_file(name);
     }
+    Err(stop)
 }
 
 fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {

@@ -93,9 +93,11 @@ impl StepError {
                 };
                 format!("{what}: {}", sys::reason(source))
             }
-            StepError::Object { oid, .. } | StepError::NotABlob { oid, .. } => {
-                format!("unable to read sha1 file of {path} ({oid})")
-            }
+            StepError::Object { oid, source } => match source.io() {
+                Some(_) => format!("unable to read sha1 file of {path} ({oid}): {source}"),
+                None => format!("unable to read sha1 file of {path} ({oid})"),
+            },
+            StepError::NotABlob { oid, .. } => format!("unable to read sha1 file of {path} ({oid})"),
             StepError::NotFiltered => format!("'{path}' was not filtered properly"),
             StepError::Convert(error) => error.to_string(),
         }
@@ -127,6 +129,30 @@ impl Report {
                 .iter()
                 .chain(&self.removals)
                 .all(|outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Stale | Outcome::Skipped))
+    }
+
+    /// Whether something was not done that can be done another day: a disk was full, or failed. A name that the file
+    /// system cannot hold, or an object that is not there, is no such thing.
+    pub fn can_be_finished(&self) -> bool {
+        let outcomes = || self.writes.iter().chain(&self.removals);
+        let stays = outcomes().any(|outcome| matches!(outcome, Outcome::Left(_)));
+        outcomes().any(|outcome| match outcome {
+            Outcome::Failed(StepError::Io { source, .. }) => !sys::is_name_refused(source),
+            Outcome::Failed(StepError::Object { source, .. }) => source.io().is_some(),
+            // What should have gone is where it belongs.
+            Outcome::Stale => stays,
+            _ => false,
+        })
+    }
+
+    /// The first write whose directory could not be made, and why: Git dies of it.
+    pub fn without_directory(&self) -> Option<(usize, &io::Error)> {
+        self.writes.iter().enumerate().find_map(|(step, outcome)| match outcome {
+            Outcome::Failed(StepError::Io { action: Action::CreateDirectory, source }) => {
+                Some((step, source))
+            }
+            _ => None,
+        })
     }
 
     /// The error that stopped the run, if one did; the first in index order where workers met several.

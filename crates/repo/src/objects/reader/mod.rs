@@ -18,6 +18,7 @@ use sys::{
 
 use super::buffer::Buffer;
 use super::cache::{Cache, Key};
+use super::error::maps_are_readable;
 use super::inflate::Inflater;
 use super::pack::{Pack, Window};
 use super::packs::Packs;
@@ -153,7 +154,9 @@ impl<'a> Reader<'a> {
 
     /// Decodes a whole object into the reader's memory.
     pub fn read(&mut self, oid: &ObjectId) -> Result<(Kind, &[u8]), Error> {
-        match self.fetch(oid) {
+        let fetched = self.fetch(oid);
+        maps_are_readable()?;
+        match fetched {
             Ok((kind, held)) => Ok((kind, self.held(held))),
             // The empty tree is known everywhere, stored or not.
             Err(Error::Missing(_) | Error::Promised(_)) if *oid == ObjectId::empty_tree(oid.kind()) => {
@@ -186,8 +189,9 @@ impl<'a> Reader<'a> {
                 None => reader.decode(pack, offset).map(|(kind, held)| Decoded::Whole(kind, held)),
             },
             |reader, file| reader.decode_loose(file, limit.min(LOOSE_WHOLE)),
-        )?;
-        Ok(match read {
+        );
+        maps_are_readable()?;
+        Ok(match read? {
             Decoded::Whole(kind, held) => Content::Whole(kind, self.held(held)),
             Decoded::Large(kind, size) => Content::Large(kind, size),
         })
@@ -196,7 +200,9 @@ impl<'a> Reader<'a> {
     /// Type and size, without decoding more than the first bytes.
     pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         let oid = self.objects.replaced(oid)?;
-        self.each_copy(&oid, None, Reader::packed_header, |reader, file| reader.loose_header(file))
+        let header =
+            self.each_copy(&oid, None, Reader::packed_header, |reader, file| reader.loose_header(file));
+        maps_are_readable().and(header)
     }
 
     /// What this reader did so far.

@@ -12,7 +12,7 @@ use sys::{
 use super::Reader;
 use crate::objects::inflate::Stop;
 use crate::objects::pack::Pack;
-use crate::objects::{Error, Fault};
+use crate::objects::{Error, Fault, error::maps_are_readable};
 
 impl Reader<'_> {
     /// Hands an object's content on in pieces of at most 256 KiB, without holding it whole. What is
@@ -26,6 +26,15 @@ impl Reader<'_> {
         sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Error> {
         let _phase = profile::span(Phase::Decode);
+        let streamed = self.stream_copy(oid, sink);
+        maps_are_readable().and(streamed)
+    }
+
+    fn stream_copy(
+        &mut self,
+        oid: &ObjectId,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Error> {
         let oid = self.objects.replaced(oid)?;
         if let Some((pack, offset)) = self.find(&oid) {
             if let Some(streamed) = self.stream_packed(&pack, offset, sink) {

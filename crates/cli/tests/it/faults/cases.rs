@@ -1,0 +1,236 @@
+//! Which operations fail, how, and when: data.
+
+use std::fmt;
+
+use testkit::weather::{At, Counts, Errno, Fault, Nth, Operation, What};
+
+use super::rig::{Command, Who};
+use crate::random::Random;
+
+/// An error number by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trouble {
+    Io,
+    NoSpace,
+    Quota,
+    Access,
+    TooManyOpen,
+    Stale,
+    Interrupted,
+    /// A write of a few bytes.
+    Short,
+}
+
+use Trouble::{Access, Interrupted, Io, NoSpace, Quota, Short, Stale, TooManyOpen};
+
+impl Trouble {
+    pub(super) fn errno(self) -> Option<i32> {
+        Some(match self {
+            Io => 5,
+            NoSpace => 28,
+            Quota => 122,
+            Access => 13,
+            TooManyOpen => 24,
+            Stale => 116,
+            Interrupted => 4,
+            Short => return None,
+        })
+    }
+
+    pub(super) fn what(self) -> What {
+        match self.errno() {
+            Some(errno) => What::Fail(Errno::from_raw_os_error(errno)),
+            None => What::Short(7),
+        }
+    }
+
+    /// It is nothing that anybody need be told of.
+    pub(super) fn is_absorbed(self) -> bool {
+        matches!(self, Interrupted | Short)
+    }
+}
+
+/// What can become of which operation. What a full disk refuses it goes on refusing.
+const TROUBLES: &[(Operation, &[Trouble])] = &[
+    (Operation::Lookup, &[Io, Access, Stale, Interrupted]),
+    (Operation::Getattr, &[Io, Stale, Interrupted]),
+    (Operation::Setattr, &[Io, Access, Interrupted]),
+    (Operation::Readlink, &[Io, Stale, Interrupted]),
+    (Operation::Mkdir, &[Io, NoSpace, Quota, Access, Interrupted]),
+    (Operation::Unlink, &[Io, Access, Stale, Interrupted]),
+    (Operation::Rmdir, &[Io, Access, Interrupted]),
+    (Operation::Symlink, &[Io, NoSpace, Quota, Access, Interrupted]),
+    (Operation::Rename, &[Io, NoSpace, Quota, Access, Stale, Interrupted]),
+    (Operation::Link, &[Io, NoSpace, Quota, Access, Interrupted]),
+    (Operation::Open, &[Io, Access, TooManyOpen, Stale, Interrupted]),
+    (Operation::Read, &[Io, Stale, Interrupted]),
+    (Operation::Write, &[Io, NoSpace, Quota, Stale, Interrupted, Short]),
+    (Operation::Create, &[Io, NoSpace, Quota, Access, TooManyOpen, Stale, Interrupted]),
+    (Operation::Flush, &[Io, NoSpace, Quota, Stale, Interrupted]),
+    (Operation::Fsync, &[Io, NoSpace, Quota, Interrupted]),
+    (Operation::Opendir, &[Io, Access, TooManyOpen, Stale, Interrupted]),
+    (Operation::Readdir, &[Io, Stale, Interrupted]),
+    (Operation::Fsyncdir, &[Io, Interrupted]),
+    (Operation::Statfs, &[Io]),
+    (Operation::Access, &[Io, Access]),
+    (Operation::Fallocate, &[Io, NoSpace, Quota, Interrupted]),
+];
+
+/// One run of one command with one fault.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) number: usize,
+    pub(super) command: Command,
+    pub(super) workers: usize,
+    pub(super) operation: Operation,
+    pub(super) trouble: Trouble,
+    pub(super) nth: Nth,
+}
+
+impl Case {
+    pub(super) fn who(&self) -> Who {
+        Who::Sapwood(self.workers)
+    }
+
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        let Case { operation, nth, .. } = *self;
+        vec![Fault { operation: Some(operation), at: At::Anywhere, nth, what: self.trouble.what() }]
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { number, command, workers, operation, trouble, nth } = self;
+        write!(f, "{number}: {command:?}, {workers} workers, {}: {trouble:?}, {nth:?}", operation.name())
+    }
+}
+
+/// The cases of a command that needs `counts` of each operation: the first, the middle and the last of each kind,
+/// and `more` anywhere.
+pub(super) fn of(
+    command: Command,
+    workers: usize,
+    counts: &Counts,
+    more: usize,
+    random: &mut Random,
+) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &(operation, troubles) in TROUBLES {
+        let count = counts.of(operation);
+        if count == 0 {
+            continue;
+        }
+        let mut places = vec![1, count.div_ceil(2), count];
+        places.extend((0..more).map(|_| 1 + random.below(count as usize) as u64));
+        places.sort_unstable();
+        places.dedup();
+        for &trouble in troubles {
+            for &place in &places {
+                // The kernel reads once more by itself what it could not read ahead.
+                let lasts = matches!(trouble, NoSpace | Quota | Short)
+                    || (operation == Operation::Read && trouble != Interrupted);
+                let nth = if lasts { Nth::From(place) } else { Nth::Only(place) };
+                cases.push(Case { number: 0, command, workers, operation, trouble, nth });
+            }
+        }
+    }
+    cases
+}
+
+/// What a disk refuses at one place, always, by what the place is to the command: there Git's run can be compared.
+pub(super) struct Place {
+    pub(super) number: usize,
+    pub(super) command: Command,
+    pub(super) operation: Operation,
+    pub(super) trouble: Trouble,
+    pub(super) path: String,
+}
+
+impl Place {
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        let at = At::Path(self.path.as_str().into());
+        vec![Fault { operation: Some(self.operation), at, nth: Nth::Every, what: self.trouble.what() }]
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { number, command, operation, trouble, path } = self;
+        write!(f, "{number}: {command:?}, {} of {path}: {trouble:?}", operation.name())
+    }
+}
+
+/// Where, what is asked for there, and what becomes of it.
+type Struck = (&'static str, Operation, &'static [Trouble]);
+
+/// In the repository that a command works on; `BLOB`, `PACK` and `PACK_INDEX` are where a file's content comes from.
+const PLACES: &[Struck] = &[
+    ("both/1", Operation::Create, &[Io, NoSpace, Quota, Access]),
+    ("both/1", Operation::Write, &[Io, NoSpace, Quota, Stale]),
+    ("both/1", Operation::Unlink, &[Io, Access]),
+    ("old/1", Operation::Unlink, &[Io, Access]),
+    ("old/1", Operation::Create, &[Quota]),
+    ("new", Operation::Mkdir, &[Io, NoSpace, Access]),
+    ("old", Operation::Mkdir, &[NoSpace]),
+    ("link", Operation::Symlink, &[Io, Quota, Access]),
+    (".git/index", Operation::Open, &[Io, Access, Stale, TooManyOpen]),
+    (".git/index.lock", Operation::Create, &[Io, NoSpace, Access]),
+    (".git/index.lock", Operation::Write, &[Io, NoSpace, Quota]),
+    (".git/index.lock", Operation::Flush, &[Quota]),
+    (".git/index.lock", Operation::Rename, &[Io, Access]),
+    (".git/HEAD", Operation::Open, &[Access]),
+    (".git/HEAD.lock", Operation::Create, &[Io, NoSpace, Access]),
+    (".git/HEAD.lock", Operation::Write, &[Io, NoSpace]),
+    (".git/HEAD.lock", Operation::Rename, &[Io, Access]),
+    (".git/logs/HEAD", Operation::Open, &[Io, Access]),
+    (".git/logs/HEAD", Operation::Write, &[NoSpace]),
+    (".git/refs/heads/main.lock", Operation::Create, &[NoSpace]),
+    (".git/refs/heads/main.lock", Operation::Rename, &[Io]),
+    (".git/refs/heads/topic", Operation::Open, &[Io, Access, Stale]),
+    (".git/packed-refs", Operation::Open, &[Io, Access]),
+    (".git/config", Operation::Open, &[Io, Access]),
+    ("BLOB", Operation::Open, &[Io, Access, Stale]),
+    ("BLOB", Operation::Read, &[Io, Stale]),
+    ("PACK", Operation::Open, &[Io, Access]),
+    ("PACK", Operation::Read, &[Io, Stale]),
+    ("PACK_INDEX", Operation::Open, &[Io, Access]),
+    ("PACK_INDEX", Operation::Read, &[Io]),
+];
+
+/// Of a clone: in the source, and in what is made.
+const CLONE_PLACES: &[Struck] = &[
+    ("copy", Operation::Mkdir, &[Io, NoSpace, Access]),
+    ("copy/both/1", Operation::Create, &[Io, NoSpace, Access]),
+    ("copy/both/1", Operation::Write, &[Io, NoSpace, Quota]),
+    ("copy/both", Operation::Mkdir, &[NoSpace]),
+    ("copy/link", Operation::Symlink, &[Access]),
+    ("copy/.git/index.lock", Operation::Create, &[NoSpace]),
+    ("copy/.git/index.lock", Operation::Write, &[Io, NoSpace]),
+    ("copy/.git/packed-refs.lock", Operation::Create, &[NoSpace]),
+    ("copy/.git/refs/heads/main.lock", Operation::Create, &[NoSpace]),
+    ("repo/.git/HEAD", Operation::Open, &[Io, Access]),
+    ("repo/.git/objects", Operation::Opendir, &[Io, Access]),
+    ("repo/.git/refs/heads/topic", Operation::Open, &[Io]),
+    ("repo.bundle", Operation::Open, &[Io, Access]),
+    ("repo.bundle", Operation::Read, &[Io]),
+];
+
+/// All places, where `of_content` says where a blob, a pack and its index are.
+pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<Place> {
+    let mut all = Vec::new();
+    let commands = [Command::Paths, Command::Switch, Command::Reset, Command::Clone, Command::CloneBundle];
+    for command in commands {
+        for &(path, operation, troubles) in if command.is_clone() { CLONE_PLACES } else { PLACES } {
+            let path = match path {
+                "BLOB" | "PACK" | "PACK_INDEX" => of_content(path),
+                path if command.is_clone() => path.to_owned(),
+                path => format!("repo/{path}"),
+            };
+            for &trouble in troubles {
+                let number = all.len();
+                all.push(Place { number, command, operation, trouble, path: path.clone() });
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,229 @@
+//! What must hold after a run that met a fault, and after the same run without it.
+
+use std::collections::BTreeMap;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use testkit::weather::{Operation, Struck};
+
+use super::{
+    cases::{Place, Trouble},
+    rig::{Command, Node, Ran, Seen, Stage, Who, World},
+};
+
+/// What is wrong with a run and what it left; nothing, if all is as it should be.
+pub(super) struct Verdict(pub(super) Vec<String>);
+
+impl Verdict {
+    fn add(&mut self, wrong: impl Into<String>) {
+        self.0.push(wrong.into());
+    }
+
+    pub(super) fn require(&mut self, holds: bool, wrong: impl FnOnce() -> String) {
+        if !holds {
+            self.add(wrong());
+        }
+    }
+}
+
+/// Judges a run of the program, then runs it again in fair weather.
+pub(super) fn judge(
+    world: &World,
+    stage: &Stage<'_>,
+    command: Command,
+    who: Who,
+    ran: &Ran,
+    trouble: Trouble,
+) -> Verdict {
+    let mut verdict = Verdict(Vec::new());
+    let (before, after) = (&world.before[&command], &world.after[&command]);
+    let Ran { run, struck, .. } = ran;
+    verdict.require(matches!(run.code, 0 | 1 | 128 | 255), || format!("it ended by {}", run.code));
+    verdict.require(!run.stderr.contains_str("panicked"), || "it panicked".into());
+    // Git, too, takes a disk on which it may not make a link for one that has none.
+    let no_links =
+        struck.iter().flat_map(|struck| &struck.paths).any(|path| path.ends_with(b"symlink-probe"));
+    if no_links && trouble == Trouble::Access {
+        return verdict;
+    }
+    let seen = stage.see();
+    if command.is_clone() {
+        verdict.require(stage.source_is_untouched(), || "the source was changed".into());
+    }
+    tidy(&mut verdict, (before, after), &seen);
+    whole(&mut verdict, (before, after), &seen);
+    index_is_true(&mut verdict, world, (before, after), stage, &seen);
+    if run.code == 0 {
+        same(&mut verdict, "it said that all is done", &with_what_stays(before, after, &run.stderr), &seen);
+    } else if trouble == Trouble::TooManyOpen && struck.is_empty() {
+        // The system's own limit; the rig did not see where it was met.
+        verdict.require(run.stderr.contains_str("Too many open files"), || "it does not say why".into());
+    } else if struck.is_empty() || trouble.is_absorbed() {
+        verdict.add("it failed without a cause");
+    } else {
+        explained(&mut verdict, &run.stderr, struck, trouble);
+    }
+    if run.code == 0 {
+        return verdict;
+    }
+    // The index could not be written, or HEAD not be moved, when all else was done: as Git's, the same command then
+    // takes its own work for somebody's. Forced, it goes on from there.
+    let refuses = struck
+        .iter()
+        .flat_map(|struck| &struck.paths)
+        .any(|path| TOO_LATE.iter().any(|end| path.ends_with_str(end)));
+    let again = match command {
+        Command::Checkout | Command::Switch if refuses => stage.run_forced(who),
+        _ => stage.run(who, Vec::new()),
+    };
+    let took = again.run.stderr.contains_str("would be removed by checkout:\n\tdir-to-file\n");
+    let again = if took { stage.run_forced(who) } else { again };
+    verdict.require(again.run.code == 0, || {
+        format!("again, it ended by {}: {}", again.run.code, again.run.stderr)
+    });
+    same(&mut verdict, "after it ran again", after, &stage.see());
+    verdict
+}
+
+/// What Git's end of a run means for ours.
+pub(super) fn expected(place: &Place, git: i32) -> i32 {
+    let stays = place.operation == Operation::Unlink && place.path.ends_with("old/1");
+    match (place.command, git) {
+        // Git says what it could not write, and calls it a success. What it could not remove is one.
+        (Command::Checkout | Command::Switch, 0) if !stays => 1,
+        // Git dies of a map that cannot be read.
+        (_, 135) => 128,
+        (_, git) => git,
+    }
+}
+
+/// Where a switch has done its work already.
+const TOO_LATE: &[&str] =
+    &[".git/index", ".git/index.lock", ".git/HEAD", ".git/HEAD.lock", ".git/logs/HEAD", ".git"];
+
+/// No lock, no file for the time being, nothing that nobody knows.
+fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
+    for name in &seen.git_dir {
+        let is_known = before.git_dir.contains(name) || after.git_dir.contains(name);
+        // The mark of a clone that can be gone on with; a source that seemed to be elsewhere for a moment sends a pack.
+        let pack = [".pack", ".idx", ".rev"].iter().any(|end| name.ends_with_str(end));
+        let may_be = name == "sapwood-clone" || name.starts_with(b"objects/pack/pack-") && pack;
+        verdict.require(is_known || may_be, || format!("{name} is left in the Git directory"));
+    }
+}
+
+/// Each file is gone, or wholly what it was or what it was to become; the user's are what they were.
+fn whole(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
+    for (path, node) in &seen.worktree {
+        let known = [before.worktree.get(path), after.worktree.get(path)];
+        verdict.require(known.contains(&Some(node)), || {
+            format!("{path} is neither its old self nor its new: {node:?}")
+        });
+    }
+    for (path, node) in &before.worktree {
+        let users = !before.index.contains_key(path) && after.worktree.get(path) == Some(node);
+        verdict.require(!users || seen.worktree.get(path) == Some(node), || {
+            format!("{path}, the user's, is gone")
+        });
+    }
+    if seen.git_dir.is_empty() {
+        return;
+    }
+    for (name, value) in &seen.refs {
+        let known = [before.refs.get(name), after.refs.get(name)];
+        verdict.require(known.contains(&Some(value)), || format!("{name} is {value}"));
+    }
+    for name in before.refs.keys() {
+        verdict.require(seen.refs.contains_key(name), || format!("{name} is gone"));
+    }
+}
+
+/// What the index says of each file is so, as Git reads it.
+fn index_is_true(
+    verdict: &mut Verdict,
+    world: &World,
+    (before, after): (&Seen, &Seen),
+    stage: &Stage<'_>,
+    seen: &Seen,
+) {
+    if seen.git_dir.is_empty() {
+        return;
+    }
+    let target = stage.target();
+    let status =
+        target.try_git(&["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "-uno"]);
+    if status.code != 0 {
+        return verdict.add(format!("git status: {}", status.stderr));
+    }
+    let lines = status.stdout.split(|byte| *byte == 0).filter(|line| line.len() > 3);
+    let changed: BTreeMap<&BStr, bool> = lines.map(|line| (line[3..].as_bstr(), line[1] != b' ')).collect();
+    for (path, entry) in &seen.index {
+        let known = [before.index.get(path), after.index.get(path)];
+        verdict.require(known.contains(&Some(entry)), || format!("the index has {entry} for {path}"));
+        let told = changed.get(path.as_bstr()).copied().unwrap_or(false);
+        let differs = differs(world, path, entry, seen.worktree.get(path));
+        verdict.require(told == differs, || {
+            format!("by the index {path} is {}, but it is not so", if told { "changed" } else { "clean" })
+        });
+    }
+}
+
+/// Whether a file is not what its entry in the index says.
+fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) -> bool {
+    let words: Vec<&str> = entry.to_str().expect("text").split(' ').collect();
+    let blob = &world.blobs[&BString::from(words[1])];
+    match (words[0], node) {
+        ("120000", Some(Node::Link(target))) => target != blob,
+        ("100644" | "100755", Some(Node::File { executable, content })) => {
+            let content = match path.ends_with(b".crlf") {
+                true => content.replace("\r\n", "\n").into(),
+                false => content.clone(),
+            };
+            content != *blob || *executable != (words[0] == "100755")
+        }
+        _ => true,
+    }
+}
+
+/// A file that could not be removed stays, with a warning, and is untracked, as in Git.
+fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
+    let mut expected = after.clone();
+    for (path, node) in &before.worktree {
+        let told = stderr.contains_str(format!("warning: unable to unlink '{path}': "));
+        if told && !after.worktree.contains_key(path) {
+            expected.worktree.insert(path.clone(), node.clone());
+        }
+    }
+    expected
+}
+
+/// The state is the one that Git reaches where nothing fails.
+fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
+    let files = |seen: &Seen| seen.worktree.keys().cloned().collect::<Vec<_>>();
+    verdict.require(files(expected) == files(seen), || {
+        format!("{when}, the files are {:?}, not {:?}", files(seen), files(expected))
+    });
+    for (path, node) in &expected.worktree {
+        let now = seen.worktree.get(path);
+        verdict.require(now.is_none() || now == Some(node), || format!("{when}, {path} is another"));
+    }
+    verdict.require(expected.index == seen.index, || format!("{when}, the index is another"));
+    verdict.require(expected.refs == seen.refs, || {
+        format!("{when}, refs are {:?}, not {:?}", seen.refs, expected.refs)
+    });
+}
+
+/// The message names a path that was struck, and the reason.
+fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], trouble: Trouble) {
+    let errno = trouble.errno().expect("what has none is absorbed");
+    let reason = std::io::Error::from_raw_os_error(errno).to_string();
+    let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+    verdict.require(stderr.contains_str(&reason), || format!("it does not say why ({reason})"));
+    let named = struck.iter().flat_map(|struck| &struck.paths).any(|path| {
+        // The file, or the directory it is in.
+        let mut names = path.rsplit(|byte| *byte == b'/').take(2);
+        names.any(|name| stderr.contains_str(name.strip_suffix(b".lock").unwrap_or(name)))
+    });
+    // A ref is a name for the files it may be in.
+    let named = named || stderr.contains_str("unable to resolve reference '");
+    verdict.require(named, || format!("it names none of {struck:?}"));
+}

@@ -1,0 +1,125 @@
+//! The fault matrix: every operation that a clone, a checkout, a switch and a reset ask of their disk fails, in every way, at
+//! the first, the middle and the last time; the command ends as Git's would, says what and why, leaves nothing
+//! behind that is half done, and, run again, finishes.
+
+mod cases;
+mod judge;
+mod rig;
+
+use testkit::weather;
+
+use self::{
+    cases::{Case, Place},
+    rig::{Command, Ran, Who, World},
+};
+use crate::{bounded, full, random::Random};
+
+/// Nothing can be shown where there is no FUSE.
+fn world() -> Option<World> {
+    if let Err(unusable) = weather::usable() {
+        println!("skipped: {unusable}");
+        return None;
+    }
+    Some(World::new())
+}
+
+#[test]
+fn each_operation_may_fail() {
+    let Some(world) = world() else { return };
+    let mut random = Random::new(4);
+    let mut all: Vec<Case> = Vec::new();
+    for command in Command::ALL {
+        for workers in [1, 8] {
+            let stage = world.stage(&format!("counted-{command:?}-{workers}"), command);
+            let Ran { run, counts, .. } = stage.run(Who::Sapwood(workers), Vec::new());
+            assert_eq!(run.code, 0, "{command:?}: {}", run.stderr);
+            assert!(stage.see() == world.after[&command], "{command:?} is not what Git makes of it");
+            println!("{command:?}, {workers} workers: {counts}");
+            stage.strike();
+            all.extend(cases::of(command, workers, &counts, if full() { 2 } else { 0 }, &mut random));
+        }
+    }
+    all.iter_mut().enumerate().for_each(|(number, case)| case.number = number);
+    only_one(&mut all, |case| case.number);
+    bounded(all, 170, |case| check(&world, case));
+}
+
+fn check(world: &World, case: &Case) {
+    let stage = world.stage(&format!("case-{}", case.number), case.command);
+    let ran = stage.run(case.who(), case.faults());
+    let verdict = judge::judge(world, &stage, case.command, case.who(), &ran, case.trouble);
+    stage.strike();
+    let Ran { run, struck, .. } = ran;
+    assert!(
+        verdict.0.is_empty(),
+        "{case}\n  struck {struck:?}\n  exit {}\n  stderr: {}\n  WRONG {}",
+        run.code,
+        run.stderr,
+        verdict.0.join("\n  WRONG ")
+    );
+}
+
+/// `SAPWOOD_TEST_CASE` is the number of a case to be looked into.
+fn only_one<C>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize) {
+    if let Some(one) = std::env::var("SAPWOOD_TEST_CASE").ok().and_then(|text| text.parse().ok()) {
+        cases.retain(|case| number(case) == one);
+    }
+}
+
+#[test]
+fn it_ends_as_git_does() {
+    let Some(world) = world() else { return };
+    let mut all = cases::places(|what| world.path_of(what));
+    only_one(&mut all, |place| place.number);
+    bounded(all, 50, |place| compare(&world, place));
+}
+
+/// Git under the same fault, and what of its end is ours.
+fn compare(world: &World, place: &Place) {
+    let run = |who: Who, name: &str| {
+        let stage = world.stage(&format!("{name}-{}", place.number), place.command);
+        let ran = stage.run(who, place.faults());
+        (stage, ran)
+    };
+    let (stage, git) = run(Who::Git, "git");
+    stage.strike();
+    let (stage, ours) = run(Who::Sapwood(1), "ours");
+    let mut verdict = judge::judge(world, &stage, place.command, Who::Sapwood(1), &ours, place.trouble);
+    stage.strike();
+    let met = !git.struck.is_empty() && !ours.struck.is_empty();
+    let expected = judge::expected(place, git.run.code);
+    verdict.require(!met || ours.run.code == expected, || format!("exit {expected} was expected"));
+    assert!(
+        verdict.0.is_empty(),
+        "{place}\n  exit {}, Git's {}\n  stderr: {}\n  Git's: {}\n  WRONG {}",
+        ours.run.code,
+        git.run.code,
+        ours.run.stderr,
+        git.run.stderr,
+        verdict.0.join("\n  WRONG ")
+    );
+}
+
+/// Few file descriptors make a command slower, or fail as a whole: nothing in between.
+#[test]
+fn descriptors_may_run_out() {
+    let Some(world) = world() else { return };
+    let mut commands: Vec<(usize, Command, u64)> = Vec::new();
+    for command in Command::ALL {
+        commands.extend([5, 8, 10, 12, 16, 24].map(|limit| (0, command, limit)));
+    }
+    commands.iter_mut().enumerate().for_each(|(number, case)| case.0 = number);
+    for &(number, command, limit) in &commands {
+        if !full() && number % 3 != 0 {
+            continue;
+        }
+        let who = Who::Sapwood(8);
+        let stage = world.stage(&format!("descriptors-{number}"), command);
+        let ran = stage.run_limited(who, limit);
+        let verdict = judge::judge(&world, &stage, command, who, &ran, cases::Trouble::TooManyOpen);
+        stage.strike();
+        let Ran { run, .. } = ran;
+        let wrong = verdict.0.join("\n  WRONG ");
+        assert!(wrong.is_empty(), "{command:?}, {limit}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);
+    }
+}

@@ -1,0 +1,405 @@
+//! One command on a disk with weather: the repository it finds, what the disk did to it, what it left.
+//!
+//! The repository is made once, by Git, and copied for each case to a directory that is then mounted. What is left is looked at
+//! in that directory, beside the mount, so that looking disturbs nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::Command as Process,
+};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{
+    Repo, Run, Sandbox,
+    weather::{Counts, Fault, Mount, Profile, Struck},
+};
+
+use crate::SAPWOOD;
+
+/// A run that takes longer hangs: the slowest takes a second or two where nothing else runs.
+const SECONDS: &str = "180";
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Command {
+    Clone,
+    CloneCopying,
+    CloneBundle,
+    Checkout,
+    Paths,
+    Switch,
+    Reset,
+}
+
+impl Command {
+    pub(super) const ALL: [Command; 7] = [
+        Command::Clone,
+        Command::CloneCopying,
+        Command::CloneBundle,
+        Command::Checkout,
+        Command::Paths,
+        Command::Switch,
+        Command::Reset,
+    ];
+
+    pub(super) fn args(self) -> &'static [&'static str] {
+        match self {
+            Command::Clone => &["clone", "repo", "copy"],
+            Command::CloneCopying => &["clone", "--no-hardlinks", "repo", "copy"],
+            Command::CloneBundle => &["clone", "repo.bundle", "copy"],
+            Command::Checkout => &["checkout", "topic"],
+            Command::Paths => &["checkout", "--", "."],
+            Command::Switch => &["switch", "topic"],
+            Command::Reset => &["reset", "--hard", "topic"],
+        }
+    }
+
+    pub(super) fn is_clone(self) -> bool {
+        matches!(self, Command::Clone | Command::CloneCopying | Command::CloneBundle)
+    }
+
+    /// Where it is run, from the disk's root.
+    fn place(self) -> &'static str {
+        if self.is_clone() { "" } else { "repo" }
+    }
+
+    /// The repository it works on.
+    pub(super) fn target(self) -> &'static str {
+        if self.is_clone() { "copy" } else { "repo" }
+    }
+
+    /// Local changes that the command is to overwrite.
+    fn prepare(self, repo: &Path) {
+        let write = |path: &str| fs::write(repo.join(path), "changed\n").expect("a copy");
+        match self {
+            Command::Paths => {
+                for gone in ["both/0", "both/2", "link", "run"] {
+                    fs::remove_file(repo.join(gone)).expect("a copy");
+                }
+                fs::remove_dir_all(repo.join("old")).expect("a copy");
+                write("both/1");
+                write("both/deep/1");
+            }
+            Command::Reset => write("both/1"),
+            _ => {}
+        }
+    }
+}
+
+/// Who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Who {
+    Git,
+    /// With so many workers.
+    Sapwood(usize),
+}
+
+/// A file or a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    File { executable: bool, content: BString },
+    Link(BString),
+}
+
+/// What can be seen of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) worktree: BTreeMap<BString, Node>,
+    /// Names in the Git directory.
+    pub(super) git_dir: BTreeSet<BString>,
+    /// `git ls-files --stage`, by path.
+    pub(super) index: BTreeMap<BString, BString>,
+    /// HEAD as it is written, and refs by name.
+    pub(super) refs: BTreeMap<BString, BString>,
+}
+
+/// All that cases have in common.
+pub(super) struct World {
+    sandbox: Sandbox,
+    /// What the program under test finds and what Git makes of it where nothing fails.
+    pub(super) before: BTreeMap<Command, Seen>,
+    pub(super) after: BTreeMap<Command, Seen>,
+    pub(super) blobs: BTreeMap<BString, BString>,
+}
+
+/// What became of one run.
+pub(super) struct Ran {
+    pub(super) run: Run,
+    pub(super) struck: Vec<Struck>,
+    pub(super) counts: Counts,
+}
+
+/// A disk with a copy of everything.
+pub(super) struct Stage<'w> {
+    world: &'w World,
+    command: Command,
+    name: String,
+    mount: Mount,
+}
+
+impl World {
+    pub(super) fn new() -> World {
+        let sandbox = Sandbox::new();
+        template(&sandbox);
+        let blobs = blobs(&sandbox.repo("template/repo"));
+        let mut world = World { sandbox, before: BTreeMap::new(), after: BTreeMap::new(), blobs };
+        for command in Command::ALL {
+            let name = format!("undisturbed/{command:?}");
+            world.copy(&name, command);
+            let target = world.sandbox.repo(&format!("{name}/{}", command.target()));
+            let before = if command.is_clone() { Seen::default() } else { see(&target) };
+            let run = world.sandbox.repo(&format!("{name}/{}", command.place())).git(command.args());
+            assert_eq!(run.code, 0);
+            world.before.insert(command, before);
+            world.after.insert(command, see(&target));
+        }
+        world
+    }
+
+    /// A copy at `name`, as the command is to find it. Its index knows the files.
+    fn copy(&self, name: &str, command: Command) {
+        let place = self.sandbox.path().join(name);
+        fs::create_dir_all(place.parent().expect("below the sandbox")).expect("a directory");
+        let from = self.sandbox.path().join("template");
+        let copied = Process::new("cp").arg("-a").arg(from).arg(&place).status();
+        assert!(copied.expect("cp can be run").success());
+        let repo = self.sandbox.repo(&format!("{name}/repo"));
+        repo.git(&["update-index", "-q", "--refresh"]);
+        command.prepare(&repo.path);
+    }
+
+    /// Where the content of `both/1` comes from: a loose object, or a pack.
+    pub(super) fn path_of(&self, what: &str) -> String {
+        let git_dir = self.sandbox.path().join("template/repo/.git");
+        let ends = match what {
+            "BLOB" => {
+                let entry = self.after[&Command::Switch].index[&BString::from("both/1")].to_string();
+                let oid = entry.split(' ').nth(1).expect("mode, id, stage").to_owned();
+                return format!("repo/.git/objects/{}/{}", &oid[..2], &oid[2..]);
+            }
+            "PACK" => ".pack",
+            _ => ".idx",
+        };
+        let found = names(&git_dir).into_iter().find(|name| name.ends_with_str(ends));
+        format!("repo/.git/{}", found.expect("objects were packed"))
+    }
+
+    /// A disk for one case, `name`, with fair weather.
+    pub(super) fn stage(&self, name: &str, command: Command) -> Stage<'_> {
+        let backing = format!("{name}/backing");
+        self.copy(&backing, command);
+        let at = |dir: &str| self.sandbox.path().join(dir);
+        let mount =
+            Mount::over(&Profile::bare(), &at(&backing), &at(&format!("{name}/disk"))).expect("a disk");
+        Stage { world: self, command, name: name.to_owned(), mount }
+    }
+}
+
+impl Stage<'_> {
+    /// Runs the command with these faults, which are gone afterwards.
+    pub(super) fn run(&self, who: Who, faults: Vec<Fault>) -> Ran {
+        self.run_as(who, self.command.args(), faults, None)
+    }
+
+    /// Runs the command in fair weather, with `-f`.
+    pub(super) fn run_forced(&self, who: Who) -> Ran {
+        let (name, rest) = self.command.args().split_first().expect("a command");
+        self.run_as(who, &[&[*name, "-f"], rest].concat(), Vec::new(), None)
+    }
+
+    /// Runs the command with no more than so many file descriptors.
+    pub(super) fn run_limited(&self, who: Who, descriptors: u64) -> Ran {
+        self.run_as(who, self.command.args(), Vec::new(), Some(descriptors))
+    }
+
+    fn run_as(&self, who: Who, args: &[&str], faults: Vec<Fault>, descriptors: Option<u64>) -> Ran {
+        // Nothing fails for whoever starts the program: it goes where it is to run by itself.
+        let place = self.world.sandbox.repo(&format!("{}/disk/{}", self.name, self.command.place()));
+        let git = place.git_command().get_program().to_owned();
+        let program = match who {
+            Who::Git => PathBuf::from(git),
+            Who::Sapwood(_) => PathBuf::from(SAPWOOD),
+        };
+        let mut command = place.command("timeout".as_ref());
+        command.current_dir("/").args(["--signal=KILL", SECONDS]);
+        if let Some(limit) = descriptors {
+            command.args(["sh", "-c", "ulimit -n \"$0\" && exec \"$@\""]).arg(limit.to_string());
+        }
+        command.arg(program).arg("-C").arg(&place.path).args(args);
+        if let Who::Sapwood(workers) = who {
+            command.env("SAPWOOD_TEST_CHECKOUT_WORKERS", workers.to_string());
+        }
+        let earlier = self.mount.counts();
+        self.mount.set_faults(faults);
+        let output = command.output().expect("the program can be run");
+        let struck = self.mount.struck();
+        self.mount.set_faults(Vec::new());
+        let code = output.status.code().unwrap_or_else(|| {
+            use std::os::unix::process::ExitStatusExt as _;
+            128 + output.status.signal().unwrap_or(0)
+        });
+        let run = Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() };
+        Ran { run, struck, counts: self.mount.counts().since(&earlier) }
+    }
+
+    /// The repository it worked on, where nothing fails.
+    pub(super) fn target(&self) -> Repo<'_> {
+        self.world.sandbox.repo(&format!("{}/backing/{}", self.name, self.command.target()))
+    }
+
+    pub(super) fn see(&self) -> Seen {
+        see(&self.target())
+    }
+
+    /// Whether the user's repository that is cloned from is as it was.
+    pub(super) fn source_is_untouched(&self) -> bool {
+        let source = self.world.sandbox.repo(&format!("{}/backing/repo", self.name));
+        let template = self.world.sandbox.repo("template/repo");
+        tree(&source.path, false) == tree(&template.path, false)
+            && names(&source.join(".git")) == names(&template.join(".git"))
+    }
+
+    /// Unmounts, and takes everything away.
+    pub(super) fn strike(self) {
+        let place = self.world.sandbox.path().join(&self.name);
+        drop(self.mount);
+        fs::remove_dir_all(place).expect("nothing is mounted there any more");
+    }
+}
+
+/// Two branches that differ in content, mode, kind and place; objects in a pack and loose; files of the user's.
+fn template(sandbox: &Sandbox) {
+    let repo = sandbox.init("template/repo");
+    for (key, value) in [("core.bigFileThreshold", "100k"), ("core.fsync", "all")] {
+        repo.git(&["config", key, value]);
+    }
+    repo.write(".gitignore", "*.ignored\n");
+    repo.write(".gitattributes", "*.crlf eol=crlf\n");
+    for number in 0..4 {
+        repo.write(format!("both/{number}"), format!("{number}\n").repeat(50));
+        repo.write(format!("both/deep/{number}"), format!("deep {number}\n").repeat(300));
+        repo.write(format!("old/{number}"), format!("old {number}\n"));
+        repo.write(format!("same/{number}"), format!("same {number}\n"));
+    }
+    repo.write("same/0.crlf", "one\ntwo\n");
+    repo.write_executable("run", "#!/bin/sh\n");
+    repo.symlink("both", "link");
+    repo.write("file-to-dir", "a file\n");
+    repo.write("dir-to-file/one", "one\n");
+    repo.commit("one");
+    repo.git(&["branch", "topic"]);
+    repo.git(&["switch", "-q", "topic"]);
+    repo.git(&["repack", "-adq"]);
+    repo.git(&["pack-refs", "--all"]);
+    for number in 0..4 {
+        repo.write(format!("both/{number}"), format!("{number}, and more\n").repeat(70));
+        repo.write(format!("both/deep/{number}"), format!("deeper {number}\n").repeat(400));
+        repo.remove(format!("old/{number}"));
+        repo.write(format!("new/{number}/file"), format!("new {number}\n"));
+    }
+    repo.write("both/0.crlf", "one\ntwo\nthree\n");
+    // Streamed, and not to be had by one read or write.
+    let big: Vec<u8> =
+        (0..60_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    repo.write("both/big", big);
+    fs::set_permissions(repo.join("run"), fs::Permissions::from_mode(0o644)).expect("there");
+    repo.remove("link");
+    repo.symlink("new/0", "link");
+    repo.symlink("new/1", "second-link");
+    repo.remove("file-to-dir");
+    repo.write("file-to-dir/one", "one\n");
+    repo.remove("dir-to-file");
+    repo.write("dir-to-file", "a file\n");
+    repo.commit("two");
+    repo.git(&["switch", "-q", "main"]);
+    repo.write("users", "the user's\n");
+    repo.write("same/users", "the user's\n");
+    repo.write("old/users.ignored", "the user's\n");
+    // So that nothing is as young as the index.
+    let files = tree(&repo.path, false).into_keys().map(|path| repo.join(path));
+    let aged = Process::new("touch").args(["-h", "-d@1100000000"]).args(files).status();
+    assert!(aged.expect("touch can be run").success());
+    repo.git(&["update-index", "-q", "--refresh"]);
+    repo.git(&["bundle", "create", "-q", "../repo.bundle", "HEAD", "main", "topic"]);
+}
+
+/// All blobs by name.
+fn blobs(repo: &Repo<'_>) -> BTreeMap<BString, BString> {
+    let all = repo.git(&["cat-file", "--batch-all-objects", "--batch"]).stdout;
+    let (mut rest, mut blobs) = (all.as_slice(), BTreeMap::new());
+    while let Some((line, behind)) = rest.split_once_str("\n") {
+        let words: Vec<&str> = line.to_str().expect("text").split(' ').collect();
+        let size: usize = words[2].parse().expect("a number");
+        if words[1] == "blob" {
+            blobs.insert(words[0].into(), behind[..size].into());
+        }
+        rest = &behind[size + 1..];
+    }
+    blobs
+}
+
+fn see(repo: &Repo<'_>) -> Seen {
+    let git_dir = repo.join(".git");
+    if !git_dir.exists() {
+        return Seen { worktree: tree(&repo.path, false), ..Seen::default() };
+    }
+    let listed = repo.try_git(&["ls-files", "--stage", "-z"]);
+    assert_eq!(listed.code, 0, "the index cannot be read: {}", listed.stderr);
+    let lines = listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.split_once_str("\t"));
+    Seen {
+        worktree: tree(&repo.path, false),
+        git_dir: names(&git_dir),
+        index: lines.map(|(content, path)| (path.into(), content.into())).collect(),
+        refs: refs(&git_dir),
+    }
+}
+
+/// Files and links below a directory; `.git` only `with_git`.
+fn tree(root: &Path, with_git: bool) -> BTreeMap<BString, Node> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(dir) = open.pop() {
+        let Ok(entries) = fs::read_dir(&dir) else { continue };
+        for entry in entries {
+            let path = entry.expect("a directory that can be read").path();
+            let name: BString = path.strip_prefix(root).expect("below").as_os_str().as_bytes().into();
+            let meta = path.symlink_metadata().expect("nobody works here");
+            if meta.is_dir() {
+                if with_git || name != ".git" {
+                    open.push(path);
+                }
+                continue;
+            }
+            let node = if meta.is_symlink() {
+                Node::Link(fs::read_link(&path).expect("a link").into_os_string().as_bytes().into())
+            } else {
+                let executable = meta.permissions().mode() & 0o100 != 0;
+                Node::File { executable, content: fs::read(&path).expect("a file").into() }
+            };
+            found.insert(name, node);
+        }
+    }
+    found
+}
+
+fn names(git_dir: &Path) -> BTreeSet<BString> {
+    tree(git_dir, true).into_keys().collect()
+}
+
+fn refs(git_dir: &Path) -> BTreeMap<BString, BString> {
+    let mut refs = BTreeMap::new();
+    let packed = fs::read(git_dir.join("packed-refs")).unwrap_or_default();
+    for line in packed.lines().filter(|line| !line.starts_with(b"#") && !line.starts_with(b"^")) {
+        let (oid, name) = line.split_once_str(" ").expect("an id and a name");
+        refs.insert(name.into(), oid.into());
+    }
+    for (name, node) in tree(&git_dir.join("refs"), true) {
+        if let Node::File { content, .. } = node {
+            refs.insert([&b"refs/"[..], &name].concat().into(), content.trim_end().into());
+        }
+    }
+    refs.insert("HEAD".into(), fs::read(git_dir.join("HEAD")).unwrap_or_default().trim_end().into());
+    refs
+}
