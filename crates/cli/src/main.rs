@@ -16,6 +16,7 @@ mod progress;
 mod real_git;
 mod settings;
 mod shim;
+mod sparse_index;
 mod text;
 mod trace;
 mod work;

@@ -1,6 +1,6 @@
 //! Configuration as values: read once, here, and passed on.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 use engine::checkout::Workers;
 use repo::Repository;
@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) config_locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
+    /// Whether it was said that a sparse index is made full: that is said once.
+    pub(crate) told_of_expansion: AtomicBool,
 }
 
 impl Settings {
@@ -110,6 +112,7 @@ impl Settings {
             fsync: fsync(run, repo)?,
             locks,
             config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
+            told_of_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
     }

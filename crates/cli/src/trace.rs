@@ -140,6 +140,11 @@ pub(crate) fn data(category: &'static str, label: &str, value: &str) {
     tracing::info!(target: "data", category, label, value);
 }
 
+/// Something that Git does between two lines of the trace, and that scripts look for.
+pub(crate) fn region(category: &'static str, label: &'static str) {
+    tracing::info!(target: "region", category, label, value = "");
+}
+
 /// Its own name after the parent's: time, host and process.
 fn session(env: &HashMap<OsString, OsString>) -> String {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string();
@@ -190,6 +195,19 @@ impl Sink {
         format!(
             "{{\"event\":\"{event}\",\"sid\":{session},\"thread\":{thread},\"time\":\"{time}\"{relative}{members}}}\n"
         )
+    }
+
+    /// Its beginning and its end.
+    fn region(&self, Words { category, label, .. }: &Words) {
+        for event in ["region_enter", "region_leave"] {
+            self.write(Line {
+                members: format!(",\"nesting\":1,\"category\":{},\"label\":{}", json(category), json(label)),
+                since: (event == "region_leave").then(Instant::now),
+                category: category.clone(),
+                message: format!("label:{label}"),
+                ..Line::new(event, "main")
+            });
+        }
     }
 
     /// The columns of Git's documentation: time and place in the source (which is Git's, so empty), depth, thread, event,
@@ -256,6 +274,12 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
                 event.record(&mut words);
                 let Words { category, label, value } = words;
                 (category, label, value)
+            }
+            "region" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                self.0.region(&words);
+                return;
             }
             _ => return,
         };

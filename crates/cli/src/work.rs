@@ -12,7 +12,7 @@ use std::{
 
 use bstr::BString;
 use engine::checkout::{
-    self, Action, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Outcome, Plan,
+    self, Action, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Merge, Outcome, Plan,
     PlanError, PlanOptions, RefusalKind, Sparse, StepError, Unclean,
 };
 use engine::sparse::{self, Patterns};
@@ -29,6 +29,7 @@ use crate::{
     hook::{self, Changed},
     progress::Progress,
     settings::Settings,
+    sparse_index::{self, Read, Tell},
 };
 
 /// A locked index and the worktree it describes.
@@ -58,6 +59,10 @@ pub(crate) struct Work<'a> {
     lead: BString,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
+    /// The sparse index that it was, if Git's would be that still.
+    pub(crate) before: Option<Index>,
+    /// Whether it is written sparse.
+    pub(crate) collapse: Collapse,
     unclean: Vec<Unclean>,
     /// Entries written.
     pub(crate) written: usize,
@@ -125,7 +130,7 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index)
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
     }
 
     /// For a plan that changes the index alone: there need not be a worktree.
@@ -136,7 +141,7 @@ impl<'a> Work<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index)
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
     }
 
     /// For who only reads the index: it is neither locked nor written.
@@ -175,9 +180,9 @@ impl<'a> Work<'a> {
             true => None,
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
-        let index = match loaded {
-            Loaded::Index => read_index(repo, settings, &worktree)?,
-            Loaded::Nothing => Index::empty(repo.hash()),
+        let Read { index, before } = match loaded {
+            Loaded::Index(tell) => read_index(repo, settings, &worktree, tell)?,
+            Loaded::Nothing => Read { index: Index::empty(repo.hash()), before: None },
         };
         Ok(Work {
             run,
@@ -196,6 +201,8 @@ impl<'a> Work<'a> {
             prefix: BString::default(),
             lead: BString::default(),
             index,
+            before,
+            collapse: Collapse::Configured,
             unclean: Vec::new(),
             written: 0,
             collided: Vec::new(),
@@ -359,7 +366,8 @@ impl<'a> Work<'a> {
         let again = died || (self.rest == Rest::Again && report.can_be_finished());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
-            checkout::record_interrupted(load_index(self.repo, self.settings)?, plan, &report)
+            let before = load_index(self.repo, self.settings, Tell::Nothing)?;
+            checkout::record_interrupted(before, plan, &report)
         } else {
             checkout::record(plan, &report)
         };
@@ -374,6 +382,7 @@ impl<'a> Work<'a> {
             if let Some(output) = output {
                 lock.deliver_to(output);
             }
+            let full = self.make_sparse()?;
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
             let (options, fsync) = (&self.settings.index_write, &self.settings.fsync);
@@ -382,10 +391,53 @@ impl<'a> Work<'a> {
                 true => error.into(),
                 false => Failure::fatal("unable to write new index file"),
             })?;
+            if let Some(full) = full {
+                let timestamp = self.index.timestamp;
+                self.index = full;
+                self.index.timestamp = timestamp;
+            }
             hook::post_index_change(self.run, self.repo, self.settings, self.changed)?;
         }
         self.run.interrupt.check()?;
         self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
+    }
+
+    /// Makes the index sparse where Git's would be. What is given back is full.
+    fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
+        let settings = self.settings;
+        if self.index.base.is_some() || settings.index_write.split == Some(true) {
+            return Ok(None);
+        }
+        let patterns = match &self.collapse {
+            Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
+            Collapse::By(patterns) => patterns.clone(),
+        };
+        let Some(patterns) = patterns else { return Ok(None) };
+        Ok(sparse_index::collapse(self.repo, settings, &mut self.index, self.before.as_ref(), &patterns))
+    }
+
+    /// Git makes the index full here, if it is not yet.
+    pub(crate) fn needs_full(&mut self) -> Result<(), Failure> {
+        match self.before.take() {
+            Some(_) => sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint),
+            None => Ok(()),
+        }
+    }
+
+    /// Git makes the index full to find `path`, if it is in a directory that stands as one entry.
+    pub(crate) fn looks_for(&mut self, path: &bstr::BStr) -> Result<(), Failure> {
+        match sparse_index::is_collapsed(self.before.as_ref(), path) {
+            true => self.needs_full(),
+            false => Ok(()),
+        }
+    }
+
+    /// Git makes the index full to change what is in a directory that stands as one entry: `after` is the index as it will be.
+    pub(crate) fn changes_collapsed(&mut self, after: &Index) -> Result<(), Failure> {
+        match self.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
+            true => self.needs_full(),
+            false => Ok(()),
+        }
     }
 
     fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
@@ -430,10 +482,17 @@ impl<'a> Work<'a> {
         if let (Sparse::Configured, Files::Update) = (&options.sparse, options.files) {
             options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::By);
         }
+        if let (Some(before), Merge::TwoWay { head: Some(head), target }) = (&self.before, &options.merge) {
+            sparse_index::yield_to_files(self.repo, before, &mut self.index, *head, *target)?;
+        }
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
         self.changed = Changed::Worktree;
-        checkout::plan(self.repo, &self.worktree, index, &options)
-            .map_err(|error| self.explain(error, options.operation, refusal))
+        let mut plan = checkout::plan(self.repo, &self.worktree, index, &options)
+            .map_err(|error| self.explain(error, options.operation, refusal))?;
+        if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) = (&self.before, &options.merge) {
+            sparse_index::leave_replaced(before, &mut plan);
+        }
+        Ok(plan)
     }
 
     fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
@@ -472,25 +531,39 @@ impl<'a> Work<'a> {
 /// What a work begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
-    Index,
+    Index(Tell),
     Nothing,
 }
 
-/// The index as commands work with it: entries whose files are there are not skipped.
+/// What an index is made sparse by when it is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Collapse {
+    /// The configuration.
+    Configured,
+    /// These patterns, or it is not.
+    By(Option<Arc<Patterns>>),
+}
+
+/// The index as commands work with it: full, and entries whose files are there are not skipped.
 pub(crate) fn read_index(
     repo: &Repository,
     settings: &Settings,
     worktree: &sys::Dir,
-) -> Result<Index, Failure> {
-    let mut index = load_index(repo, settings)?;
-    if sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files {
-        sparse::clear_present(worktree, &mut index)?;
-    }
-    Ok(index)
+    tell: Tell,
+) -> Result<Read, Failure> {
+    let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
+    let index = load_raw(repo, settings)?;
+    sparse_index::read(repo, settings, index, clears.then_some(worktree), tell)
 }
 
-/// The index as it is on disk, without a lock.
-pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+/// The index as it is on disk, made full, without a lock.
+pub(crate) fn load_index(repo: &Repository, settings: &Settings, tell: Tell) -> Result<Index, Failure> {
+    let index = load_raw(repo, settings)?;
+    Ok(sparse_index::read(repo, settings, index, None, tell)?.index)
+}
+
+/// The index as it is on disk: it may be sparse.
+pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
         .map_err(|error| Failure::fatal(error.to_string()))
 }

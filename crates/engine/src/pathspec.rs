@@ -4,7 +4,12 @@
 //! but `attr` are known; the long form `:(top,icase)` and the short one `:/` alike.
 
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
-use format::Mode;
+use format::{
+    Mode,
+    index::{Flags, Index},
+};
+
+use crate::sparse::Patterns;
 
 /// Pathspecs as given on one command line.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +102,33 @@ impl Pathspecs {
             });
         }
         Ok(parsed)
+    }
+
+    /// Whether Git makes a sparse index full before it resets what is meant: where that may be a part of a directory that
+    /// stands as one entry, or is outside of the cone and not in the index.
+    pub fn need_full_index(&self, index: &Index, patterns: &Patterns) -> bool {
+        let skipped = || index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+        self.items.iter().any(|item| {
+            let (pattern, literal) = (item.pattern.as_bstr(), item.literal);
+            if item.exclude || item.icase || item.glob {
+                return true;
+            }
+            if literal == pattern.len() {
+                let is_meant = |path: &BStr| {
+                    let below = path.strip_prefix(pattern.trim_end_with(|letter| letter == '/'));
+                    below.is_some_and(|below| below.is_empty() || below[0] == b'/')
+                };
+                return !patterns.includes(pattern) && !skipped().any(|entry| is_meant(index.path(entry)));
+            }
+            if pattern[literal..].iter().all(|&byte| byte == b'*') && patterns.includes(pattern) {
+                return false;
+            }
+            skipped().filter(|entry| entry.mode.is_tree()).any(|entry| {
+                let dir = index.path(entry);
+                literal > dir.len() && pattern.starts_with(dir)
+                    || dir.starts_with(&pattern[..literal]) && wildmatch(pattern, dir, false, false)
+            })
+        })
     }
 
     /// Whether there are none: then nothing matches, and the caller decides what that means.

@@ -11,8 +11,10 @@ mod fsync;
 mod hash_writer;
 pub mod index;
 mod lock;
+pub mod objects;
 pub mod refs;
 mod shared;
+mod unnamed;
 
 pub use fsync::{Components, Fsync, Method};
 pub use hash_writer::{HashWriter, Hashing};

@@ -27,6 +27,7 @@ use crate::{
     global::{Invocation, Program},
     hook,
     settings::Settings,
+    sparse_index::Tell,
     text::tracking,
     work::{Done, Rest, Work, load_index},
 };
@@ -75,7 +76,7 @@ pub(crate) fn needs_a_merge(
         return Ok(None);
     }
     let settings = Settings::read(run, repo)?;
-    let index = load_index(repo, &settings)?;
+    let index = load_index(repo, &settings, Tell::Nothing)?;
     let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
     let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
     let head = Old::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;

@@ -107,7 +107,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         false => Work::start_reading(run, &repo, &settings)?,
     };
     work.attributes = Attributes::OfWorktree;
-    let asked = request.asked(&repo, top, &work.index, parsed.rest);
+    let asked = request.asked(&repo, top, &mut work, parsed.rest)?;
     console::complaints(&repo);
     let code = match temp {
         true => temporary(&request, &repo, &settings, top, &work.index, asked)?,
@@ -163,33 +163,42 @@ impl Request {
     }
 
     /// What is asked for, in the order in which Git comes to it.
-    fn asked(&self, repo: &Repository, top: &Path, index: &Index, args: Vec<BString>) -> Vec<Asked> {
+    fn asked(
+        &self,
+        repo: &Repository,
+        top: &Path,
+        work: &mut Work<'_>,
+        args: Vec<BString>,
+    ) -> Result<Vec<Asked>, Failure> {
         let mixed = |what: &str| Asked::Fatal(text!("git checkout-index: don't mix ", what));
         let mut asked = Vec::new();
         if !args.is_empty() {
             if self.all {
-                return vec![mixed("'--all' and explicit filenames")];
+                return Ok(vec![mixed("'--all' and explicit filenames")]);
             }
             if self.stdin {
-                return vec![mixed("'--stdin' and explicit filenames")];
+                return Ok(vec![mixed("'--stdin' and explicit filenames")]);
             }
         }
-        let ask = |asked: &mut Vec<Asked>, path: &BStr| {
+        let mut ask = |asked: &mut Vec<Asked>, path: &BStr| {
             let normal = pathspec::normalize(path, repo.prefix(), top.as_os_str().as_bytes().as_bstr());
             let Some(normal) = normal else {
                 let top = top.as_os_str().as_bytes();
                 asked.push(Asked::Fatal(text!("'", path, "' is outside repository at '", top, "'")));
-                return false;
+                return Ok(false);
             };
-            asked.push(self.entries_of(index, normal.as_bstr()));
-            true
+            work.looks_for(normal.as_bstr())?;
+            asked.push(self.entries_of(&work.index, work.before.as_ref(), normal.as_bstr()));
+            Ok::<bool, Failure>(true)
         };
-        if !args.iter().all(|arg| ask(&mut asked, arg.as_bstr())) {
-            return asked;
+        for arg in args {
+            if !ask(&mut asked, arg.as_bstr())? {
+                return Ok(asked);
+            }
         }
         if self.stdin {
             if self.all {
-                return vec![mixed("'--all' and '--stdin'")];
+                return Ok(vec![mixed("'--all' and '--stdin'")]);
             }
             let mut content = Vec::new();
             // As in Git, what cannot be read is the end.
@@ -204,20 +213,23 @@ impl Request {
                         Some((path, _)) => path,
                         None => {
                             asked.push(Asked::Fatal("line is badly quoted".into()));
-                            return asked;
+                            return Ok(asked);
                         }
                     },
                     _ => line.into(),
                 };
-                if !ask(&mut asked, path.as_bstr()) {
-                    return asked;
+                if !ask(&mut asked, path.as_bstr())? {
+                    return Ok(asked);
                 }
             }
         }
         if self.all {
-            self.everything(repo, index, &mut asked);
+            if self.include_sparse {
+                work.needs_full()?;
+            }
+            self.everything(repo, &work.index, &mut asked);
         }
-        asked
+        Ok(asked)
     }
 
     fn is_meant(&self, stage: Stage) -> bool {
@@ -227,8 +239,17 @@ impl Request {
         }
     }
 
-    fn entries_of(&self, index: &Index, path: &BStr) -> Asked {
+    /// `before`: the sparse index that it was.
+    fn entries_of(&self, index: &Index, before: Option<&Index>, path: &BStr) -> Asked {
         let of_path = index.range_of(path);
+        if before.is_some_and(|before| before.position(path, Stage::Normal).is_ok()) && of_path.is_empty() {
+            return match self.which {
+                Which::All => Asked::Entries(Vec::new()),
+                Which::One(_) => {
+                    Asked::Complaint(text!("git checkout-index: ", path, " is a sparse directory"))
+                }
+            };
+        }
         let is_sparse =
             |at: usize| !self.include_sparse && index.entries()[at].flags.contains(Flags::SKIP_WORKTREE);
         let looked_at = of_path.clone().take_while(|&at| !is_sparse(at));

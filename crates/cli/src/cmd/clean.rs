@@ -17,6 +17,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
+    sparse_index::Tell,
     text::relative::relative,
     work,
 };
@@ -96,7 +97,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     // What is named is to go, a directory too.
     request.directories |= !parsed.rest.is_empty();
     let settings = Settings::read(run, &repo)?;
-    let index = work::load_index(&repo, &settings)?;
+    let index = work::load_index(&repo, &settings, Tell::Hint)?;
     let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
     let worktree = sys::Dir::open(root)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;

@@ -15,6 +15,7 @@ use crate::{
     global::Invocation,
     hook,
     settings::Settings,
+    sparse_index,
     work::{Done, Recorded, Work},
 };
 
@@ -56,7 +57,11 @@ pub(crate) fn run(
     let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
         .map_err(|error| work.explain(error, "reset", 1))?;
-    let PathPlan { plan, invalid, unmatched, unmerged } = planned;
+    let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
+    match (&work.before, source) {
+        (Some(before), Some(_)) if !options.overlay => sparse_index::keep_out(before, &mut plan),
+        _ => work.changes_collapsed(&plan.index)?,
+    }
     for path in &invalid {
         console::error(text!("invalid path '", path, "'"));
     }

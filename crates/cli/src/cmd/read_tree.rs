@@ -127,6 +127,12 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     work.quiet = request.quiet;
     work.progress = request.verbose && request.update;
     work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr()));
+    if request.no_sparse_checkout {
+        work.needs_full()?;
+    }
+    if let Some(prefix) = &request.prefix {
+        work.looks_for(text!(prefix.trim_end_with(|letter| letter == '/'), "/-").as_bstr())?;
+    }
     let options = PlanOptions {
         merge: request.kind(trees)?,
         force: if request.reset { Force::OverwriteUntracked } else { Force::No },

@@ -21,6 +21,7 @@ use crate::{
     global::Invocation,
     hook::Changed,
     settings::Settings,
+    sparse_index::Tell,
     work::{Done, Recorded, Work},
 };
 
@@ -327,7 +328,7 @@ impl Reset<'_> {
         if state::is_merging(self.repo)? {
             return Ok(true);
         }
-        Ok(crate::work::load_index(self.repo, self.settings)?.is_unmerged())
+        Ok(crate::work::load_index(self.repo, self.settings, Tell::Hint)?.is_unmerged())
     }
 
     /// `--hard`, `--merge`, `--keep`
@@ -397,6 +398,11 @@ impl Reset<'_> {
             }
             error => work.explain(error, "reset", 128),
         })?;
+        let needs_full = |before| patterns.as_ref().is_some_and(|by| specs.need_full_index(before, by));
+        if work.before.as_ref().is_some_and(needs_full) {
+            work.needs_full()?;
+        }
+        work.changes_collapsed(&plan.index)?;
         let done = work.carry_out(plan)?;
         if done == Done::Planned {
             return Ok(done);

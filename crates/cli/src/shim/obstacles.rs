@@ -49,7 +49,6 @@ const SETTINGS: &[Setting] = &[
     ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"])),
     ("core.prefersymlinkrefs", When::True),
     ("diff.ignoresubmodules", When::Not(IGNORE)),
-    ("index.sparse", When::True),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
     ("submodule.*.ignore", When::Not(IGNORE)),
     ("submodule.recurse", When::True),
@@ -258,6 +257,11 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
         if stands {
             found.push(Reason::Setting(name_text.into_owned()));
         }
+    }
+    // Git dies of an index that is to be both.
+    let is_on = |name: &str| matches!(config.flag(name), Ok(Some(true)));
+    if is_on("index.sparse") && is_on("core.splitindex") {
+        found.push(Reason::Setting("core.splitindex".to_owned()));
     }
     let value = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let variables = [VARIABLES, if clones { CLONE_VARIABLES } else { &[] }].into_iter().flatten();
@@ -490,10 +494,7 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
     match glance(&repo.index_path(), repo) {
         // What is in entries is not its business.
-        Ok(found) if command == "clean" => match found.is_some_and(|found| found.sparse) {
-            true => vec![Reason::repository("the index is sparse")],
-            false => Vec::new(),
-        },
+        Ok(_) if command == "clean" => Vec::new(),
         Ok(Some(found)) if found.gitlinks && !WITH_SUBMODULES.contains(&command) => {
             vec![Reason::repository("there are submodules")]
         }
@@ -521,7 +522,6 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
         let base = by_path::open(&path.with_file_name(format!("sharedindex.{shared}")));
         let base = base.ok().and_then(look).ok_or_else(unreadable)?;
         found.gitlinks |= base.gitlinks;
-        found.sparse |= base.sparse;
         found.fsmonitor |= base.fsmonitor;
     }
     Ok(Some(found))
@@ -529,11 +529,9 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
 
 /// The kinds of index that are not native.
 fn kinds(glance: &Glance) -> Vec<Reason> {
-    let kinds = [
-        (glance.sparse, "the index is sparse"),
-        (glance.fsmonitor, "the index belongs to a file system monitor"),
-    ];
-    kinds.into_iter().filter(|(is, _)| *is).map(|(_, what)| Reason::repository(what)).collect()
+    let monitored =
+        glance.fsmonitor.then(|| Reason::repository("the index belongs to a file system monitor"));
+    monitored.into_iter().collect()
 }
 
 /// What is in submodules against looking into them: whatever would be against a command there.

@@ -263,18 +263,18 @@ pub(super) const SCOPES: &[Scope] = &[
     Scope {
         command: "sparse-checkout init",
         first: First::Path,
-        options: &[both("--cone"), off("--sparse-index")],
+        options: &[both("--cone"), both("--sparse-index")],
     },
     Scope { command: "sparse-checkout list", first: First::Path, options: &[] },
     Scope {
         command: "sparse-checkout reapply",
         first: First::Path,
-        options: &[both("--cone"), off("--sparse-index")],
+        options: &[both("--cone"), both("--sparse-index")],
     },
     Scope {
         command: "sparse-checkout set",
         first: First::Path,
-        options: &[both("--cone"), off("--sparse-index"), on("--skip-checks"), on("--stdin")],
+        options: &[both("--cone"), both("--sparse-index"), on("--skip-checks"), on("--stdin")],
     },
     Scope {
         command: "worktree add",

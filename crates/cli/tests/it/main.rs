@@ -23,6 +23,7 @@ mod read_tree;
 mod reset;
 mod shim;
 mod sparse;
+mod sparse_index;
 mod split_index;
 mod submodules;
 mod switch;

@@ -11,8 +11,8 @@ use format::{
 };
 use sys::profile::{self, Phase};
 
-/// Makes every node valid that can be. `exists` says whether a tree is in the object database.
-pub(super) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId) -> bool) {
+/// Makes every node valid that can be. `exists` says of a tree, by its name and its content, whether it is in the object database.
+pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> bool) {
     let _phase = profile::span(Phase::Index);
     let old = index.cache_tree.take();
     let is_complete =
@@ -26,9 +26,21 @@ pub(super) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId) -> bool) {
     index.cache_tree = Some(root);
 }
 
+/// The node of directory `dir` (not the root), whose entries are those in `range`.
+pub(crate) fn of_directory(
+    index: &Index,
+    dir: &BStr,
+    range: Range<usize>,
+    exists: &dyn Fn(&ObjectId, &[u8]) -> bool,
+) -> CacheTree {
+    let old = index.cache_tree.as_ref().and_then(|root| root.find(dir));
+    let name = dir.rfind_byte(b'/').map_or(dir, |slash| dir[slash + 1..].as_bstr());
+    Builder { index, exists }.build(name, dir.len() + 1, range, old)
+}
+
 struct Builder<'a> {
     index: &'a Index,
-    exists: &'a dyn Fn(&ObjectId) -> bool,
+    exists: &'a dyn Fn(&ObjectId, &[u8]) -> bool,
 }
 
 impl Builder<'_> {
@@ -69,7 +81,7 @@ impl Builder<'_> {
         node.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
         if usable {
             node.valid = name_of(self.index.hash, &tree)
-                .filter(|oid| (self.exists)(oid))
+                .filter(|oid| (self.exists)(oid, &tree))
                 .map(|oid| (oid, range.len() as u32));
         }
         node

@@ -4,7 +4,7 @@
 //! - [`execute()`] is the only code that touches the worktree;
 //! - [`record()`] is the only code that writes the index.
 
-mod cache_tree;
+pub(crate) mod cache_tree;
 pub mod cases;
 mod decide;
 mod diff;
@@ -27,6 +27,7 @@ pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub(crate) use execute::KEPT_OPEN;
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
+pub(crate) use plan::protect;
 pub use plan::{
     Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write,
     plan,

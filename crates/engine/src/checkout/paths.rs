@@ -320,7 +320,7 @@ pub fn plan_index(
     }
     apply(repo, &mut index, edits)?;
     if options.pathspecs.is_none() {
-        cache_tree::complete(&mut index, &|oid| repo.objects().contains(oid));
+        cache_tree::complete(&mut index, &|oid, _| repo.objects().contains(oid));
     }
     Ok(Plan { index, writes: Vec::new(), removals: Vec::new(), warnings: Vec::new() })
 }

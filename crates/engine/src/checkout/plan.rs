@@ -295,11 +295,17 @@ impl Settings {
         let is = |key: &str, default: bool| Ok(repo.config_bool(key)?.unwrap_or(default));
         Ok(Settings {
             stat: StatRules::of(repo)?,
-            protect: Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? },
+            protect: protect(repo)?,
             ignore_case: is("core.ignoreCase", false)?,
             submodules: is("submodule.recurse", false)?,
         })
     }
+}
+
+/// Which paths the configuration protects from, beside those that are never in an index.
+pub(crate) fn protect(repo: &repo::Repository) -> Result<Protect, repo::Error> {
+    let is = |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
+    Ok(Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? })
 }
 
 impl Cleaning for Converter {
@@ -488,7 +494,7 @@ pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided,
     // Git drops what it knows of resolved conflicts.
     index.resolve_undo = None;
     let empty = ObjectId::empty_tree(index.hash);
-    cache_tree::complete(&mut index, &|oid| *oid == empty || trees.has(oid));
+    cache_tree::complete(&mut index, &|oid, _| *oid == empty || trees.has(oid));
     let writes = locate(&index, writes);
     removals.sort_by(|a, b| a.path.cmp(&b.path));
     let warnings = Some(refusal::left_text(&left, operation)).filter(|text| !text.is_empty());

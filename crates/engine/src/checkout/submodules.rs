@@ -171,9 +171,7 @@ fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Changes, PlanErr
         .map_err(|source| PlanError::Examine { path: top.display().to_string().into(), source })?;
     let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
         .map_err(|error| failed(&error.to_string()))?;
-    if index.sparse {
-        return Err(PlanError::Unsupported("sparse indexes"));
-    }
+    crate::sparse::expand(repo, &mut index)?;
     let shows_untracked = !ignore_untracked && shows_untracked(repo)?;
     let unclean = refresh(repo, &root, &mut index)?;
     let is_submodule =

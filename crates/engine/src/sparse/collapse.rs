@@ -1,47 +1,82 @@
-//! Directories of an index that are outside of a cone as a whole.
+//! Directories of an index that are outside of a cone as a whole, and an index in which each of them is one entry.
 
 use std::ops::Range;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::index::{Flags, Index, Stage};
+use format::{
+    Mode, ObjectId,
+    index::{CacheTree, Flags, Index, Stage},
+};
 
-use super::Patterns;
+use super::{
+    Patterns,
+    expand::{replace, skipped},
+};
+use crate::checkout::cache_tree;
 
-/// The topmost directories (no slash at the end) all of whose entries are merged, skipped, and neither submodules nor
-/// only intended to be added; with their entries. None unless the patterns are a cone.
-pub fn directories(index: &Index, patterns: &Patterns) -> Vec<(BString, Range<usize>)> {
+/// A directory (no slash at the end) and its entries.
+type Directory = (BString, Range<usize>);
+
+/// The topmost directories all of whose entries are merged, skipped, and neither submodules nor only intended to be added.
+/// None unless the patterns are a cone.
+///
+/// `before` is the sparse index that this one was: Git makes a sparse index no sparser, so directories that had entries of
+/// their own are left so.
+pub fn directories(index: &Index, patterns: &Patterns, before: Option<&Index>) -> Vec<Directory> {
+    let is_whole = |dir: &BStr, _: &Range<usize>| before.is_none_or(|before| !has_entries(before, dir));
+    choose(index, patterns, &is_whole)
+}
+
+/// Of such directories the topmost of which `is_whole` says so.
+fn choose(
+    index: &Index,
+    patterns: &Patterns,
+    is_whole: &dyn Fn(&BStr, &Range<usize>) -> bool,
+) -> Vec<Directory> {
     let mut found = Vec::new();
     if patterns.cone().is_some() {
-        visit(index, patterns, 0, 0..index.entries().len(), &mut found);
+        let visitor = Visitor { index, patterns, is_whole };
+        visitor.visit(0, 0..index.entries().len(), &mut found);
     }
     found
 }
 
-/// Visits the entries in `range`, whose paths share `prefix` bytes, a directory with its slash.
-fn visit(
-    index: &Index,
-    patterns: &Patterns,
-    prefix: usize,
-    range: Range<usize>,
-    found: &mut Vec<(BString, Range<usize>)>,
-) {
-    let mut at = range.start;
-    while at < range.end {
-        let path = index.path_at(at);
-        let Some(slash) = path[prefix..].find_byte(b'/') else {
-            at += 1;
-            continue;
-        };
-        let dir = path[..prefix + slash + 1].as_bstr();
-        let end =
-            at + index.entries()[at..range.end].partition_point(|entry| index.path(entry).starts_with(dir));
-        if !patterns.includes(dir) && index.entries()[at..end].iter().all(is_out) {
-            found.push((BStr::new(&dir[..dir.len() - 1]).to_owned(), at..end));
-        } else {
-            visit(index, patterns, dir.len(), at..end, found);
+struct Visitor<'a> {
+    index: &'a Index,
+    patterns: &'a Patterns,
+    is_whole: &'a dyn Fn(&BStr, &Range<usize>) -> bool,
+}
+
+impl Visitor<'_> {
+    /// Visits the entries in `range`, whose paths share `prefix` bytes, a directory with its slash.
+    fn visit(&self, prefix: usize, range: Range<usize>, found: &mut Vec<Directory>) {
+        let index = self.index;
+        let mut at = range.start;
+        while at < range.end {
+            let path = index.path_at(at);
+            let Some(slash) = path[prefix..].find_byte(b'/') else {
+                at += 1;
+                continue;
+            };
+            let dir = path[..prefix + slash + 1].as_bstr();
+            let entries = &index.entries()[at..range.end];
+            let below = at..at + entries.partition_point(|entry| index.path(entry).starts_with(dir));
+            let name = dir[..dir.len() - 1].as_bstr();
+            let is_out = || index.entries()[below.clone()].iter().all(is_out);
+            at = below.end;
+            if !self.patterns.includes(dir) && is_out() && (self.is_whole)(name, &below) {
+                found.push((name.to_owned(), below));
+            } else {
+                self.visit(dir.len(), below, found);
+            }
         }
-        at = end;
     }
+}
+
+/// Whether there are entries below `dir` and not only the one that stands for it, or `dir` is a file.
+fn has_entries(index: &Index, dir: &BStr) -> bool {
+    let entries = &index.entries()[index.range_below(dir)];
+    !index.range_of(dir).is_empty() || entries.iter().any(|entry| index.path(entry).len() > dir.len() + 1)
 }
 
 fn is_out(entry: &format::index::Entry) -> bool {
@@ -49,4 +84,81 @@ fn is_out(entry: &format::index::Entry) -> bool {
         && !entry.mode.is_gitlink()
         && entry.flags.contains(Flags::SKIP_WORKTREE)
         && !entry.flags.contains(Flags::INTENT_TO_ADD)
+}
+
+/// Where trees are looked for, and made.
+pub trait Trees {
+    /// Whether there is such a tree.
+    fn has(&self, oid: &ObjectId) -> bool;
+    /// Makes the tree of this name and content. Whether that could be done.
+    fn make(&self, oid: &ObjectId, content: &[u8]) -> bool;
+}
+
+/// Makes `index` sparse: each of its [`directories`] becomes one entry. Returns the full index; `None` if it stayed full.
+///
+/// A full index that is empty or unmerged stays full. Of others the trees are made that are missing, all that a commit of the index
+/// would have; if one cannot be made the index stays full. What was a sparse index `before` is one again, whatever is
+/// unmerged: of its directories those are one entry whose trees are there.
+pub fn collapse(
+    index: &mut Index,
+    patterns: &Patterns,
+    before: Option<&Index>,
+    trees: &dyn Trees,
+) -> Option<Index> {
+    let is_whole_index = !index.entries().is_empty() && !index.is_unmerged();
+    if patterns.cone().is_none() || before.is_none() && !is_whole_index {
+        return None;
+    }
+    let is_true = |node: &CacheTree| is_valid(node, trees);
+    if before.is_none() && !index.cache_tree.as_ref().is_some_and(is_true) {
+        index.cache_tree = None;
+    }
+    cache_tree::complete(index, &|oid, content| {
+        trees.has(oid) || before.is_none() && trees.make(oid, content)
+    });
+    let mut cached = index.cache_tree.clone();
+    let tree_of = |dir: &BStr, range: &Range<usize>| {
+        let known = index.cache_tree.as_ref().and_then(|root| root.find(dir)?.valid);
+        let known = known.filter(|(oid, count)| *count as usize == range.len() && trees.has(oid));
+        known.or_else(|| cache_tree::of_directory(index, dir, range.clone(), &|oid, _| trees.has(oid)).valid)
+    };
+    let chosen = match before {
+        None => directories(index, patterns, None),
+        Some(before) => {
+            choose(index, patterns, &|dir, range| !has_entries(before, dir) && tree_of(dir, range).is_some())
+        }
+    };
+    let mut sparse = Vec::with_capacity(chosen.len());
+    for (dir, range) in chosen {
+        let (oid, count) = tree_of(dir.as_bstr(), &range)?;
+        if let Some(root) = &mut cached {
+            let name = dir.rfind_byte(b'/').map_or(dir.as_bstr(), |slash| dir[slash + 1..].as_bstr());
+            let node = CacheTree { name: name.to_owned(), valid: Some((oid, 1)), children: Vec::new() };
+            replace(root, dir.as_bstr(), count, node);
+        }
+        sparse.push((dir, range, oid));
+    }
+    let full = index.clone();
+    *index = index.successor();
+    let mut at = 0;
+    let push = |index: &mut Index, range: Range<usize>| {
+        full.entries()[range].iter().for_each(|entry| index.push(full.path(entry), entry.content()));
+    };
+    for (mut dir, range, oid) in sparse {
+        push(index, at..range.start);
+        dir.push(b'/');
+        index.push(dir.as_bstr(), skipped(Mode::TREE, oid));
+        at = range.end;
+    }
+    push(index, at..full.entries().len());
+    index.cache_tree = cached;
+    index.fsmonitor = None;
+    index.sparse = true;
+    Some(full)
+}
+
+/// Whether everything is there that the node promises.
+fn is_valid(node: &CacheTree, trees: &dyn Trees) -> bool {
+    node.valid.is_some_and(|(oid, _)| trees.has(&oid))
+        && node.children.iter().all(|child| is_valid(child, trees))
 }

@@ -1,7 +1,6 @@
 //! Shared indices: `sharedindex.<checksum>`, beside the index split from them.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -10,7 +9,7 @@ use format::ObjectId;
 use sys::{File, by_path};
 
 use super::{Expire, deadline};
-use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
+use crate::{Components, Error, Fsync, SharedRepository, unnamed::Unnamed};
 
 const PREFIX: &str = "sharedindex.";
 
@@ -24,65 +23,27 @@ pub(super) fn freshen(path: &Path) {
     let _ = by_path::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// A shared index being written, under a name of its own; removed again unless published.
-pub(super) struct New {
-    file: File,
-    path: PathBuf,
-    published: bool,
-}
+/// A shared index being written.
+pub(super) struct New(Unnamed);
 
 impl New {
     pub(super) fn create(index: &Path, shared: SharedRepository) -> Result<New, Error> {
-        let mut number = std::process::id();
-        let (file, path) = loop {
-            let path = index.with_file_name(format!("sharedindex_{number:06x}"));
-            match by_path::create_new(&path, 0o666) {
-                Ok(file) => break (file, path),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    number = number.wrapping_add(1);
-                }
-                Err(source) => return Err(Error::Io { what: "create", path, source }),
-            }
-        };
-        let new = New { file, path, published: false };
-        let widen = || {
-            let mode = sys::stat_of(&new.file)?.mode & 0o7777;
-            match shared.file_mode(mode) {
-                wanted if wanted == mode => Ok(()),
-                wanted => sys::set_mode(&new.file, wanted),
-            }
-        };
-        widen().map_err(|source| new.error("fix permission bits on", source))?;
-        Ok(new)
+        let dir = index.parent().unwrap_or(Path::new("."));
+        Unnamed::create(dir, "sharedindex_", 0o666, shared).map(New)
     }
 
     pub(super) fn file(&self) -> &File {
-        &self.file
+        self.0.file()
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
     /// Gives it its name.
-    pub(super) fn publish(mut self, oid: ObjectId, fsync: &Fsync) -> Result<(), Error> {
-        fsync.file(Components::INDEX, &self.file).map_err(|source| self.error("sync", source))?;
-        let path = path(&self.path, oid);
-        by_path::rename(&self.path, &path).map_err(|source| self.error("rename", source))?;
-        self.published = true;
-        sync_parent(fsync, Components::INDEX, &path)
-    }
-
-    fn error(&self, what: &'static str, source: io::Error) -> Error {
-        Error::Io { what, path: self.path.clone(), source }
-    }
-}
-
-impl Drop for New {
-    fn drop(&mut self) {
-        if !self.published {
-            let _ = by_path::remove_file(&self.path);
-        }
+    pub(super) fn publish(self, oid: ObjectId, fsync: &Fsync) -> Result<(), Error> {
+        let path = path(self.0.path(), oid);
+        self.0.name(&path, fsync, Components::INDEX)
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Request, State};
 use crate::{
     console::{self, text},
     failure::Failure,
+    sparse_index::{Read, Tell},
 };
 
 pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
@@ -27,19 +28,20 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
     let root = state.repo.work_tree().expect("looked at before any action");
     let worktree = sys::Dir::open(root)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
-    let index = crate::work::read_index(state.repo, state.settings, &worktree)?;
+    let Read { index, before } = crate::work::read_index(state.repo, state.settings, &worktree, Tell::Hint)?;
     let patterns = Patterns::read(&state.file(), true, state.icase)?;
     if let Some(loaded) = &patterns {
         loaded.warnings.iter().for_each(console::warning);
     }
     let patterns = patterns.map(|loaded| loaded.patterns).filter(|patterns| patterns.cone().is_some());
-    let (Some(patterns), false) = (patterns, index.is_unmerged() || index.entries().is_empty()) else {
+    let is_full = before.is_none() && (index.is_unmerged() || index.entries().is_empty());
+    let (Some(patterns), false) = (patterns, is_full) else {
         return Err(Failure::fatal(
             "failed to convert index to a sparse index; resolve merge conflicts and try again",
         ));
     };
     let lead = if request.dry_run { "Would remove " } else { "Removing " };
-    for (dir, _) in sparse::directories(&index, &patterns) {
+    for (dir, _) in sparse::directories(&index, &patterns, before.as_ref()) {
         let dir = dir.as_bstr();
         let found = worktree.stat(dir).ok().flatten();
         if found.is_none_or(|stat| stat.file_type != FileType::Directory) {

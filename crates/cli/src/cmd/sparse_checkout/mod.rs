@@ -45,6 +45,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         on: sparse::is_on(&repo)?,
         cone: repo.config_bool("core.sparseCheckoutCone")?.unwrap_or(false),
         icase: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
+        sparse_index: repo.config_bool("index.sparse")?.unwrap_or(false),
         has_worktree_config: repo.config_bool("extensions.worktreeConfig")?.unwrap_or(false),
     };
     let request = Request::new(parsed.events);
@@ -105,6 +106,8 @@ struct State<'a> {
     cone: bool,
     /// `core.ignoreCase`
     icase: bool,
+    /// `index.sparse`
+    sparse_index: bool,
     /// `extensions.worktreeConfig`
     has_worktree_config: bool,
 }
@@ -130,10 +133,9 @@ impl State<'_> {
         if is_new {
             self.record(if self.cone { Mode::Cone } else { Mode::Patterns })?;
         }
-        match request.sparse_index {
-            Some(on) => self.edit(&[set("index.sparse", on)]),
-            None => Ok(()),
-        }
+        let Some(on) = request.sparse_index else { return Ok(()) };
+        self.sparse_index = on;
+        self.edit(&[set("index.sparse", on)])
     }
 
     fn decide_mode(&mut self, asked: Option<bool>) {

@@ -1,6 +1,10 @@
 //! The actions that change the patterns, or apply them anew: `init`, `set`, `add`, `reapply` and `disable`.
 
-use std::{io::IsTerminal as _, io::Read as _, sync::Arc};
+use std::{
+    io::IsTerminal as _,
+    io::Read as _,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -14,7 +18,8 @@ use crate::{
     cmd::paths,
     console::{self, text},
     failure::Failure,
-    work::{Done, Recorded, Work},
+    sparse_index::{self, Read, Tell},
+    work::{Collapse, Done, Recorded, Work},
 };
 
 /// The files of the top directory.
@@ -41,19 +46,19 @@ pub(super) fn init(mut state: State<'_>, request: &Request) -> Result<u8, Failur
 }
 
 pub(super) fn set(mut state: State<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let index = crate::work::load_index(state.repo, state.settings)?;
+    let read = state.read()?;
     state.take_mode(request)?;
     let patterns = if !state.cone && !request.stdin && args.is_empty() {
         Patterns::parse(TOP, false, state.icase).patterns
     } else {
-        let args = state.sanitized(&index, args, request)?;
+        let args = state.sanitized(&read, args, request)?;
         let lines = if request.stdin { stdin_lines()? } else { args };
         match state.cone {
             true => Patterns::of_cone(state.cone_of(&lines, Quoted::of(request))?),
             false => Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns,
         }
     };
-    drop(index);
+    drop(read);
     state.write_and_update(patterns)
 }
 
@@ -61,9 +66,9 @@ pub(super) fn add(state: &State<'_>, request: &Request, args: &[BString]) -> Res
     if !state.on {
         return Err(Failure::fatal("no sparse-checkout to add to"));
     }
-    let index = crate::work::load_index(state.repo, state.settings)?;
-    let args = state.sanitized(&index, args, request)?;
-    drop(index);
+    let read = state.read()?;
+    let args = state.sanitized(&read, args, request)?;
+    drop(read);
     let existing = || {
         let loaded = Patterns::read(&state.file(), state.cone, state.icase)?;
         let loaded =
@@ -99,6 +104,8 @@ pub(super) fn reapply(mut state: State<'_>, request: &Request) -> Result<u8, Fai
 pub(super) fn disable(mut state: State<'_>) -> Result<u8, Failure> {
     // Whatever the configuration says, marks of skipped entries may be there.
     state.on = true;
+    state.sparse_index = false;
+    state.settings.told_of_expansion.store(true, Ordering::Relaxed);
     let all = Patterns::parse(b"/*\n", false, state.icase).patterns;
     if state.update(all)? == Done::Incomplete {
         return Err(Failure::fatal("error while refreshing working directory"));
@@ -158,7 +165,7 @@ impl State<'_> {
     }
 
     /// The arguments from the top of the worktree; refused, or warned of, where they look like a mistake.
-    fn sanitized(&self, index: &Index, args: &[BString], request: &Request) -> Result<Vec<BString>, Failure> {
+    fn sanitized(&self, read: &Read, args: &[BString], request: &Request) -> Result<Vec<BString>, Failure> {
         let prefix = self.repo.prefix();
         let mut args = args.to_vec();
         if args.is_empty() {
@@ -195,6 +202,10 @@ impl State<'_> {
                 )));
             }
         }
+        let Read { index, before } = read;
+        if args.iter().any(|arg| sparse_index::is_collapsed(before.as_ref(), arg.as_bstr())) {
+            sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;
+        }
         let is_file = |arg: &BString| {
             let found = index.position(arg.as_bstr(), Stage::Normal);
             found.is_ok_and(|at| !index.entries()[at].mode.is_tree())
@@ -214,6 +225,12 @@ impl State<'_> {
             ));
         }
         Ok(args)
+    }
+
+    /// The index, to look things up in.
+    fn read(&self) -> Result<Read, Failure> {
+        let index = crate::work::load_raw(self.repo, self.settings)?;
+        sparse_index::read(self.repo, self.settings, index, None, Tell::Hint)
     }
 
     fn make_directory(&self) -> Result<(), Failure> {
@@ -256,7 +273,7 @@ impl State<'_> {
 
     /// Brings worktree and index in line with `patterns`.
     fn update(&self, patterns: Patterns) -> Result<Done, Failure> {
-        let before = crate::work::load_index(self.repo, self.settings)?;
+        let before = crate::work::load_index(self.repo, self.settings, Tell::Nothing)?;
         if before.entries().is_empty() && before.timestamp.0 == 0 {
             // Nothing has been checked out.
             return Ok(Done::Complete);
@@ -264,6 +281,9 @@ impl State<'_> {
         drop(before);
         let patterns = Arc::new(patterns);
         let mut work = Work::start(self.run, self.repo, self.settings, false)?;
+        self.expand(&mut work, &patterns)?;
+        let collapses = self.sparse_index && self.cone;
+        work.collapse = Collapse::By(collapses.then(|| patterns.clone()));
         work.progress = std::io::stderr().is_terminal();
         let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
         let cwd = paths::original_cwd(self.run, self.repo);
@@ -276,12 +296,21 @@ impl State<'_> {
         Ok(done)
     }
 
+    /// What Git makes of a sparse index when the patterns change: directories that come in, or are left as a whole, and others
+    /// that go out; or, if it is not to be sparse any more or cannot be, a full one.
+    fn expand(&self, work: &mut Work<'_>, patterns: &Patterns) -> Result<(), Failure> {
+        if self.sparse_index && patterns.cone().is_some() && !work.index.is_unmerged() {
+            work.before = None;
+        }
+        work.needs_full()
+    }
+
     /// Directories that are outside as a whole, and hold at most ignored files, go.
     fn remove_emptied(&self, work: &Work<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if work.index.is_unmerged() {
             return Ok(());
         }
-        for (dir, _) in sparse::directories(&work.index, patterns) {
+        for (dir, _) in sparse::directories(&work.index, patterns, None) {
             let dir = dir.as_bstr();
             let found = work.worktree().stat(dir).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != sys::FileType::Directory) {

@@ -29,6 +29,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
+    sparse_index::Tell,
     work,
 };
 
@@ -102,7 +103,7 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
         }
         _ => Untracked::Counts,
     };
-    let index = work::load_index(&repo, &settings)?;
+    let index = work::load_index(&repo, &settings, Tell::Hint)?;
     match changes::any(&repo, &root, index, repo.head()?.oid(), untracked)? {
         false => Ok(()),
         true => Err(Failure::Fatal(text!(

@@ -138,7 +138,6 @@ fn settings_and_states_that_are_handed_over() {
     for setting in [
         "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=true",
-        "index.sparse=true",
         "attr.tree=HEAD",
         "color.advice=always",
         "pager.reset=true",

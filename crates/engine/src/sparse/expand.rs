@@ -1,0 +1,192 @@
+//! A sparse index, in full: each directory that stands as one entry gives way to what its tree holds.
+//!
+//! Only trees are read, those of one depth in parallel; blobs may be missing. If a tree cannot be read the index stays as it was.
+//! The cache-tree is as true afterwards as it was before, for what a tree holds is what the walk has seen.
+
+use std::{collections::HashMap, sync::Mutex};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind, Mode, ObjectId,
+    index::{CacheTree, Flags, Index, NewEntry, Stage, Stat},
+    path::{self, Protect},
+    tree::TreeEntries,
+};
+use repo::{
+    Repository,
+    objects::{Kind, Objects, Reader},
+};
+
+use crate::{
+    checkout::{self, PlanError},
+    crew::{self, Tuning},
+};
+
+/// No path that a file system takes has more components: as in Git.
+const MAX_DEPTH: usize = 2048;
+
+/// What a tree holds.
+type Listing = Vec<(Mode, BString, ObjectId)>;
+
+/// The directories of `index` that stand as one entry, each without the slash at its end.
+pub fn collapsed(index: &Index) -> impl Iterator<Item = &BStr> {
+    let paths = index.entries().iter().filter(|entry| entry.mode.is_tree()).map(|entry| index.path(entry));
+    paths.map(|path| BStr::new(path.strip_suffix(b"/").unwrap_or(path)))
+}
+
+/// Whether `path` is in a directory that stands as one entry.
+pub fn is_inside(index: &Index, path: &BStr) -> bool {
+    let before = index.entries().partition_point(|entry| index.path(entry) <= path);
+    before.checked_sub(1).map(|at| &index.entries()[at]).is_some_and(|entry| {
+        let dir = index.path(entry);
+        entry.mode.is_tree() && dir.len() < path.len() && path.starts_with(dir)
+    })
+}
+
+/// Makes `index` a full one. After an error it is as it was.
+pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), PlanError> {
+    let trees: Vec<ObjectId> =
+        index.entries().iter().filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid).collect();
+    if !trees.is_empty() {
+        let listings = read_all(repo.objects(), trees)?;
+        let mut below = Below {
+            listings: &listings,
+            protect: checkout::protect(repo)?,
+            path: BString::default(),
+            found: Vec::new(),
+        };
+        let mut nodes = Vec::new();
+        for entry in index.entries().iter().filter(|entry| entry.mode.is_tree()) {
+            let first = below.found.len();
+            let mut node = CacheTree::new();
+            below.path = index.path(entry).to_owned();
+            below.visit(&entry.oid, &mut node)?;
+            nodes.push((below.found.len() - first, node));
+        }
+        fill(index, below.found, nodes);
+    }
+    index.sparse = false;
+    Ok(())
+}
+
+/// All trees that are reached from `level`.
+fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<ObjectId, Listing>, PlanError> {
+    // As in a walk of trees.
+    const WEIGHT: usize = 2;
+    let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
+    let mut read: HashMap<ObjectId, Listing> = HashMap::new();
+    for _ in 0..MAX_DEPTH {
+        level.sort_unstable();
+        level.dedup();
+        let listings = crew::map(
+            ("tree", &tuning),
+            &level,
+            |_| WEIGHT,
+            &spare,
+            |number| crew::reader(objects, number),
+            |reader, tree| list(reader, objects.hash(), tree),
+        )?;
+        let mut below = Vec::new();
+        for listing in &listings {
+            below.extend(listing.iter().filter(|(mode, ..)| mode.is_tree()).map(|(.., oid)| *oid));
+        }
+        read.extend(level.into_iter().zip(listings));
+        below.retain(|tree| !read.contains_key(tree));
+        if below.is_empty() {
+            return Ok(read);
+        }
+        level = below;
+    }
+    Err(PlanError::MalformedTree(level[0]))
+}
+
+fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, PlanError> {
+    let (kind, data) = match reader.read(tree) {
+        Err(repo::objects::Error::Missing(tree)) => return Err(PlanError::NoTree(tree)),
+        read => read?,
+    };
+    if kind != Kind::Tree {
+        return Err(PlanError::NoTree(*tree));
+    }
+    TreeEntries::new(hash, data)
+        .map(|entry| entry.map(|entry| (entry.mode, entry.name.to_owned(), entry.oid)))
+        .collect::<Result<_, _>>()
+        .map_err(|_| PlanError::MalformedTree(*tree))
+}
+
+/// What is below the directories, in order.
+struct Below<'a> {
+    listings: &'a HashMap<ObjectId, Listing>,
+    protect: Protect,
+    /// Where the walk is.
+    path: BString,
+    found: Vec<(BString, NewEntry)>,
+}
+
+impl Below<'_> {
+    /// Finds what `tree`, the directory at the path (with its slash), holds, and says so in `node`.
+    fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), PlanError> {
+        let (first, length) = (self.found.len(), self.path.len());
+        for (mode, name, oid) in &self.listings[tree] {
+            self.path.extend_from_slice(name);
+            if mode.is_tree() {
+                self.path.push(b'/');
+                self.visit(oid, node.make(name.as_bstr()))?;
+            } else {
+                path::verify(self.path.as_bstr(), *mode, self.protect)
+                    .map_err(|_| PlanError::InvalidPath(self.path.clone()))?;
+                if self.found.last().is_some_and(|(last, _)| *last >= self.path) {
+                    // An index is searched by its order; a tree need not have one.
+                    return Err(PlanError::MalformedTree(*tree));
+                }
+                self.found.push((self.path.clone(), skipped(*mode, *oid)));
+            }
+            self.path.truncate(length);
+        }
+        node.valid = Some((*tree, (self.found.len() - first) as u32));
+        Ok(())
+    }
+}
+
+/// An entry of something that is not in the worktree.
+pub(super) fn skipped(mode: Mode, oid: ObjectId) -> NewEntry {
+    NewEntry { stat: Stat::default(), oid, mode, flags: Flags::SKIP_WORKTREE, stage: Stage::Normal }
+}
+
+/// Puts `found` into the places of the directories, each as many entries as `nodes` says, with that cache-tree.
+fn fill(index: &mut Index, found: Vec<(BString, NewEntry)>, nodes: Vec<(usize, CacheTree)>) {
+    let mut old = std::mem::replace(index, Index::empty(index.hash));
+    *index = old.successor();
+    let mut cached = index.cache_tree.take();
+    let (mut found, mut nodes) = (found.into_iter(), nodes.into_iter());
+    for entry in old.entries() {
+        let path = old.path(entry);
+        if !entry.mode.is_tree() {
+            index.push(path, entry.content());
+            continue;
+        }
+        let (count, node) = nodes.next().expect("one for each directory");
+        found.by_ref().take(count).for_each(|(path, entry)| index.push(path.as_bstr(), entry));
+        if let Some(root) = &mut cached {
+            replace(root, path.strip_suffix(b"/").unwrap_or(path).into(), 1, node);
+        }
+    }
+    index.cache_tree = cached;
+    index.fsmonitor = None;
+}
+
+/// Puts `node` in the place of directory `dir`, which had `before` entries.
+pub(super) fn replace(root: &mut CacheTree, dir: &BStr, before: u32, node: CacheTree) {
+    let after = node.valid.map_or(0, |(_, count)| count);
+    let mut above = root;
+    let mut start = 0;
+    for end in dir.find_iter("/").chain([dir.len()]) {
+        if let Some((_, count)) = &mut above.valid {
+            *count = (*count + after).saturating_sub(before);
+        }
+        above = above.make(dir[start..end].as_bstr());
+        start = end + 1;
+    }
+    above.valid = node.valid;
+    above.children = node.children;
+}

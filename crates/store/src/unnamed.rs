@@ -1,0 +1,76 @@
+//! A file that is named by its content, and so is written before it can have its name; removed again unless it gets one.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use sys::{File, by_path};
+
+use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
+
+pub(crate) struct Unnamed {
+    file: File,
+    path: PathBuf,
+    named: bool,
+}
+
+impl Unnamed {
+    /// In `dir`, under a name that begins with `prefix`, with the permission bits of `mode` less the umask.
+    pub(crate) fn create(
+        dir: &Path,
+        prefix: &str,
+        mode: u32,
+        shared: SharedRepository,
+    ) -> Result<Unnamed, Error> {
+        let mut number = std::process::id();
+        let (file, path) = loop {
+            let path = dir.join(format!("{prefix}{number:06x}"));
+            match by_path::create_new(&path, mode) {
+                Ok(file) => break (file, path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number = number.wrapping_add(1);
+                }
+                Err(source) => return Err(Error::Io { what: "create", path, source }),
+            }
+        };
+        let new = Unnamed { file, path, named: false };
+        let widen = || {
+            let mode = sys::stat_of(&new.file)?.mode & 0o7777;
+            match shared.file_mode(mode) {
+                wanted if wanted == mode => Ok(()),
+                wanted => sys::set_mode(&new.file, wanted),
+            }
+        };
+        widen().map_err(|source| new.error("fix permission bits on", source))?;
+        Ok(new)
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives it its name.
+    pub(crate) fn name(mut self, path: &Path, fsync: &Fsync, component: Components) -> Result<(), Error> {
+        fsync.file(component, &self.file).map_err(|source| self.error("sync", source))?;
+        by_path::rename(&self.path, path).map_err(|source| self.error("rename", source))?;
+        self.named = true;
+        sync_parent(fsync, component, path)
+    }
+
+    pub(crate) fn error(&self, what: &'static str, source: io::Error) -> Error {
+        Error::Io { what, path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        if !self.named {
+            let _ = by_path::remove_file(&self.path);
+        }
+    }
+}
