@@ -14,6 +14,7 @@ mod interrupt;
 mod profile;
 mod progress;
 mod real_git;
+mod recursion;
 mod settings;
 mod shim;
 mod sparse_index;

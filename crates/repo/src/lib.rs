@@ -38,6 +38,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
 
 pub use branch::{Guess, Tracking};
+pub use config::parse_bool;
 pub use env::Env;
 pub use history::LeftBehind;
 pub use outside::{Outside, config_file};

@@ -16,6 +16,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
+    recursion,
     settings::Settings,
     work::{Done, Work},
 };
@@ -98,6 +99,7 @@ struct Request {
     index_only: bool,
     dry_run: bool,
     quiet: bool,
+    recurse: Option<bool>,
 }
 
 /// The command line, without a repository.
@@ -111,6 +113,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let request = Request::of(parsed.events)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    recursion::refuse(request.recurse, &repo)?;
     let merges = request.merges();
     let mut work = match merges {
         true => Work::start_index_only(run, &repo, &settings, false)?,
@@ -170,6 +173,9 @@ impl Request {
                 Key::Aggressive => request.aggressive = event.on,
                 Key::Reset => request.reset = event.on,
                 Key::Prefix => request.prefix = event.value,
+                Key::RecurseSubmodules => {
+                    request.recurse = Some(recursion::parse(event.on, event.value)?);
+                }
                 Key::Update => request.update = event.on,
                 Key::ExcludePerDirectory if !request.update => {
                     return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
@@ -181,11 +187,8 @@ impl Request {
                 Key::DryRun => request.dry_run = event.on,
                 Key::Quiet => request.quiet = event.on,
                 Key::DebugUnpack if event.on => return Err(Failure::unsupported("option '--debug-unpack'")),
-                Key::RecurseSubmodules if event.on => {
-                    return Err(Failure::unsupported("option '--recurse-submodules'"));
-                }
                 Key::NoSparseCheckout => request.no_sparse_checkout = event.on,
-                Key::ExcludePerDirectory | Key::DebugUnpack | Key::RecurseSubmodules => {}
+                Key::ExcludePerDirectory | Key::DebugUnpack => {}
             }
         }
         if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {

@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     hook::Changed,
+    recursion,
     settings::Settings,
     sparse_index::Tell,
     work::{Done, Recorded, Work},
@@ -117,6 +118,7 @@ struct Request {
     mode: Option<Mode>,
     intent_to_add: bool,
     dry_run: bool,
+    recurse: Option<bool>,
     pathspec_file: PathspecFile,
 }
 
@@ -136,20 +138,19 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
             Key::Mode(mode) => request.mode = Some(mode),
             Key::IntentToAdd => request.intent_to_add = event.on,
             Key::DryRun => request.dry_run = event.on,
-            Key::RecurseSubmodules if event.on => {
-                return Err(Failure::unsupported("option '--recurse-submodules'"));
-            }
+            Key::RecurseSubmodules => request.recurse = Some(recursion::parse(event.on, event.value)?),
             Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
             Key::PathspecFromFile => request.pathspec_file.files.extend(event.value),
             Key::PathspecFileNul => request.pathspec_file.nul = event.on,
             Key::Unified => return Err(Failure::requires("--unified", "--patch")),
             Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
             Key::AutoAdvance if !event.on => return Err(Failure::requires("--no-auto-advance", "--patch")),
-            Key::RecurseSubmodules | Key::Patch | Key::AutoAdvance => {}
+            Key::Patch | Key::AutoAdvance => {}
         }
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    recursion::refuse(request.recurse, &repo)?;
     let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)

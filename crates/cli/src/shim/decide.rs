@@ -16,9 +16,9 @@ use super::{
     handover::{self, RealGit},
     obstacles,
     scope::{self, First, Scope},
-    worktree,
+    submodules, worktree,
 };
-use crate::{args::Survey, cmd, failure::Failure, global::Invocation};
+use crate::{args::Survey, cmd, failure::Failure, global::Invocation, recursion};
 
 /// `Ok` if the command is native in full. An alias in `run` is replaced by what it stands for, and the
 /// repository is left open in it.
@@ -93,6 +93,8 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     }
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
+    let asked = recursion::asked(survey).ok().flatten();
+    submodules::recursion(scope.command, asked, &repo).map_or(Ok(()), Err)?;
     first(obstacles::index(scope.command, &repo, &run.env))?;
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
     if scope.command == "read-tree" && !run.args.iter().any(merges) {

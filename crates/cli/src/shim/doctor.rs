@@ -12,7 +12,7 @@ use super::{
     install,
     obstacles::{self, Config},
     scope::{First, SCOPES, Scope},
-    worktree,
+    submodules, worktree,
 };
 use crate::{console, failure::Failure, global::Invocation};
 
@@ -82,6 +82,7 @@ fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Rea
     if scope.command != "clean" {
         reasons.extend(obstacles::files(repo));
     }
+    reasons.extend(submodules::recursion(scope.command, None, repo));
     reasons.extend(obstacles::index(scope.command, repo, &run.env));
     Ok(reasons)
 }

@@ -14,6 +14,7 @@ mod install;
 mod log;
 mod obstacles;
 mod scope;
+mod submodules;
 mod worktree;
 
 use std::{collections::HashMap, ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};

@@ -11,7 +11,7 @@ use format::index::Glance;
 use repo::Repository;
 use sys::by_path;
 
-use super::{Env, Reason};
+use super::{Env, Reason, submodules};
 use crate::console::text;
 
 /// When a setting is an obstacle.
@@ -20,6 +20,8 @@ enum When {
     Set,
     /// Set to anything but false.
     True,
+    /// Set to what is no boolean.
+    NoBoolean,
     /// Set to anything but these.
     Not(&'static [&'static str]),
 }
@@ -31,6 +33,7 @@ impl When {
         match self {
             When::Set => true,
             When::True => !is(&["false", "no", "off", "0"]),
+            When::NoBoolean => false,
             When::Not(values) => !is(values),
         }
     }
@@ -51,7 +54,7 @@ const SETTINGS: &[Setting] = &[
     ("diff.ignoresubmodules", When::Not(IGNORE)),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
     ("submodule.*.ignore", When::Not(IGNORE)),
-    ("submodule.recurse", When::True),
+    ("submodule.recurse", When::NoBoolean),
     ("trace2.*", When::Set),
 ];
 
@@ -133,9 +136,6 @@ const CLONE_VARIABLES: &[&str] = &["GIT_NAMESPACE"];
 
 /// Variables that stand for settings, and the value that is none.
 const CLONE_VALUES: &[(&str, &str)] = &[("GIT_DEFAULT_HASH", "sha1"), ("GIT_DEFAULT_REF_FORMAT", "files")];
-
-/// Commands that are native where there are submodules, too.
-const WITH_SUBMODULES: &[&str] = &["checkout", "switch", "restore", "reset"];
 
 /// Hooks that are not run.
 const HOOKS: &[&str] = &["reference-transaction"];
@@ -242,6 +242,7 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
         let stands = match setting {
             Some((_, When::Set)) => true,
             Some((_, When::True)) => !matches!(config.flag(&name_text), Ok(Some(false))),
+            Some((_, When::NoBoolean)) => config.flag(&name_text).is_err(),
             Some((_, When::Not(values))) => {
                 let value = config.value(&name_text).unwrap_or_default().to_ascii_lowercase();
                 !values.iter().any(|known| known.as_bytes() == value)
@@ -495,10 +496,7 @@ pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> 
     match glance(&repo.index_path(), repo) {
         // What is in entries is not its business.
         Ok(_) if command == "clean" => Vec::new(),
-        Ok(Some(found)) if found.gitlinks && !WITH_SUBMODULES.contains(&command) => {
-            vec![Reason::repository("there are submodules")]
-        }
-        Ok(Some(found)) if found.gitlinks && kinds(&found).is_empty() => submodules(repo, env),
+        Ok(Some(found)) if found.gitlinks && kinds(&found).is_empty() => submodules::within(repo, env),
         Ok(found) => found.as_ref().map_or_else(Vec::new, kinds),
         Err(reason) => vec![reason],
     }
@@ -532,33 +530,6 @@ fn kinds(glance: &Glance) -> Vec<Reason> {
     let monitored =
         glance.fsmonitor.then(|| Reason::repository("the index belongs to a file system monitor"));
     monitored.into_iter().collect()
-}
-
-/// What is in submodules against looking into them: whatever would be against a command there.
-fn submodules(repo: &Repository, env: &Env) -> Vec<Reason> {
-    let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
-        return vec![Reason::repository("the index cannot be read")];
-    };
-    let mut found = Vec::new();
-    for entry in index.entries().iter().filter(|entry| entry.mode.is_gitlink()) {
-        let path = index.path(entry);
-        let reasons = match repo.submodule(path) {
-            Ok(None) => continue,
-            Ok(Some(submodule)) if submodule.hash() != repo.hash() => {
-                vec![Reason::repository("another kind of hash")]
-            }
-            Ok(Some(submodule)) => {
-                let mut reasons = settings("checkout", &submodule, env);
-                reasons.extend(self::index("checkout", &submodule, env));
-                reasons
-            }
-            Err(_) => vec![Reason::repository("it cannot be opened")],
-        };
-        found.extend(
-            reasons.into_iter().map(|reason| Reason::repository(format!("submodule '{path}': {reason}"))),
-        );
-    }
-    found
 }
 
 #[cfg(test)]

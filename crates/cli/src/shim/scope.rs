@@ -8,6 +8,7 @@ use super::Reason;
 use crate::{
     args::{Given, Survey},
     cmd::checkout::is_conflict_style,
+    recursion,
 };
 
 /// An option, and which of its forms are native.
@@ -89,7 +90,7 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--ignore-skip-worktree-bits"),
             both("--pathspec-from-file"),
             both("--pathspec-file-nul"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
             both("--merge"),
             both("--conflict"),
         ],
@@ -110,7 +111,7 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--orphan"),
             both("--overwrite-ignore"),
             both("--ignore-other-worktrees"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
             both("--merge"),
             both("--conflict"),
         ],
@@ -131,7 +132,7 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--ignore-skip-worktree-bits"),
             both("--pathspec-from-file"),
             both("--pathspec-file-nul"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
             off("--merge"),
         ],
     },
@@ -149,7 +150,7 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--intent-to-add"),
             both("--pathspec-from-file"),
             both("--pathspec-file-nul"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
         ],
     },
     Scope {
@@ -170,7 +171,7 @@ pub(super) const SCOPES: &[Scope] = &[
             both("--dry-run"),
             both("--no-sparse-checkout"),
             off("--debug-unpack"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
             both("--quiet"),
         ],
     },
@@ -345,6 +346,9 @@ impl Scope {
                 }));
             }
         }
+        if recursion::asked(survey).is_err() {
+            return Some(Reason::command_line("--recurse-submodules with what is no boolean"));
+        }
         if self.merges_files()
             && let Some(reason) = conflicts(survey)
         {
@@ -511,7 +515,7 @@ mod tests {
             ("restore --ours --ignore-unmerged a", "--ignore-unmerged with a side of conflicts"),
             ("checkout --dry-run x", "option '--dry-run'"),
             ("checkout -- :(attr:x)a", "a pathspec with attributes"),
-            ("switch --recurse-submodules x", "option '--recurse-submodules'"),
+            ("switch --recurse-submodules=x y", "--recurse-submodules with what is no boolean"),
             ("reset -p", "option '--patch'"),
             ("read-tree --debug-unpack a", "option '--debug-unpack'"),
             ("worktree add a :b", "an argument that may look into the index"),

@@ -13,7 +13,7 @@ use repo::convert::Converter;
 use super::{
     Refusal, cache_tree,
     decide::{self, Decided, Decider, Policy, Sparsity},
-    diff::{self, Found, Kind, Side, Slot, TreeSource},
+    diff::{self, Found, Kind, Slot, TreeSource},
     facts::{self, Cleaning, CleaningWorker, Fact, Facts, Seen, Want},
     look::Looker,
     refusal,
@@ -287,7 +287,6 @@ pub(super) struct Settings {
     pub(super) stat: StatRules,
     pub(super) protect: Protect,
     pub(super) ignore_case: bool,
-    pub(super) submodules: bool,
 }
 
 impl Settings {
@@ -297,7 +296,6 @@ impl Settings {
             stat: StatRules::of(repo)?,
             protect: protect(repo)?,
             ignore_case: is("core.ignoreCase", false)?,
-            submodules: is("submodule.recurse", false)?,
         })
     }
 }
@@ -387,12 +385,6 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         report_all: refusal::reports_all(options.operation),
     };
     let found = diff::walk_below(world.trees, index, kind, trees, below)?;
-    for row in &found.rows {
-        let gitlink = row.sides.iter().any(|side| matches!(side, Side::Entry(mode, _) if mode.is_gitlink()));
-        if gitlink && world.settings.submodules {
-            return Err(PlanError::Unsupported("submodules with submodule.recurse"));
-        }
-    }
     let mut looker = Looker {
         root: world.root,
         index,

@@ -13,7 +13,8 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 use bstr::{BStr, BString, ByteSlice};
 
 pub(crate) use load::{Sources, load};
-pub(crate) use value::{bad_boolean, interpolate, parse_bool, parse_int};
+pub use value::parse_bool;
+pub(crate) use value::{bad_boolean, interpolate, parse_int};
 
 use crate::{Env, Error};
 

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::{Env, Error};
 
 /// A boolean as Git reads it: words in any case, nothing at all, or any integer.
-pub(crate) fn parse_bool(value: Option<&BStr>) -> Option<bool> {
+pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
     let Some(value) = value else { return Some(true) };
     let is = |word: &str| value.eq_ignore_ascii_case(word.as_bytes());
     if is("true") || is("yes") || is("on") {

@@ -22,6 +22,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
+    recursion,
     settings::Settings,
 };
 
@@ -77,6 +78,8 @@ pub(crate) struct Request {
     source: Option<BString>,
     staged: Option<bool>,
     worktree: Option<bool>,
+    /// `--recurse-submodules`
+    pub(crate) recurse: Option<bool>,
     pathspec_file: PathspecFile,
     /// `checkout -b <name>` and nothing else: like `switch -c`.
     plain_new_branch: bool,
@@ -157,6 +160,7 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
     for event in parsed.events {
         request.take(event.key, event.on, event.value)?;
     }
+    recursion::refuse(request.recurse, &repo)?;
     request.finish(run, &repo, &settings, parsed.rest)
 }
 
@@ -185,6 +189,7 @@ impl Request {
             source: None,
             staged: None,
             worktree: None,
+            recurse: None,
             pathspec_file: PathspecFile::default(),
             plain_new_branch: false,
             count_paths: false,
@@ -224,9 +229,7 @@ impl Request {
                     }
                 });
             }
-            Key::RecurseSubmodules if on => {
-                return Err(Failure::unsupported("option '--recurse-submodules'"));
-            }
+            Key::RecurseSubmodules => self.recurse = Some(recursion::parse(on, value)?),
             Key::Merge => self.merge = Some(on),
             Key::Conflict => {
                 let style = value.filter(|_| on);
@@ -245,7 +248,7 @@ impl Request {
             Key::Unified => return Err(Failure::requires("--unified", "--patch")),
             Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
             Key::AutoAdvance if !on => return Err(Failure::requires("--no-auto-advance", "--patch")),
-            Key::RecurseSubmodules | Key::Patch | Key::AutoAdvance => {}
+            Key::Patch | Key::AutoAdvance => {}
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ fn settings_and_states_that_are_handed_over() {
     let repo = one(&sandbox);
     for setting in [
         "core.fsmonitor=.git/hooks/nothing",
-        "submodule.recurse=true",
+        "submodule.recurse=maybe",
         "attr.tree=HEAD",
         "color.advice=always",
         "pager.reset=true",
@@ -153,6 +153,7 @@ fn settings_and_states_that_are_handed_over() {
     for setting in [
         "core.fsmonitor=false",
         "submodule.recurse=no",
+        "submodule.recurse=true",
         "color.ui=always",
         "pager.log=true",
         "filter.x.process=cat",
