@@ -10,10 +10,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _, ByteVec as _};
 use engine::checkout::{
-    self, Action, Attributes, ExecuteOptions, Files, IndexOptions, Links, LocalChange, Merge, Outcome, Plan,
-    PlanError, PlanOptions, RefusalKind, Sparse, StepError, Unclean,
+    self, Action, Attributes, ExecuteOptions, Files, Follow, Force, IndexOptions, Links, LocalChange, Merge,
+    Outcome, Plan, PlanError, PlanOptions, RefusalKind, Sparse, StepError, Unclean,
 };
 use engine::sparse::{self, Patterns};
 use format::{
@@ -28,6 +28,7 @@ use crate::{
     global::Invocation,
     hook::{self, Changed},
     progress::Progress,
+    recursion::{self, Submodules},
     settings::Settings,
     sparse_index::{self, Read, Tell},
 };
@@ -54,6 +55,13 @@ pub(crate) struct Work<'a> {
     pub(crate) quiet: bool,
     /// Where the index goes instead of its place.
     pub(crate) output: Option<PathBuf>,
+    /// Submodules go along.
+    pub(crate) recurses: bool,
+    /// Where this worktree is in that of its superproject, with a slash at the end, if it is moved with it.
+    pub(crate) lead_of_submodule: BString,
+    submodules: Option<Submodules<'a>>,
+    /// What of their local changes may be lost.
+    force_on_submodules: Force,
     /// What stands before paths in messages, and before names on disk.
     prefix: BString,
     lead: BString,
@@ -198,6 +206,10 @@ impl<'a> Work<'a> {
             attributes: Attributes::default(),
             quiet: false,
             output: None,
+            recurses: false,
+            lead_of_submodule: BString::default(),
+            submodules: None,
+            force_on_submodules: Force::OverwriteUntracked,
             prefix: BString::default(),
             lead: BString::default(),
             index,
@@ -304,8 +316,18 @@ impl<'a> Work<'a> {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
         }
+        let submodules = match self.submodules.take() {
+            Some(submodules) => Some(submodules),
+            None => self.submodules_of(&plan.index)?,
+        };
+        if let Some(submodules) = &submodules {
+            submodules.prepare(&plan)?;
+        }
         self.fetch_missing(&plan)?;
         self.run.interrupt.check()?;
+        if let Some(submodules) = &submodules {
+            submodules.leave(&plan, self.force_on_submodules)?;
+        }
         let total = plan.writes.len() + plan.removals.len();
         let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);
         let filtered: OnceLock<Progress> = OnceLock::new();
@@ -331,7 +353,7 @@ impl<'a> Work<'a> {
             attributes: self.attributes,
             lead: &self.lead,
         };
-        let report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
+        let mut report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
         if !report.interrupted {
             progress.finish(total, total);
         }
@@ -348,7 +370,6 @@ impl<'a> Work<'a> {
                 false => tell(text!(self.prefix, path).as_ref(), outcome),
             }
         }
-        self.stopped = report.interrupted;
         self.fatal = report.fatal().map(ToString::to_string);
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         let dead = report.without_directory().map(|(step, error)| {
@@ -357,12 +378,26 @@ impl<'a> Work<'a> {
         });
         let died = dead.is_some();
         self.fatal = self.fatal.take().or(dead);
+        let mut moved = true;
+        if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
+            match submodules.enter(&plan, &mut report, self.force_on_submodules) {
+                Ok(all) => moved = all,
+                // It is said when what was done is recorded.
+                Err(Failure::Signal(_)) => {}
+                Err(Failure::Fatal(message)) => self.fatal = Some(message.to_string()),
+                Err(failure) => {
+                    failure.say();
+                    moved = false;
+                }
+            }
+        }
+        self.stopped = report.interrupted;
         let written =
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
         self.written = report.writes.iter().filter(written).count();
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
-        let done = if report.is_complete() { Done::Complete } else { Done::Incomplete };
+        let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
         let again = died || (self.rest == Rest::Again && report.can_be_finished());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
@@ -487,12 +522,27 @@ impl<'a> Work<'a> {
         }
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
         self.changed = Changed::Worktree;
-        let mut plan = checkout::plan(self.repo, &self.worktree, index, &options)
+        // What is not looked at, and what is forced, is not asked.
+        self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
+        self.force_on_submodules = options.force;
+        let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
+        let mut plan = checkout::plan_following(self.repo, &self.worktree, index, &options, follow)
             .map_err(|error| self.explain(error, options.operation, refusal))?;
         if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) = (&self.before, &options.merge) {
             sparse_index::leave_replaced(before, &mut plan);
         }
         Ok(plan)
+    }
+
+    /// The submodules, if they go along and there may be some.
+    fn submodules_of(&self, index: &Index) -> Result<Option<Submodules<'a>>, Failure> {
+        let is_there = || index.entries().iter().any(|entry| entry.mode.is_gitlink());
+        if !self.recurses || !recursion::may_be_active(self.repo) && !is_there() {
+            return Ok(None);
+        }
+        let (run, repo, settings) = (self.run, self.repo, self.settings);
+        let lead = self.lead_of_submodule.as_bstr();
+        Submodules::new(run, repo, settings, &self.worktree, index, lead).map(Some)
     }
 
     fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
@@ -505,6 +555,9 @@ impl<'a> Work<'a> {
         match error {
             PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
             PlanError::Refused(mut refusals) => {
+                for refusal in &mut refusals {
+                    refusal.path.insert_str(0, &self.lead_of_submodule);
+                }
                 if self.quiet {
                     refusals.retain(|refusal| refusal.kind == RefusalKind::InvalidPath);
                 }

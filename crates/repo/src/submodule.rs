@@ -2,7 +2,12 @@
 //!
 //! Source: gitmodules(5). Which file is read is the caller's business; nothing is written.
 
-use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt as _};
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -146,7 +151,33 @@ const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
+type Variables = HashMap<OsString, OsString>;
+
+fn without_repository(env: &Variables) -> Variables {
+    let foreign = |name: &OsStr| OF_ONE_REPOSITORY.iter().any(|variable| name == *variable);
+    let kept = env.iter().filter(|(name, _)| !foreign(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The environment of a command in a submodule's directory.
+pub fn env_within(env: &Variables) -> Variables {
+    let mut within = without_repository(env);
+    within.insert("GIT_DIR".into(), ".git".into());
+    within
+}
+
 impl Repository {
+    /// Opens the repository of a submodule that may not be checked out, by itself: what its worktree is does not count.
+    pub fn opened_at(&self, git_dir: &Path) -> Result<Repository, Error> {
+        Repository::open(&OpenOptions {
+            cwd: git_dir.to_owned(),
+            git_dir: Some(".".into()),
+            work_tree: Some(".".into()),
+            config: self.options.config.clone(),
+            env: without_repository(&self.options.env),
+        })
+    }
+
     /// Opens the repository in the directory `path` of the worktree; `None` if there is no `.git` in it. No symbolic link may
     /// lead there: the caller has looked.
     pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
@@ -160,14 +191,13 @@ impl Repository {
             }
             Ok(_) => {}
         }
-        let foreign = |name: &OsStr| OF_ONE_REPOSITORY.iter().any(|variable| name == *variable);
-        let env = self.options.env.iter().filter(|(name, _)| !foreign(name));
+        let env = without_repository(&self.options.env);
         let options = OpenOptions {
             cwd: dir,
             git_dir: Some(".git".into()),
             work_tree: None,
             config: self.options.config.clone(),
-            env: env.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            env,
         };
         Repository::open(&options).map(Some)
     }

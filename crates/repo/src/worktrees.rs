@@ -175,6 +175,11 @@ impl Repository {
 pub struct Setting(Option<BString>);
 
 impl Setting {
+    /// Whether it is this value.
+    pub fn is(&self, value: &BStr) -> bool {
+        self.0.as_ref().is_some_and(|found| found == value)
+    }
+
     /// Whether it is a boolean, and true.
     pub fn is_true(&self) -> bool {
         config::parse_bool(self.0.as_ref().map(|value| value.as_bstr())) == Some(true)

@@ -25,7 +25,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::{Invocation, Program},
-    hook,
+    hook, recursion,
     settings::Settings,
     sparse_index::Tell,
     text::tracking,
@@ -218,6 +218,7 @@ impl Switch<'_> {
         if self.run.program == Program::Sapwood {
             work.rest = Rest::Again;
         }
+        work.recurses = recursion::wanted(request.recurse, self.repo)?;
         let merge = match (request.discard, self.old.commit) {
             (true, _) => Merge::OneWay { target: tree },
             (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },

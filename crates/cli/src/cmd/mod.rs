@@ -17,7 +17,7 @@ mod clean;
 pub(crate) mod clone;
 mod paths;
 mod pathspec_file;
-mod read_tree;
+pub(crate) mod read_tree;
 mod reset;
 mod sparse_checkout;
 mod trash;

@@ -13,7 +13,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
-    hook,
+    hook, recursion,
     settings::Settings,
     sparse_index,
     work::{Done, Recorded, Work},
@@ -44,6 +44,7 @@ pub(crate) fn run(
     }
     let mut work = Work::start(run, repo, settings, request.dry_run)?;
     work.progress = request.shows_progress();
+    work.recurses = targets.worktree && recursion::wanted(request.recurse, repo)?;
     work.attributes = Attributes::OfWorktree;
     work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
     let options = PathOptions {
@@ -52,6 +53,7 @@ pub(crate) fn run(
         overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
         update_worktree: targets.worktree,
         include_sparse: request.ignore_skip_worktree,
+        follows: work.recurses,
         side: request.side,
     };
     let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));

@@ -100,6 +100,8 @@ struct Request {
     dry_run: bool,
     quiet: bool,
     recurse: Option<bool>,
+    /// See [`in_submodule`].
+    lead: BString,
 }
 
 /// The command line, without a repository.
@@ -110,10 +112,47 @@ pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
 /// Runs the command. Returns its exit code.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
-    let request = Request::of(parsed.events)?;
+    carry_out(run, &Request::of(parsed.events)?, &parsed.rest)
+}
+
+/// What is to be done in a submodule that goes along with its superproject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// To see whether its worktree can be moved.
+    Ask,
+    /// To move it.
+    Move,
+    /// To empty its index, and leave alone what is in its directory.
+    Forget,
+}
+
+/// Does it: the worktree goes from the first of two `trees` to the second, or with `force` to the only one, whatever is
+/// there. `lead` is the submodule's place.
+pub(crate) fn in_submodule(
+    run: &Invocation,
+    errand: Errand,
+    force: Force,
+    lead: BString,
+    trees: &[BString],
+) -> Result<u8, Failure> {
+    let (asks, forced) = (errand == Errand::Ask, force != Force::No);
+    let request = Request {
+        merge: !forced,
+        reset: forced,
+        // Untracked files count beforehand as well, which for Git they do not.
+        update: errand == Errand::Move || asks && !forced,
+        index_only: errand == Errand::Forget,
+        dry_run: asks,
+        recurse: Some(true),
+        lead,
+        ..Request::default()
+    };
+    carry_out(run, &request, trees)
+}
+
+fn carry_out(run: &Invocation, request: &Request, names: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    recursion::refuse(request.recurse, &repo)?;
     let merges = request.merges();
     let mut work = match merges {
         true => Work::start_index_only(run, &repo, &settings, false)?,
@@ -123,11 +162,13 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     if merges && !request.reset && work.index.is_unmerged() {
         return Err(Failure::fatal("You need to resolve your current index first"));
     }
-    let trees = trees(&repo, &settings, &parsed.rest)?;
+    let trees = trees(&repo, &settings, names)?;
     request.check(&repo, &trees)?;
     // As in Git nothing is taken from it, should it not be true.
     work.index.cache_tree = None;
     work.quiet = request.quiet;
+    work.recurses = merges && recursion::wanted(request.recurse, &repo)?;
+    work.lead_of_submodule = request.lead.clone();
     work.progress = request.verbose && request.update;
     work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr()));
     if request.no_sparse_checkout {

@@ -150,7 +150,6 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    recursion::refuse(request.recurse, &repo)?;
     let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
@@ -337,6 +336,7 @@ impl Reset<'_> {
         let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
         // Git asks neither for a terminal nor for `--progress` here.
         work.progress = !self.request.quiet;
+        work.recurses = recursion::wanted(self.request.recurse, self.repo)?;
         // A detached HEAD is not a name worth telling.
         let reference = names::expand(self.repo, self.rev.as_bstr())?.into_iter().next();
         let reference = reference.map(|(full, _)| full).filter(|full| full.starts_with(b"refs/"));

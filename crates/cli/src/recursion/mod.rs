@@ -1,8 +1,20 @@
-//! `--recurse-submodules`: whether submodules go along with their superproject.
+//! `--recurse-submodules`: submodules go along with their superproject.
+//!
+//! Order: while a change of the superproject is planned, each submodule that it moves is asked whether it can be moved,
+//! where Git asks ([`Submodules`]); [`Submodules::prepare`] asks what is left to ask. Then the worktrees of submodules that go
+//! are emptied, the superproject's own files changed, and the submodules that come or change moved, in the order of the
+//! index. Moving one is `read-tree` in it, which is the same once more for those nested in it; its HEAD moves last.
+//!
+//! A submodule that could not be moved shows as changed afterwards, and hides no other.
+//! Design: docs/design/submodules.md.
+
+mod connect;
+mod follow;
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 
+pub(crate) use self::follow::Submodules;
 use crate::{args::Survey, console::text, failure::Failure};
 
 /// What the option says, `--no-recurse-submodules` being `!on`.
@@ -33,12 +45,4 @@ pub(crate) fn may_be_active(repo: &Repository) -> bool {
             about == b"active" || about.ends_with(b".active") || about.ends_with(b".url")
         })
     })
-}
-
-/// Refuses what there may be to do with submodules.
-pub(crate) fn refuse(asked: Option<bool>, repo: &Repository) -> Result<(), Failure> {
-    match wanted(asked, repo)? && may_be_active(repo) {
-        true => Err(Failure::unsupported("--recurse-submodules with active submodules")),
-        false => Ok(()),
-    }
 }

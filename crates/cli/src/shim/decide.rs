@@ -94,16 +94,22 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     let asked = recursion::asked(survey).ok().flatten();
-    submodules::recursion(scope.command, asked, &repo).map_or(Ok(()), Err)?;
     first(obstacles::index(scope.command, &repo, &run.env))?;
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
     if scope.command == "read-tree" && !run.args.iter().any(merges) {
         // Git fetches what trees that are laid over each other hold: it makes sure that their union can be a tree.
         first(obstacles::partial(&repo))?;
     }
+    let recurses = submodules::go_along(scope.command, asked, &repo)?;
+    if recurses {
+        first(submodules::recursion(&repo, &run.env))?;
+    }
     if let Some(name) = scope.merged_with(survey) {
         // Planning may have to fetch, and nothing is fetched before it is decided.
         first(obstacles::partial(&repo))?;
+        if recurses {
+            return Err(Reason::command_line("'--merge' with submodules that go along"));
+        }
         mergeless(run, name)?;
     }
     run.opened.set(Some(repo));

@@ -82,8 +82,12 @@ fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Rea
     if scope.command != "clean" {
         reasons.extend(obstacles::files(repo));
     }
-    reasons.extend(submodules::recursion(scope.command, None, repo));
     reasons.extend(obstacles::index(scope.command, repo, &run.env));
+    match submodules::go_along(scope.command, None, repo) {
+        Ok(true) => reasons.extend(submodules::recursion(repo, &run.env)),
+        Ok(false) => {}
+        Err(reason) => reasons.push(reason),
+    }
     Ok(reasons)
 }
 

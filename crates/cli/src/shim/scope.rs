@@ -346,7 +346,7 @@ impl Scope {
                 }));
             }
         }
-        if recursion::asked(survey).is_err() {
+        if self.command != "clone" && recursion::asked(survey).is_err() {
             return Some(Reason::command_line("--recurse-submodules with what is no boolean"));
         }
         if self.merges_files()

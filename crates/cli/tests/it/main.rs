@@ -20,6 +20,7 @@ mod pathspec_file;
 mod profile;
 mod random;
 mod read_tree;
+mod recursion;
 mod reset;
 mod shim;
 mod sparse;

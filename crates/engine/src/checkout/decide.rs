@@ -4,6 +4,8 @@
 //! the worktree that go before it: `verify_uptodate`, `verify_absent` and `verify_clean_subdirectory` in
 //! Git's terms. Where reports are lists all rows are decided, else the first refusal ends it.
 
+mod following;
+
 use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
@@ -19,6 +21,7 @@ use super::{
     cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
     diff::{Kind, Row, Side, Slot},
     facts::{Fact, Seen, Want},
+    follow::Start,
     plan::{Files, OneSided},
 };
 use crate::sparse::Patterns;
@@ -36,6 +39,8 @@ pub(super) struct Policy<'a> {
     pub(super) cwd: Option<&'a BStr>,
     /// Go on after a refusal.
     pub(super) report_all: bool,
+    /// Submodules go along.
+    pub(super) follows: bool,
 }
 
 impl Policy<'_> {
@@ -95,6 +100,16 @@ pub(super) trait Ask {
     fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError>;
     /// Whether `path`, which is behind a symbolic link, leads nowhere.
     fn leads_nowhere(&mut self, path: &BStr) -> bool;
+    /// Whether the path of a submodule is that of one which goes along.
+    fn follows(&mut self, path: &BStr) -> Result<bool, PlanError>;
+    /// See [`Follow::may_move`](super::follow::Follow::may_move).
+    fn may_move(
+        &mut self,
+        path: &BStr,
+        from: Start,
+        to: Option<ObjectId>,
+        force: Force,
+    ) -> Result<bool, PlanError>;
     /// What is at the paths of the entries that leave a sparse worktree, and of those that enter it.
     fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError>;
 }
@@ -108,6 +123,8 @@ pub(super) struct Decided {
     pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
+    /// What is said, and refuses nothing.
+    pub(super) told: Vec<Refusal>,
     /// Some path has to be merged file by file.
     pub(super) unresolved: bool,
     /// Entries that stay, and whether they now are outside of a sparse worktree.
@@ -257,6 +274,20 @@ struct Taken {
     premise: Option<Premise>,
 }
 
+/// What matters of an entry for the file it stands for.
+#[derive(Clone, Copy)]
+struct Held {
+    flags: Flags,
+    mode: Mode,
+    oid: ObjectId,
+}
+
+impl Held {
+    fn of(entry: &Entry) -> Held {
+        Held { flags: entry.flags, mode: entry.mode, oid: entry.oid }
+    }
+}
+
 /// A look at the worktree.
 enum Look {
     Fine(Premise),
@@ -319,7 +350,14 @@ impl<'a> Decider<'a> {
         }
         let before = self.decided.refusals.len();
         match action(&row, self.policy.kind, self.policy.force, self.index) {
-            Action::Keep => self.keep(&row, fact),
+            Action::Keep => match row.slot {
+                Slot::Merged(at)
+                    if self.restores_submodules() && self.index.entries()[at].mode.is_gitlink() =>
+                {
+                    self.keep_submodule(&row, at, fact)?;
+                }
+                _ => self.keep(&row, fact),
+            },
             Action::Refuse => {
                 let kind = match (self.policy.kind, row.sides[0]) {
                     (Kind::Bind, Side::Entry(..)) => RefusalKind::BindOverlap,
@@ -333,6 +371,16 @@ impl<'a> Decider<'a> {
                     unreachable!("cases take only what is there")
                 };
                 if let Some(taken) = self.may_take(&row, fact, mode, oid)? {
+                    let from = match row.slot {
+                        Slot::Merged(at) => Some(Start::Commit(self.index.entries()[at].oid)),
+                        Slot::Nothing => Some(Start::Nothing),
+                        Slot::Unmerged(_) => None,
+                    };
+                    if let Some(from) = from
+                        && !self.may_become(row.path.as_bstr(), mode, oid, from)?
+                    {
+                        return Ok(Some(row.path));
+                    }
                     self.take(row.path, mode, oid, taken);
                     return Ok(None);
                 }
@@ -379,7 +427,7 @@ impl<'a> Decider<'a> {
             Slot::Nothing => {
                 let kind = RefusalKind::UntrackedOverwritten;
                 let before = self.decided.refusals.len();
-                match self.absent(path, mode, fact, kind, Strict::Yes)? {
+                match self.absent(path, (mode, oid), fact, kind, Strict::Yes)? {
                     Look::Refused if self.policy.sparse.is_some() => {
                         self.leave_refused(before, kind, LeftKind::Present);
                         return Ok(Some(Taken { flags, premise: None }));
@@ -390,6 +438,7 @@ impl<'a> Decider<'a> {
             Slot::Merged(at) => {
                 let entry = &self.index.entries()[at];
                 if (entry.mode, entry.oid) == (mode, oid) {
+                    self.may_become(path, mode, oid, Start::Commit(oid))?;
                     return Ok(None);
                 }
                 border = self.policy.border(at, entry.flags);
@@ -398,10 +447,16 @@ impl<'a> Decider<'a> {
                     Border::Entering => Flags::empty(),
                     Border::Outside | Border::Leaving => Flags::SKIP_WORKTREE,
                 };
-                let look = self.uptodate(path, border, entry.flags, entry.mode, fact);
+                let look = self.uptodate(path, border, Held::of(entry), fact)?;
                 if let (Border::Entering, Look::Fine(_)) = (border, &look) {
                     self.verdict(path, LeftKind::Present, |decider, path| {
-                        decider.absent(path, mode, fact, RefusalKind::UntrackedOverwritten, Strict::Yes)
+                        decider.absent(
+                            path,
+                            (mode, oid),
+                            fact,
+                            RefusalKind::UntrackedOverwritten,
+                            Strict::Yes,
+                        )
                     })?;
                 }
                 if let (Border::Leaving, Look::Fine(premise)) = (border, &look) {
@@ -413,7 +468,7 @@ impl<'a> Decider<'a> {
             }
             Slot::Unmerged(_) => {
                 let kind = RefusalKind::UntrackedOverwritten;
-                self.absent(path, mode, fact, kind, Strict::No)?
+                self.absent(path, (mode, oid), fact, kind, Strict::No)?
             }
         };
         let Look::Fine(premise) = look else { return Ok(None) };
@@ -443,24 +498,22 @@ impl<'a> Decider<'a> {
     fn remove(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
         let path = row.path.as_bstr();
         let kind = RefusalKind::UntrackedRemoved;
-        let mode = match row.slot {
+        let held = match row.slot {
             Slot::Nothing => {
-                let mode = row.sides.iter().find_map(|side| match side {
-                    Side::Entry(mode, _) => Some(*mode),
+                let entry = row.sides.iter().find_map(|side| match side {
+                    Side::Entry(mode, oid) => Some((*mode, *oid)),
                     _ => None,
                 });
-                let mode = mode.expect("a path that is nowhere is no row");
-                self.absent(path, mode, fact, kind, Strict::Yes)?;
+                let entry = entry.expect("a path that is nowhere is no row");
+                self.absent(path, entry, fact, kind, Strict::Yes)?;
                 return Ok(());
             }
-            Slot::Merged(at) | Slot::Unmerged(at) => self.index.entries()[at].mode,
+            Slot::Merged(at) | Slot::Unmerged(at) => Held::of(&self.index.entries()[at]),
         };
-        let (border, flags) = match row.slot {
-            Slot::Merged(at) => {
-                let flags = self.index.entries()[at].flags;
-                (self.policy.border(at, flags), flags)
-            }
-            _ => (Border::Inside, Flags::empty()),
+        let mode = held.mode;
+        let border = match row.slot {
+            Slot::Merged(at) => self.policy.border(at, held.flags),
+            _ => Border::Inside,
         };
         // A two-way merge removes the old tree's entry, which knows nothing of the border.
         let removed = match (self.policy.kind, border) {
@@ -469,11 +522,13 @@ impl<'a> Decider<'a> {
         };
         let mut premise = Premise::Absent;
         if matches!(removed, Border::Inside | Border::Entering) {
-            let Look::Fine(seen) = self.absent(path, mode, fact, kind, Strict::No)? else { return Ok(()) };
+            let Look::Fine(seen) = self.absent(path, (mode, held.oid), fact, kind, Strict::No)? else {
+                return Ok(());
+            };
             premise = seen;
         }
         if let Slot::Merged(_) = row.slot {
-            let Look::Fine(seen) = self.uptodate(path, border, flags, mode, fact) else { return Ok(()) };
+            let Look::Fine(seen) = self.uptodate(path, border, held, fact)? else { return Ok(()) };
             premise = seen;
             self.tell_of_removal(path, removed, mode, fact);
         }
@@ -504,7 +559,7 @@ impl<'a> Decider<'a> {
         if let Slot::Merged(at) = row.slot {
             let entry = &self.index.entries()[at];
             let border = self.policy.border(at, entry.flags);
-            if let Look::Refused = self.uptodate(row.path.as_bstr(), border, entry.flags, entry.mode, fact) {
+            if let Look::Refused = self.uptodate(row.path.as_bstr(), border, Held::of(entry), fact)? {
                 return Ok(());
             }
         }
@@ -531,19 +586,34 @@ impl<'a> Decider<'a> {
     }
 
     /// Git's `verify_uptodate`: the file may be overwritten, being the index entry's, or missing.
-    fn uptodate(&mut self, path: &BStr, border: Border, flags: Flags, mode: Mode, fact: &Fact) -> Look {
+    fn uptodate(
+        &mut self,
+        path: &BStr,
+        border: Border,
+        Held { flags, mode, oid }: Held,
+        fact: &Fact,
+    ) -> Result<Look, PlanError> {
         let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
         if border == Border::Outside {
-            return Look::Fine(Premise::Absent);
+            return Ok(Look::Fine(Premise::Absent));
         }
         if self.policy.files == Files::Ignore {
-            return Look::Fine(Premise::Anything);
+            return Ok(Look::Fine(Premise::Anything));
         }
         if !doubted && self.policy.force != Force::No {
-            return Look::Fine(Premise::Anything);
+            return Ok(Look::Fine(Premise::Anything));
         }
-        match fact.seen {
+        Ok(match fact.seen {
             Seen::Absent => Look::Fine(Premise::Absent),
+            Seen::There(_) if self.follows(path, mode)? => {
+                match self.may_move(path, Start::Head, Some(oid))? {
+                    true => Look::Fine(Premise::Anything),
+                    false => {
+                        self.refuse(RefusalKind::NotUptodateFile, path);
+                        Look::Refused
+                    }
+                }
+            }
             // Git does not care what became of a submodule: it goes, with all that is in it.
             Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Anything),
             Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(Box::new(stat))),
@@ -555,7 +625,7 @@ impl<'a> Decider<'a> {
                 self.refuse(RefusalKind::NotUptodateFile, path);
                 Look::Refused
             }
-        }
+        })
     }
 
     /// Git's `verify_absent`: nothing untracked is at `path`, where an entry of `mode` is to be made or
@@ -563,7 +633,7 @@ impl<'a> Decider<'a> {
     fn absent(
         &mut self,
         path: &BStr,
-        mode: Mode,
+        (mode, oid): (Mode, ObjectId),
         fact: &Fact,
         kind: RefusalKind,
         strict: Strict,
@@ -580,6 +650,13 @@ impl<'a> Decider<'a> {
                 return Ok(Look::Refused);
             }
             return Ok(Look::Fine(Premise::Anything));
+        }
+        // Beside what Git asks here: it leaves what is not the submodule's to fate.
+        if matches!(fact.seen, Seen::There(_))
+            && self.follows(path, mode)?
+            && !self.may_move(path, Start::Commit(oid), None)?
+        {
+            return Ok(Look::Refused);
         }
         let (at, stat, is_dir, whole) = match fact.seen {
             Seen::Absent | Seen::Unknown => return Ok(Look::Fine(Premise::Absent)),
@@ -635,7 +712,7 @@ impl<'a> Decider<'a> {
             let below = self.index.path(entry);
             let fact = self.ask.look(at)?;
             let border = self.policy.border(at, entry.flags);
-            let Look::Fine(premise) = self.uptodate(below, border, entry.flags, entry.mode, &fact) else {
+            let Look::Fine(premise) = self.uptodate(below, border, Held::of(entry), &fact)? else {
                 return Ok(Look::Refused);
             };
             self.tell_of_removal(below, border, entry.mode, &fact);
@@ -682,11 +759,12 @@ impl<'a> Decider<'a> {
         let overwrites = self.policy.kind == Kind::OneWay && self.policy.force != Force::No;
         let [left, entered] = self.ask.crossing(&leaving, &entering)?;
         for (at, fact) in leaving.into_iter().zip(left) {
-            let Entry { mode, .. } = index.entries()[at];
+            let held = Held::of(&index.entries()[at]);
+            let mode = held.mode;
             // Being marked by now it is looked at, however much it is trusted; what a reset would write is not.
             let flags = if overwrites { Flags::empty() } else { Flags::SKIP_WORKTREE };
             self.verdict(index.path_at(at), LeftKind::NotUptodate, |decider, path| {
-                let look = decider.uptodate(path, Border::Leaving, flags, mode, &fact);
+                let look = decider.uptodate(path, Border::Leaving, Held { flags, ..held }, &fact)?;
                 if let Look::Fine(premise) = &look {
                     let (path, premise, gitlink) = (path.to_owned(), premise.clone(), mode.is_gitlink());
                     decider.decided.removals.push(Removal { path, premise, gitlink });
@@ -702,11 +780,11 @@ impl<'a> Decider<'a> {
             !at.is_ok_and(|at| left.binary_search(&(at, true)).is_ok())
         });
         for (at, fact) in entering.into_iter().zip(entered) {
-            let mode = index.entries()[at].mode;
+            let entry = (index.entries()[at].mode, index.entries()[at].oid);
             self.decided.skip.push((at, false));
             self.verdict(index.path_at(at), LeftKind::Present, |decider, path| {
                 let kind = RefusalKind::UntrackedOverwritten;
-                let look = decider.absent(path, mode, &fact, kind, Strict::Yes)?;
+                let look = decider.absent(path, entry, &fact, kind, Strict::Yes)?;
                 if let Look::Fine(premise) = &look {
                     decider.decided.writes.push((path.to_owned(), premise.clone()));
                 }

@@ -26,6 +26,12 @@ impl Ask for Quiet {
     fn leads_nowhere(&mut self, _: &BStr) -> bool {
         false
     }
+    fn follows(&mut self, _: &BStr) -> Result<bool, PlanError> {
+        Ok(false)
+    }
+    fn may_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, PlanError> {
+        Ok(true)
+    }
     fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {
         let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
         let absent = Fact { seen: Seen::Absent, clean: false };
@@ -67,6 +73,7 @@ fn policy(kind: Kind) -> Policy<'static> {
         sparse: None,
         cwd: None,
         report_all: true,
+        follows: false,
     }
 }
 

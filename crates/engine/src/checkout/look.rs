@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::index::{Index, Stage};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
 use sys::{Dir, FileType};
 
 use super::{
-    PlanError,
+    Force, PlanError,
     decide::Ask,
     facts::{self, Cleaning, Fact, Seen, Want},
+    follow::{Follow, Start},
 };
 use crate::{
     ignore::Ignores,
@@ -27,6 +31,7 @@ pub(super) struct Looker<'a> {
     pub(super) fold_case: bool,
     /// Entries by their name in lower case; made when first asked for.
     pub(super) folded: Option<HashMap<BString, usize>>,
+    pub(super) follow: Option<&'a dyn Follow>,
 }
 
 impl Looker<'_> {
@@ -114,6 +119,20 @@ impl Ask for Looker<'_> {
 
     fn leads_nowhere(&mut self, path: &BStr) -> bool {
         self.root.is_absent_through_links(path)
+    }
+
+    fn follows(&mut self, path: &BStr) -> Result<bool, PlanError> {
+        self.follow.map_or(Ok(false), |follow| follow.knows(path))
+    }
+
+    fn may_move(
+        &mut self,
+        path: &BStr,
+        from: Start,
+        to: Option<ObjectId>,
+        force: Force,
+    ) -> Result<bool, PlanError> {
+        self.follow.map_or(Ok(true), |follow| follow.may_move(path, from, to, force))
     }
 
     fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {

@@ -11,6 +11,7 @@ mod diff;
 mod entries;
 mod execute;
 pub(crate) mod facts;
+mod follow;
 mod look;
 mod paths;
 mod plan;
@@ -26,16 +27,18 @@ pub use crate::crew::Workers;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub(crate) use execute::KEPT_OPEN;
 pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute};
+pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub(crate) use plan::protect;
 pub use plan::{
     Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write,
-    plan,
+    plan, plan_following,
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
+pub use submodules::{is_anything_staged, read_modules};
 pub use temporary::Temporaries;
 
 #[cfg(test)]

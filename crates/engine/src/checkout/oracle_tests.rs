@@ -485,6 +485,7 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
         root: &root,
         cleaning: &AsIs,
         excludes: Vec::new(),
+        follow: None,
         settings: Settings::default(),
     };
     let mut overwritten = Vec::new();

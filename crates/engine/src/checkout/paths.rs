@@ -41,6 +41,8 @@ pub struct PathOptions<'a> {
     pub update_worktree: bool,
     /// `--ignore-skip-worktree-bits`
     pub include_sparse: bool,
+    /// Submodules go along: they are checked out whatever is there.
+    pub follows: bool,
     /// `--ours`, `--theirs`: what becomes of unmerged paths.
     pub side: Option<ConflictSide>,
 }
@@ -123,7 +125,7 @@ pub fn plan_paths(
     }
     let unmatched = options.pathspecs.unseen(&seen).map(BStr::to_owned).collect();
     let stale = match options.update_worktree {
-        true => changed(repo, worktree, &index, &chosen)?,
+        true => changed(repo, worktree, &index, &chosen, options.follows)?,
         false => Vec::new(),
     };
     let named = |at: usize| (index.path_at(at).to_owned(), index.entries()[at].stage);
@@ -152,6 +154,7 @@ fn changed(
     worktree: &Dir,
     index: &Index,
     chosen: &[usize],
+    follows: bool,
 ) -> Result<Vec<usize>, PlanError> {
     let rules = StatRules::of(repo)?;
     let questions: Vec<(&BStr, Want)> = chosen.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
@@ -160,6 +163,7 @@ fn changed(
     let mut changed = Vec::new();
     for (&at, seen) in chosen.iter().zip(&seen) {
         match seen {
+            Seen::There(_) if follows && index.entries()[at].mode.is_gitlink() => changed.push(at),
             Seen::There(stat) => match rules.compare(&index.entries()[at], stat, index.timestamp) {
                 Match::Same => {}
                 Match::Racy => racy.push(at),

@@ -15,6 +15,7 @@ use super::{
     decide::{self, Decided, Decider, Policy, Sparsity},
     diff::{self, Found, Kind, Slot, TreeSource},
     facts::{self, Cleaning, CleaningWorker, Fact, Facts, Seen, Want},
+    follow::Follow,
     look::Looker,
     refusal,
 };
@@ -278,6 +279,8 @@ pub(super) struct World<'a> {
     pub(super) cleaning: &'a dyn Cleaning,
     /// Contents of `info/exclude` and `core.excludesFile`.
     pub(super) excludes: Vec<Vec<u8>>,
+    /// Asked of submodules that go along, if they do.
+    pub(super) follow: Option<&'a dyn Follow>,
     pub(super) settings: Settings,
 }
 
@@ -330,6 +333,17 @@ pub fn plan(
     index: Index,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
+    plan_following(repo, worktree, index, options, None)
+}
+
+/// Decides; submodules go along if there is a `follow` to ask them.
+pub fn plan_following(
+    repo: &repo::Repository,
+    worktree: &sys::Dir,
+    index: Index,
+    options: &PlanOptions,
+    follow: Option<&dyn Follow>,
+) -> Result<Plan, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, &index);
     let world = World {
@@ -337,6 +351,7 @@ pub fn plan(
         root: worktree,
         cleaning: &cleaning,
         excludes: ignore::outside(repo)?,
+        follow,
         settings: Settings::of(repo)?,
     };
     let options = &options.resolve(repo)?;
@@ -383,8 +398,17 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         sparse: sparsity.as_ref(),
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: refusal::reports_all(options.operation),
+        follows: world.follow.is_some(),
     };
-    let found = diff::walk_below(world.trees, index, kind, trees, below)?;
+    let found = match world.follow.is_some() && kind == Kind::OneWay {
+        // Submodules are looked into wherever they are: no directory is skipped for being the same.
+        true => {
+            let mut whole = index.clone();
+            whole.cache_tree = None;
+            diff::walk_below(world.trees, &whole, kind, trees, below)?
+        }
+        false => diff::walk_below(world.trees, index, kind, trees, below)?,
+    };
     let mut looker = Looker {
         root: world.root,
         index,
@@ -398,6 +422,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         cleaning: world.cleaning,
         fold_case: world.settings.ignore_case,
         folded: None,
+        follow: world.follow,
     };
     let (facts, same) = gather(&looker, index, &found, &policy)?;
     let mut decided = Decider::new(index, policy, &mut looker).run(found.rows, facts.into_iter())?;
@@ -475,7 +500,7 @@ fn gather(
 
 /// Applies the edits and finds where the entries to be written are.
 pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided, operation: &str) -> Plan {
-    let Decided { edits, mut writes, mut removals, skip, left, .. } = decided;
+    let Decided { edits, mut writes, mut removals, skip, left, told, .. } = decided;
     for (at, outside) in skip {
         let flags = &mut index.entries_mut()[at].flags;
         flags.set(Flags::SKIP_WORKTREE, outside);
@@ -489,8 +514,9 @@ pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided,
     cache_tree::complete(&mut index, &|oid, _| *oid == empty || trees.has(oid));
     let writes = locate(&index, writes);
     removals.sort_by(|a, b| a.path.cmp(&b.path));
-    let warnings = Some(refusal::left_text(&left, operation)).filter(|text| !text.is_empty());
-    Plan { index, writes, removals, warnings: warnings.into_iter().collect() }
+    let told = told.iter().map(refusal::plumbing);
+    let warnings = told.chain([refusal::left_text(&left, operation)]).filter(|text| !text.is_empty());
+    Plan { index, writes, removals, warnings: warnings.collect() }
 }
 
 /// Where the entries of `writes`, sorted by path, are. Few are searched for, many met in one pass.

@@ -84,6 +84,10 @@ pub(super) fn reports_all(operation: &str) -> bool {
 /// speaks as "reset") gives the one line of the plumbing. `advice` is `advice.commitBeforeMerge`.
 pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     match style(operation) {
+        // Why a submodule cannot be moved, and what follows from that for its path.
+        Style::Plumbing if refusals.first().is_some_and(|it| it.kind == RefusalKind::WouldLoseSubmodule) => {
+            refusals.iter().flat_map(|refusal| Vec::from(plumbing(refusal))).collect::<Vec<u8>>().into()
+        }
         Style::Plumbing => refusals.first().map(plumbing).unwrap_or_default(),
         Style::Porcelain => porcelain(refusals, operation, advice),
     }
@@ -139,7 +143,7 @@ pub(super) fn left_text(left: &[Left], operation: &str) -> BString {
     text
 }
 
-fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
+pub(super) fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
     let overlap;
     let (before, after) = match kind {
         RefusalKind::InvalidPath => ("invalid path '", "'"),

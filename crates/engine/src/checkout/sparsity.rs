@@ -40,6 +40,7 @@ pub fn plan_sparsity(
         sparse: Some(&sparsity),
         cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: true,
+        follows: false,
     };
     let cleaning = Lazy::new(repo, &index);
     let mut looker = looker(repo, worktree, &index, &cleaning)?;
@@ -94,5 +95,6 @@ fn looker<'a>(
         cleaning,
         fold_case: settings.ignore_case,
         folded: None,
+        follow: None,
     })
 }

@@ -136,7 +136,7 @@ fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
 }
 
 /// `.gitmodules`: the file, else what the index or HEAD has of it; nothing while it is unmerged.
-fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modules, PlanError> {
+pub fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modules, PlanError> {
     use std::io::Read as _;
     let path = BStr::new(GITMODULES);
     let entries = &index.entries()[index.range_of(path)];
@@ -209,8 +209,8 @@ fn shows_untracked(repo: &Repository) -> Result<bool, PlanError> {
     }
 }
 
-/// Whether the index differs from HEAD.
-fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, PlanError> {
+/// Whether the index differs from the tree of HEAD.
+pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, PlanError> {
     let tree = match repo.head()?.oid() {
         Some(commit) => repo.tree_of(commit)?,
         None => ObjectId::empty_tree(repo.hash()),

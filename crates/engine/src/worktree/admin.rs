@@ -232,7 +232,7 @@ impl Linker {
 }
 
 /// The way from the directory `from` to `to`, both absolute and without links.
-fn relative(to: &Path, from: &Path) -> PathBuf {
+pub fn relative(to: &Path, from: &Path) -> PathBuf {
     let shared = to.components().zip(from.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(to.components().skip(shared)).collect()

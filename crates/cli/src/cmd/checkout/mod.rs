@@ -160,7 +160,6 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
     for event in parsed.events {
         request.take(event.key, event.on, event.value)?;
     }
-    recursion::refuse(request.recurse, &repo)?;
     request.finish(run, &repo, &settings, parsed.rest)
 }
 

@@ -140,13 +140,12 @@ fn the_doctor() {
     assert!(!healthy.stdout.contains_str("Slower"), "{}", healthy.stdout);
     repo.git(&["config", "core.fsmonitor", "true"]);
     repo.git(&["config", "submodule.recurse", "true"]);
-    repo.git(&["config", "submodule.active", "."]);
     repo.git(&["config", "checkout.workers", "1"]);
     repo.git(&["config", "filter.x.smudge", "cat"]);
     let ill = doctor();
     assert_eq!(ill.code, 1);
     for line in [
-        "\nswitch: handed over, because\n    core.fsmonitor is set\n    submodules are to go along\n",
+        "\nswitch: handed over, because\n    core.fsmonitor is set\n",
         "\n    checkout.workers=1: ",
         "\n    filter.x has no 'process'",
     ] {

@@ -1,0 +1,84 @@
+//! The two names by which a submodule's worktree and its repository know each other: the file `.git` in the one, and
+//! `core.worktree` in the configuration of the other. Each is replaced whole, and only if it is wrong.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::Edit;
+use repo::Repository;
+use sys::by_path;
+
+use crate::{
+    console::{self, text},
+    failure::Failure,
+    settings::Settings,
+};
+
+const WORKTREE: &str = "core.worktree";
+
+/// Where the repository of the submodule called `name` belongs. Refused if it would be within another's, as `a/b` is in
+/// that of `a`.
+pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
+    // A name is never a path by itself, whatever it begins with.
+    let below = |name: &[u8]| {
+        let mut path = repo.git_dir().join("modules/").into_os_string();
+        path.push(OsStr::from_bytes(name));
+        PathBuf::from(path)
+    };
+    let place = below(name);
+    for slash in name.find_iter("/").filter(|&slash| slash > 0) {
+        let outer = below(&name[..slash]);
+        if repo.is_git_directory(&outer) {
+            let (place, outer) = (place.display(), outer.display());
+            console::error(format!("submodule git dir '{place}' is inside git dir '{outer}'"));
+            console::hint(
+                "enabling extensions.submodulePathConfig might fix the following error, if it's not already enabled.",
+            );
+            return Err(Failure::fatal(format!(
+                "refusing to create/use '{place}' in another submodule's  git dir."
+            )));
+        }
+    }
+    Ok(place)
+}
+
+/// Makes `work_tree`, which is there, and `git_dir` know each other.
+pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
+    let real = |path: &Path| {
+        by_path::canonical(path).map_err(|error| {
+            Failure::fatal(format!("Invalid path '{}': {}", path.display(), sys::reason(&error)))
+        })
+    };
+    let (work_tree, git_dir) = (real(work_tree)?, real(git_dir)?);
+    let bytes = |path: PathBuf| BString::from(path.into_os_string().as_bytes());
+    let line = text!("gitdir: ", bytes(engine::worktree::admin::relative(&git_dir, &work_tree)), "\n");
+    let gitfile = work_tree.join(".git");
+    let failed = |error: std::io::Error| {
+        Failure::fatal(format!("could not write to '{}': {}", gitfile.display(), sys::reason(&error)))
+    };
+    if by_path::read(&gitfile).map_err(failed)?.is_none_or(|found| found != *line) {
+        let mut lock = store::Lock::take(&gitfile, &settings.locks)?;
+        lock.write(&line)?;
+        lock.commit_synced(&settings.fsync, store::Components::empty())?;
+    }
+    let config = git_dir.join("config");
+    let value = bytes(engine::worktree::admin::relative(&work_tree, &git_dir));
+    if repo::setting_of(&config, WORKTREE).is_none_or(|found| !found.is(value.as_bstr())) {
+        let edit = Edit::Set { key: WORKTREE.into(), value };
+        store::config::edit(&config, &[edit], &settings.config_locks, &settings.fsync)?;
+    }
+    Ok(())
+}
+
+/// Lets `git_dir` forget its worktree.
+pub(super) fn disconnect(git_dir: &Path, path: &BStr, settings: &Settings) {
+    let edit = Edit::Unset { key: WORKTREE.into() };
+    let done = store::config::edit(&git_dir.join("config"), &[edit], &settings.config_locks, &settings.fsync);
+    if done.is_err() {
+        console::warning(text!("Could not unset core.worktree setting in submodule '", path, "'"));
+    }
+}

@@ -1,0 +1,245 @@
+//! `--recurse-submodules`: submodules go along with their superproject, as with Git, or it is refused.
+
+use std::{path::Path, time::Duration};
+
+use bstr::ByteSlice as _;
+use testkit::{Oracle, Repo, Run, Sandbox};
+
+use crate::{SAPWOOD, random::Random, shim::Shim};
+
+const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
+
+/// `main` has the submodule `sub` at its first commit, `next` at its second, `deep` at its third, which has a submodule of
+/// its own; `none` has none, `file` and `dir` something else in its place. All of them were checked out once.
+fn history(repo: &Repo<'_>) {
+    for (name, commits) in [("../inner.git", ["i1", "i2", "i3"]), ("../sub.git", ["one", "two", "three"])] {
+        repo.git(&["init", "-q", "-b", "main", name]);
+        for tag in commits {
+            repo.write(format!("{name}/changes"), format!("{tag}\n"));
+            repo.write(format!("{name}/{tag}"), "new\n");
+            if tag == "one" {
+                repo.write(format!("{name}/stays"), "stays\n");
+            }
+            if tag == "three" {
+                repo.git(
+                    &[&["-C", name], &ALLOWED[..], &["submodule", "-q", "add", "../inner.git", "inner"]]
+                        .concat(),
+                );
+            }
+            repo.git(&["-C", name, "add", "-A"]);
+            repo.git(&["-C", name, "commit", "-q", "-m", tag]);
+            repo.git(&["-C", name, "tag", tag]);
+        }
+    }
+    repo.write("a", "a\n");
+    repo.commit("none");
+    repo.git(&["branch", "none"]);
+    repo.git(&[&ALLOWED[..], &["submodule", "-q", "add", "../sub.git", "sub"]].concat());
+    repo.git(&["config", "submodule.sub.url", "../sub.git"]);
+    for (branch, tag) in [("main", "one"), ("next", "two"), ("deep", "three")] {
+        if branch != "main" {
+            repo.git(&["checkout", "-q", "-b", branch]);
+        }
+        repo.git(&["-C", "sub", "checkout", "-q", "--detach", tag]);
+        repo.write("a", branch);
+        repo.git(&["add", "a", "sub"]);
+        repo.commit(branch);
+    }
+    repo.git(&["-C", "sub", "config", "-f", ".gitmodules", "submodule.inner.url", "../inner.git"]);
+    repo.git(&[&["-C", "sub"], &ALLOWED[..], &["submodule", "-q", "update", "--init"]].concat());
+    repo.git(&["-C", "sub", "checkout", "-q", "--", ".gitmodules"]);
+    repo.git(&["checkout", "-q", "--recurse-submodules", "main"]);
+    for (branch, path) in [("file", "sub"), ("dir", "sub/inner")] {
+        repo.git(&["checkout", "-q", "--recurse-submodules", "-b", branch, "none"]);
+        repo.write(path, "a file\n");
+        repo.git(&["add", "sub"]);
+        repo.commit(branch);
+    }
+    repo.git(&["checkout", "-q", "--recurse-submodules", "main"]);
+}
+
+/// What there is to see of submodules: HEAD, the last line of its reflog, whose worktree it is, index, worktree.
+fn within(repo: &Repo<'_>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for (path, modules) in [("sub", ".git/modules/sub"), ("sub/inner", ".git/modules/sub/modules/inner")] {
+        let log = repo.read(format!("{modules}/logs/HEAD")).to_string();
+        seen.push(repo.read(format!("{modules}/HEAD")).to_string());
+        seen.push(log.lines().last().unwrap_or_default().to_owned());
+        let worktree = repo.try_git(&["config", "-f", &format!("{modules}/config"), "core.worktree"]);
+        seen.push(format!("{} {}", worktree.code, worktree.stdout));
+        if repo.exists(format!("{path}/.git")) {
+            seen.push(repo.read(format!("{path}/changes")).to_string());
+            seen.push(repo.read(format!("{path}/.git")).to_string());
+            for args in [&["status", "--porcelain", "--ignored"][..], &["ls-files", "-s"], &["diff", "HEAD"]]
+            {
+                seen.push(repo.git(&[&["-C", path], args].concat()).stdout.to_string());
+            }
+        }
+    }
+    seen
+}
+
+/// The same from both, submodules included.
+#[track_caller]
+fn same(oracle: &Oracle, args: &[&str]) -> Run {
+    let run = oracle.same(args);
+    assert_eq!(within(&oracle.git()), within(&oracle.ours()), "{args:?}: git left, sapwood right");
+    run
+}
+
+#[test]
+fn submodules_go_along() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    let on = ["-c", "submodule.recurse=true"];
+    for args in [
+        &["checkout", "--recurse-submodules", "next"][..],
+        &["switch", "--recurse-submodules", "none"],
+        &["checkout", "--recurse-submodules", "deep"],
+        &["checkout", "--recurse-submodules", "main"],
+        &["reset", "--hard", "--recurse-submodules", "deep"],
+        &["reset", "--keep", "--recurse-submodules", "none"],
+        &["reset", "--merge", "--recurse-submodules", "next"],
+        &["read-tree", "-m", "-u", "--recurse-submodules", "HEAD", "deep"],
+        &["reset", "--hard", "--recurse-submodules=yes"],
+        &["restore", "--recurse-submodules", "--source=main", "sub"],
+        &["checkout", "-f", "--recurse-submodules", "main"],
+        &["checkout", "--recurse-submodules", "next", "--", "sub"],
+        &["checkout", "-f", "--recurse-submodules=no", "main"],
+        &["reset", "--hard", "--recurse-submodules"],
+        &["checkout", "--recurse-submodules", "--detach", "none"],
+        &["checkout", "--recurse-submodules", "file"],
+        &["checkout", "--recurse-submodules", "main"],
+        &["checkout", "-f", "--recurse-submodules", "main"],
+    ] {
+        let run = same(&oracle, args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        let configured: Vec<&str> =
+            args.iter().copied().filter(|arg| *arg != "--recurse-submodules").collect();
+        same(&oracle, &[&on[..], &configured].concat());
+    }
+}
+
+#[test]
+fn changes_in_submodules_are_refused() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    let all: &[&[&str]] = &[
+        &["checkout", "--recurse-submodules", "next"],
+        &["checkout", "--recurse-submodules", "none"],
+        &["checkout", "-q", "--recurse-submodules", "deep"],
+        &["reset", "--keep", "--recurse-submodules", "next"],
+        &["reset", "--merge", "--recurse-submodules", "next"],
+        &["read-tree", "-m", "-u", "--recurse-submodules", "main", "next"],
+    ];
+    oracle.both(|repo| repo.write("sub/changes", "mine\n"));
+    for args in all {
+        let run = same(&oracle, args);
+        assert_ne!(run.code, 0, "{args:?}");
+    }
+    oracle.both(|repo| drop(repo.git(&["-C", "sub", "add", "changes"])));
+    for args in all {
+        let run = same(&oracle, args);
+        assert!(run.stderr.contains_str("submodule 'sub' has dirty index"), "{args:?}: {}", run.stderr);
+    }
+    assert_eq!(oracle.ours().read("sub/changes"), "mine\n");
+    same(&oracle, &["checkout", "-f", "--recurse-submodules", "next"]);
+    oracle.both(|repo| repo.write("sub/changes", "mine\n"));
+    same(&oracle, &["reset", "--hard", "--recurse-submodules", "deep"]);
+    oracle.both(|repo| repo.write("sub/inner/changes", "mine\n"));
+    same(&oracle, &["checkout", "--recurse-submodules", "-f", "main"]);
+    // Without a word about it they stay where they are.
+    same(&oracle, &["checkout", "next"]);
+    same(&oracle, &["restore", "--recurse-submodules", "sub"]);
+}
+
+/// Git overwrites all of it.
+#[test]
+fn what_is_the_users_in_a_submodule_stays() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    history(&repo);
+    let run = |args: &[&str]| repo.run(Path::new(SAPWOOD), args);
+    repo.write("sub/stays", "mine\n");
+    assert_eq!(run(&["checkout", "--recurse-submodules", "next"]).code, 0);
+    assert_eq!((repo.read("sub/stays"), repo.read("sub/changes")), ("mine\n".into(), "two\n".into()));
+    repo.git(&["-C", "sub", "checkout", "-q", "stays"]);
+    repo.git(&["checkout", "-q", "--recurse-submodules", "main"]);
+    repo.write("sub/two", "mine\n");
+    let refused = run(&["checkout", "--recurse-submodules", "next"]);
+    assert_eq!(refused.code, 1);
+    let text = "Untracked working tree file 'sub/two' would be overwritten by merge.";
+    assert!(refused.stderr.contains_str(text), "{}", refused.stderr);
+    assert_eq!(repo.read("sub/two"), "mine\n");
+    std::fs::remove_file(repo.join("sub/two")).expect("removed");
+    repo.git(&["checkout", "-q", "--recurse-submodules", "deep"]);
+    repo.write("sub/inner/changes", "mine\n");
+    for to in ["main", "none"] {
+        let refused = run(&["checkout", "--recurse-submodules", to]);
+        assert_eq!((refused.code, repo.read("sub/inner/changes")), (1, "mine\n".into()));
+        assert!(refused.stderr.contains_str("Entry 'sub/inner/changes' not uptodate"), "{}", refused.stderr);
+    }
+    // Nothing is changed if a submodule is not there to be checked out.
+    repo.git(&["checkout", "-q", "-f", "--recurse-submodules", "none"]);
+    std::fs::rename(repo.join(".git/modules/sub"), repo.join(".git/kept")).expect("renamed");
+    let refused = run(&["checkout", "--recurse-submodules", "main"]);
+    assert_eq!(refused.code, 128);
+    let text = "fatal: not a git repository: ../.git/modules/sub\nfatal: could not reset submodule index\n";
+    assert_eq!(refused.stderr, text);
+    assert!(!repo.exists(".gitmodules") && !repo.exists("sub/.git"));
+}
+
+#[test]
+fn what_only_git_can_do_is_its_own() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    history(&repo);
+    let args = ["checkout", "-q", "--recurse-submodules", "next"];
+    assert_eq!(shim.run(&repo, &args).code, 0);
+    shim.was_native(&args);
+    repo.remove("sub/.git");
+    std::fs::rename(repo.join(".git/modules/sub"), repo.join("sub/.git")).expect("renamed");
+    repo.git(&["config", "-f", "sub/.git/config", "--unset", "core.worktree"]);
+    let args = ["checkout", "--recurse-submodules", "main"];
+    let refused = repo.run(Path::new(SAPWOOD), &args);
+    assert_eq!((refused.code, repo.read("sub/changes")), (128, "two\n".into()), "{}", refused.stderr);
+    assert_eq!(shim.run(&repo, &args).code, 0);
+    shim.was_handed_over(&args, "submodule 'sub': its .git is a directory");
+    assert_eq!(repo.read("sub/changes"), "one\n");
+    repo.write(".git/modules/sub/hooks/reference-transaction", "#!/bin/sh\n");
+    let args = ["reset", "--hard", "--recurse-submodules", "none"];
+    assert_eq!(shim.run(&repo, &args).code, 0);
+    shim.was_handed_over(&args, "there is a hook 'reference-transaction'");
+}
+
+#[test]
+fn killed_on_the_way_it_can_be_done_again() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    history(&repo);
+    let mut random = Random::new(7);
+    let mut killed = 0;
+    for round in 0..12 {
+        let to = ["deep", "none", "next", "main"][round % 4];
+        let args = ["checkout", "-q", "--recurse-submodules", to];
+        let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_micros(random.next() % 40_000));
+        killed += usize::from(child.try_wait().expect("our child").is_none());
+        child.kill().expect("our child");
+        child.wait().expect("our child");
+        let modules = [".git", ".git/modules/sub", ".git/modules/sub/modules/inner"];
+        for dir in modules {
+            for lock in ["index.lock", "HEAD.lock", "config.lock"] {
+                if repo.exists(format!("{dir}/{lock}")) {
+                    repo.remove(format!("{dir}/{lock}"));
+                }
+            }
+        }
+        let context = format!("round {round}, to {to}");
+        assert_eq!(repo.try_git(&["fsck", "--no-dangling"]).code, 0, "{context}");
+        assert_eq!(repo.try_git(&["status", "--porcelain"]).code, 0, "{context}");
+        let again = repo.run(Path::new(SAPWOOD), &["checkout", "-q", "-f", "--recurse-submodules", to]);
+        assert_eq!(again.code, 0, "{context}: {}", again.stderr);
+        assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{context}");
+    }
+    println!("{killed} runs were killed while running");
+}
