@@ -231,10 +231,10 @@ impl Invocation {
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
             // Whoever needs the index finds out what is wrong with it.
-            if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read) {
-                if engine::sparse::expand(&repo, &mut index).is_ok() {
-                    repo.know_index(index);
-                }
+            if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read)
+                && engine::sparse::expand(&repo, &mut index).is_ok()
+            {
+                repo.know_index(index);
             }
         }
         Ok(repo)

@@ -194,6 +194,8 @@ impl<'a> Submodules<'a> {
         match read_tree::in_submodule(&run, errand, force, lead, &trees) {
             Ok(code) => Ok(code == 0),
             Err(Failure::Signal(signal)) => Err(Failure::Signal(signal)),
+            // Nothing was done yet.
+            Err(Failure::Unserved(what)) if errand == Errand::Ask => Err(Failure::Unserved(what)),
             Err(failure) => {
                 match self.run.program {
                     Program::Git => failure.plain().say(),
@@ -435,6 +437,7 @@ impl Follow for Submodules<'_> {
             Ok(may) => Ok(may),
             // Whoever goes on finds the signal before anything is done.
             Err(Failure::Signal(_)) => Ok(true),
+            Err(Failure::Unserved(what)) => Err(PlanError::Unsupported(what)),
             Err(Failure::Fatal(message)) => Err(repo::Error { message: message.to_string() }.into()),
             Err(failure) => {
                 failure.say();
