@@ -136,16 +136,20 @@ pub fn delete(
         let stuck = |source| trash::Error::Stuck(vec![trash::Stuck { path: name.to_owned(), source }]);
         trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
     };
-    let Ok(away) = stage(common) else { return remove(&common.join("worktrees"), id) };
-    let moved = away.join(id);
-    let is_other = || {
-        // The handle keeps its inode number from being another's.
+    // The handle keeps its inode number from being another's.
+    let is_other = |dir: &Path| {
         let meant = meant.and_then(|meant| meant.stat_self().ok());
-        let found = by_path::stat(&moved).ok().flatten();
+        let found = by_path::stat(dir).ok().flatten();
         meant.zip(found).is_some_and(|(meant, found)| (meant.dev, meant.ino) != (found.dev, found.ino))
     };
+    // Asked before, because who works in the other would miss it while it is away.
+    if is_other(&place) {
+        return Ok(());
+    }
+    let Ok(away) = stage(common) else { return remove(&common.join("worktrees"), id) };
+    let moved = away.join(id);
     let removed = match by_path::rename(&place, &moved) {
-        Ok(()) if is_other() => {
+        Ok(()) if is_other(&moved) => {
             let _ = by_path::rename_new(&moved, &place);
             Ok(())
         }
