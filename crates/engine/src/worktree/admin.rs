@@ -71,8 +71,11 @@ fn publish(staged: &Path, all: &Path, name: &BStr) -> Result<Admin, Error> {
             // Who removes the last worktree removes the directory around it, also under our hands.
             Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
-                by_path::create_dir_all(all)
-                    .map_err(|source| Error::Leading { path: dir.clone(), source })?;
+                match by_path::create_dir_all(all) {
+                    // Made by somebody, and removed again.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    made => made.map_err(|source| Error::Leading { path: dir.clone(), source })?,
+                }
             }
             Err(source) => return Err(Error::Directory { path: dir, source }),
         }
@@ -121,35 +124,59 @@ fn sweep(all: &Path, newest: &Path) {
     }
 }
 
+/// What was found at a place, to be told from what others put there later.
+#[derive(Debug)]
+pub enum Found {
+    /// A directory, held: its inode number cannot become another's.
+    Directory(Dir),
+    /// Something that is no directory, or may not be opened.
+    Other,
+    /// Nothing.
+    Gone,
+}
+
+impl Found {
+    /// Looks.
+    pub fn at(path: &Path) -> Found {
+        match Dir::open(path) {
+            Ok(dir) => Found::Directory(dir),
+            Err(error) if error.kind() == ErrorKind::NotFound => Found::Gone,
+            Err(_) => Found::Other,
+        }
+    }
+
+    /// Whether it still is what is at `path`, as far as that can be told.
+    pub fn is_at(&self, path: &Path) -> bool {
+        match self {
+            Found::Directory(dir) => {
+                let found = by_path::stat(path).ok().flatten();
+                let held = dir.stat_self().ok();
+                held.zip(found).is_some_and(|(held, found)| (held.dev, held.ino) == (found.dev, found.ino))
+            }
+            Found::Other => true,
+            Found::Gone => false,
+        }
+    }
+}
+
 /// Removes `worktrees/<id>`, out of everybody's sight: half of it gone, it would be pruned by others, and its name given
 /// away, while we are at it. If it cannot be deleted it is put back; so is what is not the directory `meant` any more, since others
 /// may have pruned that and given its name to a new one.
-pub fn delete(
-    common: &Path,
-    id: &OsStr,
-    meant: Option<&Dir>,
-    interrupt: &AtomicBool,
-) -> Result<(), trash::Error> {
+pub fn delete(common: &Path, id: &OsStr, meant: &Found, interrupt: &AtomicBool) -> Result<(), trash::Error> {
     let place = common.join("worktrees").join(id);
     let remove = |dir: &Path, name: &OsStr| {
         let name = name.as_bytes().as_bstr();
         let stuck = |source| trash::Error::Stuck(vec![trash::Stuck { path: name.to_owned(), source }]);
         trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
     };
-    // The handle keeps its inode number from being another's.
-    let is_other = |dir: &Path| {
-        let meant = meant.and_then(|meant| meant.stat_self().ok());
-        let found = by_path::stat(dir).ok().flatten();
-        meant.zip(found).is_some_and(|(meant, found)| (meant.dev, meant.ino) != (found.dev, found.ino))
-    };
-    // Asked before, because who works in the other would miss it while it is away.
-    if is_other(&place) {
+    // Asked before, because who works in another would miss it while it is away.
+    if !meant.is_at(&place) {
         return Ok(());
     }
     let Ok(away) = stage(common) else { return remove(&common.join("worktrees"), id) };
     let moved = away.join(id);
     let removed = match by_path::rename(&place, &moved) {
-        Ok(()) if is_other(&moved) => {
+        Ok(()) if !meant.is_at(&moved) => {
             let _ = by_path::rename_new(&moved, &place);
             Ok(())
         }

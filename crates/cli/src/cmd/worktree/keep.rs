@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 use bstr::{BStr, ByteSlice as _};
 use engine::worktree::{
-    admin,
+    admin::{self, Found},
     prune::{self, Verdict},
     repair::{self, Finding, Outcome},
 };
@@ -63,8 +63,8 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
     let verbose = dry_run || flag(&parsed, Key::Verbose).unwrap_or(false);
     let common = scene.repo.common_dir();
     let Ok(names) = by_path::list(&common.join("worktrees")) else { return Ok(0) };
-    let open = |id: &OsString| sys::Dir::open(&common.join("worktrees").join(id)).ok();
-    let drop = |id: &OsString, meant: Option<&sys::Dir>, reason: &str| {
+    let place = |id: &OsString| common.join("worktrees").join(id);
+    let drop = |id: &OsString, meant: &Found, reason: &str| {
         if verbose {
             console::note(text!("Removing worktrees/", id.as_bytes(), ": ", reason));
         }
@@ -74,21 +74,29 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
         }
     };
     // Of several that name the same worktree the first one stays; the main worktree comes before all.
-    let mut kept: Vec<(PathBuf, Option<OsString>)> = vec![(common.to_owned(), None)];
+    let mut kept: Vec<(PathBuf, Option<(OsString, Found)>)> = vec![(common.to_owned(), None)];
     for (id, _) in names {
-        let meant = open(&id);
+        let found = Found::at(&place(&id));
+        if let Found::Gone = found {
+            continue;
+        }
         match prune::verdict(common, &id, expire) {
-            Verdict::Prune(reason) => drop(&id, meant.as_ref(), &reason).map(|_| ())?,
-            Verdict::Keep(Some(gitfile)) => kept.push((gitfile, Some(id))),
+            Verdict::Prune(reason) => drop(&id, &found, &reason).map(|_| ())?,
+            Verdict::Keep(Some(gitfile)) => kept.push((gitfile, Some((id, found)))),
             Verdict::Keep(None) => {}
         }
     }
-    kept.sort_by(|one, other| one.0.as_os_str().cmp(other.0.as_os_str()).then(one.1.cmp(&other.1)));
+    let key = |(path, owner): &(PathBuf, Option<(OsString, Found)>)| {
+        (path.as_os_str().to_owned(), owner.as_ref().map(|(id, _)| id.clone()))
+    };
+    kept.sort_by_cached_key(key);
     for pair in kept.windows(2) {
-        if let [(before, _), (path, Some(id))] = pair
+        if let [(before, other), (path, Some((id, found)))] = pair
             && before.as_os_str() == path.as_os_str()
+            // One that went and was made anew meanwhile is no duplicate of itself.
+            && other.as_ref().is_none_or(|(other, found)| found.is_at(&place(other)))
         {
-            drop(id, None, "duplicate entry")?;
+            drop(id, found, "duplicate entry")?;
         }
     }
     if !dry_run {

@@ -17,7 +17,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::{
-    admin::{Linker, Links},
+    admin::{Found, Linker, Links},
     prune::{self, Expire, Verdict},
 };
 use repo::{GitfileError, Repository, Worktree};
@@ -291,8 +291,8 @@ impl Scene<'_> {
         let Some(id) = &found.id else { return Ok(()) };
         let locked = lock_reason(found)?.is_some();
         if force > usize::from(locked) {
-            let meant = sys::Dir::open(&found.git_dir).ok();
-            return match remove::delete_admin(self, id, meant.as_ref())? {
+            let meant = Found::at(&found.git_dir);
+            return match remove::delete_admin(self, id, &meant)? {
                 true => Ok(()),
                 false => Err(Failure::Fatal(text!("unusable worktree destination '", at.shown, "'"))),
             };

@@ -14,7 +14,7 @@ use bstr::{BStr, ByteSlice as _};
 use engine::{
     trash::{self, Trash},
     worktree::{
-        admin,
+        admin::{self, Found},
         changes::{self, Untracked},
     },
 };
@@ -41,7 +41,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
     };
-    let meant = Dir::open(&worktree.git_dir).ok();
+    let meant = Found::at(&worktree.git_dir);
     let reason = if force < 2 { lock_reason(&worktree)? } else { None };
     match reason {
         Some(reason) if reason.is_empty() => {
@@ -71,7 +71,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
             code = 255;
         }
     }
-    if !delete_admin(scene, id, meant.as_ref())? {
+    if !delete_admin(scene, id, &meant)? {
         code = 255;
     }
     drop_empty_list(scene);
@@ -160,8 +160,8 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
     }
 }
 
-/// Removes `worktrees/<id>` if it still is the directory `meant`. `false` if it stays; that has been said.
-pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: Option<&Dir>) -> Result<bool, Failure> {
+/// Removes `worktrees/<id>` if it still is what is `meant`. `false` if it stays; that has been said.
+pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
     let removed = admin::delete(scene.repo.common_dir(), id, meant, scene.run.interrupt.flag());
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
