@@ -81,8 +81,10 @@ fn verify_component(
             if is_ntfs_dot_git(&path[at..]) || link && is_ntfs_dot_gitmodules(&path[at..]) {
                 return Err(InvalidPath);
             }
-            match path[at..end].iter().position(|&byte| byte == b'\\') {
-                Some(backslash) => at += backslash + 1,
+            // Git does not look behind one that a component begins with.
+            let from = at.max(start + 1);
+            match path[from..end].iter().position(|&byte| byte == b'\\') {
+                Some(backslash) => at = from + backslash + 1,
                 None => break,
             }
         }
