@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn lines_of_maps() {
         let line = b"7f00-7f10 r--p 00002000 08:01 1234       /a path/with spaces";
-        assert_eq!(parse(line, 0x7f08), Some((40, 0x2008)));
-        assert_eq!(&line[40..], b"/a path/with spaces");
+        assert_eq!(parse(line, 0x7f08), Some((41, 0x2008)));
+        assert_eq!(&line[41..], b"/a path/with spaces");
         assert_eq!(parse(line, 0x7f10), None);
         assert_eq!(parse(b"7f00-7f10 rw-p 00000000 00:00 0 ", 0x7f08), None);
         assert_eq!(parse(b"", 0), None);
