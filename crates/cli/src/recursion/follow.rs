@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::HashSet,
     ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -9,7 +10,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{self, Follow, Force, Outcome, Plan, PlanError, Report, Start},
+    checkout::{self, Follow, Force, Outcome, Plan, PlanError, Premise, Report, Start},
     pathspec::{Defaults, Pathspecs, Seen},
     switch::{self, Target},
 };
@@ -242,8 +243,13 @@ impl<'a> Submodules<'a> {
         }
         let after = self.recorded(plan)?;
         let before = after.map(|after| self.modules.replace(after));
+        let goes: HashSet<&BStr> = taken_away(plan).collect();
+        let above = |path: &BStr| path.find_iter("/").any(|slash| goes.contains(path[..slash].as_bstr()));
         for (_, path, _) in links(plan) {
-            self.may_act(path)?;
+            // What is there now, or above it, is not what will be there: `enter` looks again.
+            if !goes.contains(path) && !above(path) {
+                self.may_act(path)?;
+            }
             if let Some(name) = self.name(path).filter(|_| self.is_active(path).is_ok_and(|active| active)) {
                 let place = connect::place(self.repo, name.as_bstr())?;
                 if !self.repo.is_git_directory(&place) {
@@ -452,6 +458,15 @@ fn links(plan: &Plan) -> impl Iterator<Item = (usize, &BStr, ObjectId)> {
     let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]).enumerate();
     let links = entries.filter(|(_, entry)| entry.mode.is_gitlink());
     links.map(|(at, entry)| (at, plan.index.path(entry), entry.oid))
+}
+
+/// Files and links that the plan removes or replaces.
+fn taken_away(plan: &Plan) -> impl Iterator<Item = &BStr> {
+    let removed =
+        plan.removals.iter().filter(|removal| !removal.gitlink).map(|removal| removal.path.as_bstr());
+    let replaced =
+        plan.writes.iter().filter(|write| matches!(write.premise, Premise::Unchanged(_) | Premise::Anything));
+    removed.chain(replaced.map(|write| plan.index.path(&plan.index.entries()[write.entry])))
 }
 
 fn warn(modules: &Modules) {

@@ -49,6 +49,11 @@ fn history(repo: &Repo<'_>) {
     repo.git(&[&["-C", "sub"], &ALLOWED[..], &["submodule", "-q", "update", "--init"]].concat());
     repo.git(&["-C", "sub", "checkout", "-q", "--", ".gitmodules"]);
     repo.git(&["checkout", "-q", "--recurse-submodules", "main"]);
+    repo.git(&["checkout", "-q", "--recurse-submodules", "-b", "link", "none"]);
+    repo.write("there/file", "in a directory\n");
+    std::os::unix::fs::symlink("there", repo.join("sub")).expect("nothing is there");
+    repo.git(&["add", "sub", "there"]);
+    repo.commit("link");
     for (branch, path) in [("file", "sub"), ("dir", "sub/inner")] {
         repo.git(&["checkout", "-q", "--recurse-submodules", "-b", branch, "none"]);
         repo.write(path, "a file\n");
@@ -109,6 +114,10 @@ fn submodules_go_along() {
         &["checkout", "--recurse-submodules", "--detach", "none"],
         &["checkout", "--recurse-submodules", "file"],
         &["checkout", "--recurse-submodules", "main"],
+        &["checkout", "--recurse-submodules", "link"],
+        &["checkout", "--recurse-submodules", "next"],
+        &["reset", "--hard", "--recurse-submodules", "link"],
+        &["reset", "--hard", "--recurse-submodules", "deep"],
         &["checkout", "-f", "--recurse-submodules", "main"],
     ] {
         let run = same(&oracle, args);
