@@ -3,6 +3,7 @@
 use format::HashKind;
 
 use super::{super::cases, *};
+use crate::checkout::{facts::Want, plan::OneSided};
 
 /// A worktree with nothing untracked in it, unless `untracked` says so.
 struct Quiet {

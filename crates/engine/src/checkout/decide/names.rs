@@ -1,0 +1,87 @@
+//! Names that cannot be beside each other in an index.
+
+use std::collections::HashSet;
+
+use bstr::{BStr, ByteSlice};
+use format::index::{Edit, Index, Stage};
+
+use super::{Decider, is_below};
+use crate::checkout::diff::Kind;
+
+impl Decider<'_> {
+    /// An index cannot hold both a path and something below it: as in Git, what was added last stays.
+    /// Edits come out sorted, one for each path.
+    pub(super) fn resolve_conflicting_names(&mut self) {
+        let decided = &mut self.decided;
+        decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+        // The last of several edits of a path counts.
+        decided.edits.reverse();
+        decided.edits.dedup_by(|a, b| a.path == b.path);
+        decided.edits.reverse();
+        let index = self.index;
+        if matches!(self.policy.kind, Kind::Overlay | Kind::ThreeWay { .. }) {
+            give_way(index, &mut decided.edits);
+        }
+        if index.entries().is_empty() {
+            return;
+        }
+        let edited =
+            |path: &BStr| decided.edits.binary_search_by(|edit| edit.path.as_bstr().cmp(path)).is_ok();
+        let merged = |at: usize| index.entries()[at].stage == Stage::Normal;
+        let mut replaced = HashSet::new();
+        let mut lost = HashSet::new();
+        let mut last_dir = BStr::new("");
+        let mut at = 0;
+        // Only merged entries are looked at: stages of different names may conflict in an index.
+        let is_merged = |edit: &&Edit| edit.entries.first().is_some_and(|entry| entry.stage == Stage::Normal);
+        for edit in decided.edits.iter().filter(is_merged) {
+            let path = edit.path.as_bstr();
+            at = index.seek(at, path);
+            // What is below a path has it as a prefix, and so has all that comes between.
+            let next = index.entries().get(at).map(|entry| index.path(entry));
+            let maybe_above = next.is_some_and(|next| next != path && next.starts_with(path));
+            if maybe_above && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
+                lost.insert(edit.path.clone());
+            }
+            let dir = path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr());
+            if dir == last_dir {
+                continue;
+            }
+            for end in dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len())) {
+                let above = dir[..end].as_bstr();
+                if last_dir == above || is_below(last_dir, above) {
+                    continue;
+                }
+                if index.range_of(above).any(merged) && !edited(above) {
+                    replaced.insert(above.to_owned());
+                }
+            }
+            last_dir = dir;
+        }
+        if replaced.is_empty() && lost.is_empty() {
+            return;
+        }
+        decided.edits.retain(|edit| !lost.contains(&edit.path));
+        decided.writes.retain(|(path, _)| !lost.contains(path));
+        decided.edits.extend(replaced.into_iter().map(|path| Edit { path, entries: Vec::new() }));
+        decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+}
+
+/// Where one tree has a file and another a directory, both of one stage: Git adds what is below a name after the
+/// name, and it stays; but only the first path that is added below it is held against the name. `edits` are sorted.
+fn give_way(index: &Index, edits: &mut [Edit]) {
+    for at in 0..edits.len() {
+        let (edit, after) = edits[at..].split_first_mut().expect("in range");
+        if edit.entries.is_empty() {
+            continue;
+        }
+        let bound = [edit.path.as_slice(), b"/"].concat();
+        let first = after.partition_point(|other| other.path.as_slice() < bound.as_slice());
+        let Some(below) = after.get(first).filter(|other| other.path.starts_with(&bound)) else { continue };
+        let kept = index.range_below(edit.path.as_bstr()).next();
+        if kept.is_none_or(|kept| index.path_at(kept) >= below.path) {
+            edit.entries.retain(|entry| below.entries.iter().all(|other| other.stage != entry.stage));
+        }
+    }
+}
