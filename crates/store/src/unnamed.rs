@@ -9,6 +9,7 @@ use sys::{File, by_path};
 
 use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 
+/// One such file.
 pub(crate) struct Unnamed {
     file: File,
     path: PathBuf,
