@@ -87,16 +87,31 @@ pub(crate) fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
             Handling::Native => tally.native += 1,
             Handling::HandedOver | Handling::Refused => {
                 let reason = call.reason.as_deref().unwrap_or("no reason given");
-                *tally.handed_over.entry(reason.to_owned()).or_default() += 1;
+                *tally.handed_over.entry(anywhere(reason)).or_default() += 1;
             }
         }
     }
     tallies
 }
 
+/// A reason without the place where a script happened to work: `files:///somewhere/repo'` is `files://<path>'`.
+fn anywhere(reason: &str) -> String {
+    const LEAD: &str = "://";
+    let Some(start) = reason.find(LEAD).map(|at| at + LEAD.len()) else { return reason.to_owned() };
+    let end = reason[start..].find('\'').map_or(reason.len(), |at| start + at);
+    format!("{}<path>{}", &reason[..start], &reason[end..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_are_the_same_wherever_it_was() {
+        let reason = "ref storage format 'files:///tmp/a b/repo' is not supported";
+        assert_eq!(anywhere(reason), "ref storage format 'files://<path>' is not supported");
+        assert_eq!(anywhere("option '--patch'"), "option '--patch'");
+    }
 
     #[test]
     fn counts_served_commands_only() {

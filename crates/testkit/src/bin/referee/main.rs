@@ -131,6 +131,8 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     let absolute = |path: &Path| path.canonicalize().map_err(|source| Error::io("find", path, source));
     let git = absolute(&args.git)?;
     let git_version = version(&git)?;
+    // Now: who waits for the end may go on with something else meanwhile.
+    let sapwood = sapwood(&git);
     let shim = match &args.shim {
         Some(shim) => absolute(shim)?,
         None => {
@@ -201,7 +203,7 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     let setting = Setting {
         date: output(Command::new("date").args(["-u", "+%F"])).unwrap_or_default(),
         git: git_version,
-        sapwood: sapwood(&git),
+        sapwood,
         selection,
         processors,
         jobs,
