@@ -18,7 +18,7 @@ conformance:
 referee *args:
     .ci/referee {{args}}
 
-# killed at 100 random moments of a clone and of a switch
+# killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed
 

@@ -3,6 +3,7 @@
 
 use std::{
     ffi::OsStr,
+    io::{self, Write as _},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -19,6 +20,10 @@ use crate::{
 };
 
 const WORKTREE: &str = "core.worktree";
+
+/// What becomes the file `.git`, in the submodule's repository: a worktree that is being made holds nothing else when we are
+/// killed. Only who has locked the superproject's index writes it.
+const SCRAP: &str = "sapwood-gitfile";
 
 /// Where the repository of the submodule called `name` belongs. Refused if it would be within another's, as `a/b` is in
 /// that of `a`.
@@ -57,13 +62,19 @@ pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> 
     let bytes = |path: PathBuf| BString::from(path.into_os_string().as_bytes());
     let line = text!("gitdir: ", bytes(engine::worktree::admin::relative(&git_dir, &work_tree)), "\n");
     let gitfile = work_tree.join(".git");
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         Failure::fatal(format!("could not write to '{}': {}", gitfile.display(), sys::reason(&error)))
     };
     if by_path::read(&gitfile).map_err(failed)?.is_none_or(|found| found != *line) {
-        let mut lock = store::Lock::take(&gitfile, &settings.locks)?;
-        lock.write(&line)?;
-        lock.commit_synced(&settings.fsync, store::Components::empty())?;
+        match publish(line.as_bstr(), &git_dir.join(SCRAP), &gitfile) {
+            // The repository is on another file system.
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let mut lock = store::Lock::take(&gitfile, &settings.locks)?;
+                lock.write(&line)?;
+                lock.commit()?;
+            }
+            done => done.map_err(failed)?,
+        }
     }
     let config = git_dir.join("config");
     let value = bytes(engine::worktree::admin::relative(&work_tree, &git_dir));
@@ -72,6 +83,23 @@ pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> 
         store::config::edit(&config, &[edit], &settings.config_locks, &settings.fsync)?;
     }
     Ok(())
+}
+
+/// What is in `gitfile` becomes `line`, by way of `scrap`.
+fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
+    match by_path::remove_file(scrap) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = by_path::create_new(scrap, 0o666)?;
+    let written = file.write_all(line);
+    let closed = sys::close(file);
+    let done = written.and(closed).and_then(|()| by_path::rename(scrap, gitfile));
+    if done.is_err() {
+        // What failed first is what is told.
+        let _ = by_path::remove_file(scrap);
+    }
+    done
 }
 
 /// Lets `git_dir` forget its worktree.

@@ -124,6 +124,19 @@ impl<'a> Submodules<'a> {
         }
     }
 
+    /// Nothing is at `path`, or an empty directory. Git fails at the latter for want of a repository in it, and so does
+    /// not get over being killed between making the directory and connecting it.
+    fn is_bare_place(&self, path: &BStr) -> bool {
+        let dir = self.dir(path);
+        match by_path::stat(&dir) {
+            Ok(Some(stat)) if stat.file_type == FileType::Directory => {
+                by_path::list(&dir).is_ok_and(|names| names.is_empty())
+            }
+            Ok(Some(_)) => false,
+            _ => true,
+        }
+    }
+
     /// No link may lead to a submodule, nor be in its place.
     fn validate(&self, path: &BStr) -> Result<(), Failure> {
         let is_link = |path: &BStr| matches!(by_path::stat(&self.dir(path)), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
@@ -217,8 +230,7 @@ impl<'a> Submodules<'a> {
 
     /// Git's `submodule_move_head`, as a dry run.
     fn check(&self, path: &BStr, from: Start, to: Option<ObjectId>, force: Force) -> Result<bool, Failure> {
-        // Nothing is looked into that is not there.
-        if from == Start::Nothing && !matches!(by_path::stat(&self.dir(path)), Ok(Some(_))) {
+        if from == Start::Nothing && self.is_bare_place(path) {
             return Ok(true);
         }
         if !self.is_active(path)? || from != Start::Nothing && self.populated(path) == Populated::No {

@@ -1,11 +1,11 @@
 //! `--recurse-submodules`: submodules go along with their superproject, as with Git, or it is refused.
 
-use std::{path::Path, time::Duration};
+use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Command};
 
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo, Run, Sandbox};
 
-use crate::{SAPWOOD, random::Random, shim::Shim};
+use crate::{SAPWOOD, full, shim::Shim};
 
 const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
@@ -220,35 +220,88 @@ fn what_only_git_can_do_is_its_own() {
     shim.was_handed_over(&args, "there is a hook 'reference-transaction'");
 }
 
+/// The calls that change something, before each of which a run is killed. A file that is created is written to, so that
+/// `openat` need not be among them.
+const CHANGING: [&str; 8] = ["write", "mkdir", "rename", "renameat", "unlink", "unlinkat", "rmdir", "fchmod"];
+
+/// Kills a run before its `nth` call of this name; whether it came so far.
+fn killed_before(repo: &Repo<'_>, call: &str, nth: usize, args: &[&str]) -> bool {
+    let inject = format!("inject={call}:signal=KILL:when={nth}");
+    let mut command = repo.command("strace".as_ref());
+    command.args(["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", &inject, SAPWOOD]).args(args);
+    let output = command.output().expect("strace can be run");
+    // strace ends as the run did.
+    match (output.status.code(), output.status.signal()) {
+        (Some(0), _) => false,
+        (_, Some(9)) => true,
+        other => panic!("{args:?}, killed before {call} {nth}: {other:?}, {}", output.stderr.as_bstr()),
+    }
+}
+
+/// Whether what was killed can be done again.
+fn done_again(repo: &Repo<'_>, to: &str, context: &str) {
+    for dir in [".git", ".git/modules/sub", ".git/modules/sub/modules/inner"] {
+        for lock in ["index.lock", "HEAD.lock", "config.lock"] {
+            if repo.exists(format!("{dir}/{lock}")) {
+                repo.remove(format!("{dir}/{lock}"));
+            }
+        }
+    }
+    assert_eq!(repo.try_git(&["fsck", "--no-dangling"]).code, 0, "{context}");
+    assert_eq!(repo.try_git(&["status", "--porcelain"]).code, 0, "{context}");
+    let again = repo.run(Path::new(SAPWOOD), &["checkout", "-q", "-f", "--recurse-submodules", to]);
+    assert_eq!(again.code, 0, "{context}: {}", again.stderr);
+    assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{context}");
+}
+
 #[test]
 fn killed_on_the_way_it_can_be_done_again() {
+    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    if !can_trace.is_ok_and(|status| status.success()) {
+        println!("skipped: strace cannot be run");
+        return;
+    }
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     history(&repo);
-    let mut random = Random::new(7);
-    let mut killed = 0;
-    for round in 0..12 {
-        let to = ["deep", "none", "next", "main"][round % 4];
-        let args = ["checkout", "-q", "--recurse-submodules", to];
-        let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("it starts");
-        std::thread::sleep(Duration::from_micros(random.next() % 40_000));
-        killed += usize::from(child.try_wait().expect("our child").is_none());
-        child.kill().expect("our child");
-        child.wait().expect("our child");
-        let modules = [".git", ".git/modules/sub", ".git/modules/sub/modules/inner"];
-        for dir in modules {
-            for lock in ["index.lock", "HEAD.lock", "config.lock"] {
-                if repo.exists(format!("{dir}/{lock}")) {
-                    repo.remove(format!("{dir}/{lock}"));
-                }
+    repo.git(&["config", "checkout.workers", "1"]);
+    for (from, to) in [("main", "deep"), ("deep", "none"), ("none", "next"), ("next", "main")] {
+        repo.git(&["checkout", "-q", "-f", "--recurse-submodules", from]);
+        let mut killed = 0;
+        for call in CHANGING {
+            let mut nth = 1;
+            while killed_before(&repo, call, nth, &["checkout", "-q", "--recurse-submodules", to]) {
+                done_again(&repo, to, &format!("{from} to {to}, killed before {call} {nth}"));
+                repo.git(&["checkout", "-q", "--recurse-submodules", from]);
+                nth += if full() { 1 } else { 3 };
+                killed += 1;
             }
+            repo.git(&["checkout", "-q", "--recurse-submodules", from]);
         }
-        let context = format!("round {round}, to {to}");
-        assert_eq!(repo.try_git(&["fsck", "--no-dangling"]).code, 0, "{context}");
-        assert_eq!(repo.try_git(&["status", "--porcelain"]).code, 0, "{context}");
-        let again = repo.run(Path::new(SAPWOOD), &["checkout", "-q", "-f", "--recurse-submodules", to]);
-        assert_eq!(again.code, 0, "{context}: {}", again.stderr);
-        assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{context}");
+        println!("{from} to {to}: killed {killed} times");
+        assert!(killed > 10, "{from} to {to}: hardly anything was killed");
     }
-    println!("{killed} runs were killed while running");
+}
+
+/// Where Git, killed between making the directory of a submodule and connecting it, fails ever after.
+#[test]
+fn an_empty_directory_is_no_submodule() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    history(&repo);
+    for force in [&["-f"][..], &[]] {
+        repo.git(&["checkout", "-q", "-f", "--recurse-submodules", "main"]);
+        std::fs::create_dir(repo.join("sub/inner")).expect("nothing is there");
+        let modules = repo.git(&["-C", "sub", "show", "three:.gitmodules"]).stdout;
+        repo.write("sub/.gitmodules", modules.as_slice());
+        let args = [&["checkout", "-q", "--recurse-submodules"], force, &["deep"]].concat();
+        assert_ne!(repo.try_git(&args).code, 0);
+        if force.is_empty() {
+            repo.remove("sub/.gitmodules");
+        }
+        let run = repo.run(Path::new(SAPWOOD), &args);
+        assert_eq!((run.code, run.stderr.to_string()), (0, String::new()));
+        assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
+        assert_eq!(repo.read("sub/inner/changes"), "i3\n");
+    }
 }
