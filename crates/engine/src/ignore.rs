@@ -115,6 +115,16 @@ impl Everywhere {
     }
 }
 
+/// A `.gitignore` that could be opened and not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read '{path}': {reason}", reason = sys::reason(.source))]
+pub struct Unreadable {
+    /// From the root of the worktree.
+    pub path: BString,
+    /// Why.
+    pub source: io::Error,
+}
+
 /// The rules of a worktree.
 pub struct Ignores<'a> {
     root: &'a sys::Dir,
@@ -135,7 +145,7 @@ impl<'a> Ignores<'a> {
 
     /// Whether `path` is ignored, itself or with a directory above it. An error is that of reading a
     /// `.gitignore`.
-    pub fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> io::Result<bool> {
+    pub fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, Unreadable> {
         if let Some(slash) = path.rfind_byte(b'/') {
             let above = path[..slash].as_bstr();
             let ignored = match self.directories.get(above) {
@@ -166,7 +176,7 @@ impl<'a> Ignores<'a> {
         Ok(self.outside.iter().find_map(|rules| rules.decide(path, is_dir)).unwrap_or(false))
     }
 
-    fn load(&mut self, dir: &BStr) -> io::Result<()> {
+    fn load(&mut self, dir: &BStr) -> Result<(), Unreadable> {
         if self.inside.contains_key(dir) {
             return Ok(());
         }
@@ -177,10 +187,14 @@ impl<'a> Ignores<'a> {
         file.extend_from_slice(b".gitignore");
         let mut content = Vec::new();
         // Missing, a link, or below something that is no directory: no rules.
-        if let Ok(mut open) = self.root.open_file(&file)
-            && sys::stat_of(&open)?.file_type == sys::FileType::File
-        {
-            open.read_to_end(&mut content)?;
+        let mut read = || match self.root.open_file(&file) {
+            Ok(mut open) if sys::stat_of(&open)?.file_type == sys::FileType::File => {
+                open.read_to_end(&mut content)
+            }
+            _ => Ok(0),
+        };
+        if let Err(source) = read() {
+            return Err(Unreadable { path: file, source });
         }
         self.inside.insert(dir.to_owned(), Rules::parse(&content, self.icase));
         Ok(())

@@ -220,9 +220,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here: the file stays, and the next one is told its name.
-        if self.held {
-            let _ = by_path::remove_file(&self.lock_path);
+        if self.held
+            && let Err(error) = by_path::remove_file(&self.lock_path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            // There is nobody to return it to. Git says the same.
+            let (path, reason) = (self.lock_path.display(), sys::reason(&error));
+            let _ = writeln!(io::stderr(), "warning: unable to unlink '{path}': {reason}");
         }
         if let Some(path) = &self.pid_path {
             let _ = by_path::remove_file(path);

@@ -279,7 +279,7 @@ fn killed_on_the_way_it_can_be_done_again() {
             repo.git(&["checkout", "-q", "--recurse-submodules", from]);
         }
         println!("{from} to {to}: killed {killed} times");
-        assert!(killed > 10, "{from} to {to}: hardly anything was killed");
+        assert!(killed > 5, "{from} to {to}: hardly anything was killed");
     }
 }
 

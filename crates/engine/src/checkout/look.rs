@@ -64,7 +64,7 @@ impl Looker<'_> {
 
 impl Ask for Looker<'_> {
     fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError> {
-        Self::examine(path, self.ignores.is_ignored(path, is_dir))
+        Ok(self.ignores.is_ignored(path, is_dir)?)
     }
 
     fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, PlanError> {

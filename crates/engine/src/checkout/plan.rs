@@ -257,6 +257,9 @@ pub enum PlanError {
     #[error("cannot stat '{path}': {source}")]
     #[allow(missing_docs)]
     Examine { path: BString, source: std::io::Error },
+    /// What is ignored cannot be told.
+    #[error(transparent)]
+    Ignores(#[from] crate::ignore::Unreadable),
     /// What was changed in a submodule cannot be told.
     #[error("'git status --porcelain=2' failed in submodule {path}: {message}")]
     #[allow(missing_docs)]

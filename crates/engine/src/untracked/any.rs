@@ -64,7 +64,7 @@ impl Search<'_> {
                 FileType::Directory => self.subdirectory(path.as_bstr())?,
                 FileType::File | FileType::Symlink => {
                     self.index.range_of(path.as_bstr()).is_empty()
-                        && !self.ignores.is_ignored(path.as_bstr(), false).map_err(examine)?
+                        && !self.ignores.is_ignored(path.as_bstr(), false)?
                 }
                 FileType::Other => false,
             };
@@ -83,8 +83,7 @@ impl Search<'_> {
         if !self.index.range_below(path).is_empty() {
             return self.directory(path, Within::Tracked);
         }
-        let ignored = self.ignores.is_ignored(path, true);
-        match ignored.map_err(|source| PlanError::Examine { path: path.to_owned(), source })? {
+        match self.ignores.is_ignored(path, true)? {
             true => Ok(false),
             false => self.directory(path, Within::Untracked),
         }
