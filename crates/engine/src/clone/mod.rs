@@ -11,12 +11,15 @@
 //! Nothing is printed: [`Event`]s say what Git would, in Git's order.
 
 mod alternates;
+mod answers;
 mod destination;
+mod error;
 mod filter;
 mod junk;
 mod local;
 mod naming;
 mod objects;
+mod options;
 mod protocol;
 mod publish;
 mod resume;
@@ -32,22 +35,22 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{
-    ObjectId,
-    refname::{self, Levels},
-};
+use format::ObjectId;
 use sys::by_path;
 
 use crate::checkout::Force;
+use answers::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
+pub use error::Error;
 pub use filter::Filter;
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
+pub use options::{Errand, Event, Options, Reference, Tracer};
 pub use protocol::Error as ProtocolError;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;
@@ -55,191 +58,6 @@ pub use select::Error as SelectionError;
 pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;
 pub use source::{Error as SourceError, Kind, Source};
-
-/// `--reference` and `--reference-if-able`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Reference {
-    pub repository: BString,
-    /// Whether it is an error if it cannot be used.
-    pub required: bool,
-}
-
-/// See [`repo::fetch::Tracer`].
-#[derive(Clone)]
-pub struct Tracer(pub std::sync::Arc<repo::fetch::Tracer>);
-
-impl std::fmt::Debug for Tracer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tracer")
-    }
-}
-
-/// What the user asked for. Defaults are Git's.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Options {
-    /// A path, a `file://` URL or a bundle, as the user wrote it.
-    pub source: BString,
-    /// Where to; guessed from the source if not given.
-    pub directory: Option<BString>,
-    pub branch: Option<BString>,
-    pub bare: bool,
-    pub mirror: bool,
-    pub no_checkout: bool,
-    pub single_branch: bool,
-    /// `--no-tags`
-    pub no_tags: bool,
-    /// `--origin`
-    pub origin: Option<BString>,
-    /// `--local`, `--no-local`
-    pub local: Option<bool>,
-    pub no_hardlinks: bool,
-    pub shared: bool,
-    pub references: Vec<Reference>,
-    /// Copy what is borrowed, and borrow no more.
-    pub dissociate: bool,
-    pub reject_shallow: Option<bool>,
-    /// `--depth`
-    pub depth: Option<BString>,
-    /// `--shallow-since`
-    pub shallow_since: Option<BString>,
-    /// `--shallow-exclude`
-    pub shallow_exclude: Vec<BString>,
-    /// `--filter`
-    pub filter: Option<Filter>,
-    /// `--recurse-submodules`: which are active.
-    pub submodules: Vec<BString>,
-    /// `--sparse`
-    pub sparse: bool,
-    /// Sees what is said to the other side, and its answers.
-    pub tracer: Option<Tracer>,
-    /// `--config`, in order.
-    pub config: Vec<BString>,
-    /// `--template`; empty for none.
-    pub template: Option<BString>,
-    /// Where Git's own templates are, if `--template`, `GIT_TEMPLATE_DIR` and `init.templateDir` say
-    /// nothing.
-    pub default_template: Option<PathBuf>,
-    pub separate_git_dir: Option<BString>,
-    /// `--upload-pack`
-    pub upload_pack: Option<BString>,
-    /// Ask the other side for progress texts.
-    pub remote_progress: bool,
-    /// How many threads take over objects.
-    pub workers: usize,
-    /// The current directory, the environment and `-c` settings.
-    pub open: repo::OpenOptions,
-}
-
-/// What happens on the way.
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub enum Event<'a> {
-    /// `Cloning into ...`
-    Begin { directory: &'a BStr, bare: bool },
-    /// `warning: ...`
-    Warning(&'a str),
-    /// `error: ...`, without being the end.
-    Error(&'a str),
-    /// `info: ...`
-    Info(&'a str),
-    /// The hint on `init.defaultBranch`, for the name used.
-    DefaultBranch(&'a BStr),
-    /// Progress texts of the other side, raw.
-    Remote(&'a [u8]),
-    /// A pack is being received.
-    Pack(repo::pack::Progress),
-    /// `done.`: local objects are there.
-    Done,
-}
-
-/// What Git leaves to another of its commands, in the new repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand<'a> {
-    /// `git rev-list --objects`: whether all that these reach is there, but for what was promised if `partial`.
-    #[allow(missing_docs)]
-    Connected { tips: &'a [ObjectId], partial: bool },
-    /// `git repack -a -d`: copies what is borrowed.
-    Repack,
-    /// `git sparse-checkout set`: only the files at the root.
-    Sparse,
-}
-
-/// Why there is no clone. Messages are Git's, where Git has them; nothing is left behind.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum Error {
-    #[error(transparent)]
-    Source(#[from] source::Error),
-    #[error("No directory name could be guessed.\nPlease specify a directory on the command line")]
-    NoName,
-    #[error("destination path '{0}' already exists and is not an empty directory.")]
-    DestinationExists(BString),
-    #[error("repository path '{0}' already exists and is not an empty directory.")]
-    RepositoryExists(BString),
-    #[error("working tree '{}' already exists.", .0.display())]
-    WorkTreeExists(PathBuf),
-    #[error("could not create leading directories of '{}'", .path.display())]
-    LeadingDirectories { path: PathBuf, source: io::Error },
-    #[error("could not create work tree dir '{path}'")]
-    CreateWorkTree { path: BString, source: io::Error },
-    #[error("'{0}' is not a valid remote name")]
-    RemoteName(BString),
-    #[error("source repository is shallow, reject to clone.")]
-    Shallow,
-    #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
-    Limit(&'static str),
-    #[error("transport: invalid depth option '{0}'")]
-    DepthOption(BString),
-    #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
-    BothReferences,
-    /// Git has said why.
-    #[error("failed to initialize sparse-checkout")]
-    Sparse,
-    #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
-    ObjectChecks,
-    #[error("depth {0} is not a positive number")]
-    Depth(BString),
-    #[error(transparent)]
-    Protocol(#[from] protocol::Error),
-    #[error("cannot repack to clean up")]
-    Repack,
-    #[error("cannot {what} '{}'", .path.display())]
-    Io { what: &'static str, path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Resume(#[from] ResumeError),
-    #[error(transparent)]
-    Alternates(#[from] alternates::Error),
-    #[error(transparent)]
-    Skeleton(#[from] skeleton::Error),
-    #[error(transparent)]
-    Config(#[from] store::config::Error),
-    #[error(transparent)]
-    Selection(#[from] SelectionError),
-    #[error(transparent)]
-    Objects(#[from] objects::Error),
-    #[error(transparent)]
-    Publish(#[from] publish::Error),
-    #[error(transparent)]
-    Repo(#[from] repo::Error),
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl Error {
-    /// Whether Git refuses in these words, too, before it touches anything.
-    pub fn is_gits(&self) -> bool {
-        matches!(
-            self,
-            Error::Source(SourceError::Missing(_))
-                | Error::Depth(_)
-                | Error::DestinationExists(_)
-                | Error::RepositoryExists(_)
-                | Error::WorkTreeExists(_)
-        )
-    }
-}
 
 /// Whether a bundle can be read and has all of its history.
 pub fn is_complete_bundle(path: &Path) -> bool {
@@ -561,141 +379,8 @@ impl Prepared {
         };
         Ok(repo::Repository::open(&options)?)
     }
-
-    fn wishes(&self, repo: &repo::Repository) -> Result<select::Wishes, Error> {
-        let options = &self.options;
-        let configured = || repo.config_str("clone.defaultRemoteName");
-        let remote = options.origin.clone().or_else(configured).unwrap_or_else(|| "origin".into());
-        let tracking = format!("refs/remotes/{remote}/test");
-        if refname::check(tracking.as_bytes().as_bstr(), Levels::Two).is_err() {
-            return Err(Error::RemoteName(remote));
-        }
-        let mut refspecs = Vec::new();
-        for value in repo.config_all(&format!("remote.{remote}.fetch")) {
-            refspecs.push(select::Refspec::parse(value.as_bstr())?);
-        }
-        Ok(select::Wishes {
-            refspecs,
-            branch: options.branch.clone(),
-            single_branch: options.single_branch,
-            tags: !options.no_tags,
-            bare: options.bare,
-            mirror: options.mirror,
-            remote,
-            default_branch: default_branch(repo).unwrap_or_else(|| "master".into()),
-        })
-    }
-
-    fn rejects_shallow(&self, repo: &repo::Repository) -> Result<bool, Error> {
-        let configured = repo.config_bool("clone.rejectShallow")?.unwrap_or(false);
-        Ok(self.options.reject_shallow.unwrap_or(configured))
-    }
-
-    /// Whether objects are taken over as files; else they come through a server or from a bundle.
-    pub fn takes_files(&self) -> bool {
-        match &self.source.kind {
-            Kind::Repository { git_dir } => self.options.local != Some(false) && !is_shallow(git_dir),
-            Kind::File { .. } | Kind::Bundle { .. } => false,
-        }
-    }
-
-    /// The same, with all that Git says on deciding it.
-    fn is_local(&self, repo: &repo::Repository, events: &dyn Fn(Event<'_>)) -> Result<bool, Error> {
-        let options = &self.options;
-        if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &self.source.kind) {
-            let limits = [
-                ("--depth", options.depth.is_some()),
-                ("--shallow-since", options.shallow_since.is_some()),
-                ("--shallow-exclude", !options.shallow_exclude.is_empty()),
-                ("--filter", options.filter.is_some()),
-            ];
-            for (limit, _) in limits.iter().filter(|(_, given)| *given) {
-                let message = format!("{limit} is ignored in local clones; use file:// instead.");
-                events(Event::Warning(&message));
-            }
-            if is_shallow(git_dir) {
-                if self.rejects_shallow(repo)? {
-                    return Err(Error::Shallow);
-                }
-                if options.local == Some(true) {
-                    events(Event::Warning("source repository is shallow, ignoring --local"));
-                }
-            }
-        }
-        let local = self.takes_files();
-        if options.local == Some(true) && !local {
-            events(Event::Warning("--local is ignored"));
-        }
-        Ok(local)
-    }
-
-    /// What the other side is asked to leave out; a bundle and files are taken as they are.
-    fn limits(&self, local: bool) -> Result<repo::fetch::Limits, Error> {
-        let options = &self.options;
-        if local || matches!(self.source.kind, Kind::Bundle { .. }) {
-            return Ok(repo::fetch::Limits::default());
-        }
-        if options.shallow_since.is_some() {
-            return Err(Error::Limit("--shallow-since"));
-        }
-        let parse = |depth: &BString| {
-            let number = depth.to_str().ok().and_then(|depth| depth.parse().ok());
-            number.ok_or_else(|| Error::DepthOption(depth.clone()))
-        };
-        Ok(repo::fetch::Limits {
-            depth: options.depth.as_ref().map(parse).transpose()?,
-            exclude: options.shallow_exclude.clone(),
-            filter: options.filter.as_ref().map(|filter| filter.expanded().to_owned()),
-        })
-    }
-
-    /// What `--recurse-submodules` adds to the configuration.
-    fn parameters(&self) -> Result<Vec<BString>, Error> {
-        let options = &self.options;
-        let mut parameters = options.config.clone();
-        if options.submodules.is_empty() {
-            return Ok(parameters);
-        }
-        let mut active = options.submodules.clone();
-        active.sort();
-        active.dedup();
-        parameters.extend(
-            active.iter().map(|path| BString::from([b"submodule.active=", path.as_slice()].concat())),
-        );
-        if repo::Outside::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")? == Some(true) {
-            parameters.push("submodule.recurse=true".into());
-        }
-        let has = |required| options.references.iter().any(|reference| reference.required == required);
-        let strategy = match (has(true), has(false)) {
-            (true, true) => return Err(Error::BothReferences),
-            (true, false) => "die",
-            (false, true) => "info",
-            (false, false) => return Ok(parameters),
-        };
-        parameters.push("submodule.alternateLocation=superproject".into());
-        parameters.push(format!("submodule.alternateErrorStrategy={strategy}").into());
-        Ok(parameters)
-    }
-}
-
-fn is_shallow(git_dir: &Path) -> bool {
-    matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_)))
-}
-
-/// The name of a new repository's first branch, if somebody says.
-fn default_branch(repo: &repo::Repository) -> Option<BString> {
-    let variable = repo.env().bytes("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME");
-    let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
-    variable.or_else(|| repo.config_str("init.defaultBranch"))
 }
 
 fn check(interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
-}
-
-/// `fetch.fsckObjects`, else `transfer.fsckObjects`.
-fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
-    let own = repo.config_bool("fetch.fsckObjects")?;
-    let own = if own.is_some() { own } else { repo.config_bool("transfer.fsckObjects")? };
-    Ok(own.unwrap_or(false))
 }

@@ -1,0 +1,35 @@
+//! The index as it is read.
+
+use engine::sparse;
+use format::index::Index;
+use repo::Repository;
+
+use crate::{
+    failure::Failure,
+    settings::Settings,
+    sparse_index::{self, Read, Tell},
+};
+
+/// The index as commands work with it: full, and entries whose files are there are not skipped.
+pub(crate) fn read_index(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    tell: Tell,
+) -> Result<Read, Failure> {
+    let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
+    let index = load_raw(repo, settings)?;
+    sparse_index::read(repo, settings, index, clears.then_some(worktree), tell)
+}
+
+/// The index as it is on disk, made full, without a lock.
+pub(crate) fn load_index(repo: &Repository, settings: &Settings, tell: Tell) -> Result<Index, Failure> {
+    let index = load_raw(repo, settings)?;
+    Ok(sparse_index::read(repo, settings, index, None, tell)?.index)
+}
+
+/// The index as it is on disk: it may be sparse.
+pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
+        .map_err(|error| Failure::fatal(error.to_string()))
+}

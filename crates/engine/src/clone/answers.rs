@@ -1,0 +1,148 @@
+//! What options, configuration and source together say about a clone.
+
+use std::path::Path;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::refname::{self, Levels};
+use sys::by_path;
+
+use super::{Error, Event, Kind, Prepared, select};
+
+impl Prepared {
+    pub(super) fn wishes(&self, repo: &repo::Repository) -> Result<select::Wishes, Error> {
+        let options = &self.options;
+        let configured = || repo.config_str("clone.defaultRemoteName");
+        let remote = options.origin.clone().or_else(configured).unwrap_or_else(|| "origin".into());
+        let tracking = format!("refs/remotes/{remote}/test");
+        if refname::check(tracking.as_bytes().as_bstr(), Levels::Two).is_err() {
+            return Err(Error::RemoteName(remote));
+        }
+        let mut refspecs = Vec::new();
+        for value in repo.config_all(&format!("remote.{remote}.fetch")) {
+            refspecs.push(select::Refspec::parse(value.as_bstr())?);
+        }
+        Ok(select::Wishes {
+            refspecs,
+            branch: options.branch.clone(),
+            single_branch: options.single_branch,
+            tags: !options.no_tags,
+            bare: options.bare,
+            mirror: options.mirror,
+            remote,
+            default_branch: default_branch(repo).unwrap_or_else(|| "master".into()),
+        })
+    }
+
+    pub(super) fn rejects_shallow(&self, repo: &repo::Repository) -> Result<bool, Error> {
+        let configured = repo.config_bool("clone.rejectShallow")?.unwrap_or(false);
+        Ok(self.options.reject_shallow.unwrap_or(configured))
+    }
+
+    /// Whether objects are taken over as files; else they come through a server or from a bundle.
+    pub fn takes_files(&self) -> bool {
+        match &self.source.kind {
+            Kind::Repository { git_dir } => self.options.local != Some(false) && !is_shallow(git_dir),
+            Kind::File { .. } | Kind::Bundle { .. } => false,
+        }
+    }
+
+    /// The same, with all that Git says on deciding it.
+    pub(super) fn is_local(
+        &self,
+        repo: &repo::Repository,
+        events: &dyn Fn(Event<'_>),
+    ) -> Result<bool, Error> {
+        let options = &self.options;
+        if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &self.source.kind) {
+            let limits = [
+                ("--depth", options.depth.is_some()),
+                ("--shallow-since", options.shallow_since.is_some()),
+                ("--shallow-exclude", !options.shallow_exclude.is_empty()),
+                ("--filter", options.filter.is_some()),
+            ];
+            for (limit, _) in limits.iter().filter(|(_, given)| *given) {
+                let message = format!("{limit} is ignored in local clones; use file:// instead.");
+                events(Event::Warning(&message));
+            }
+            if is_shallow(git_dir) {
+                if self.rejects_shallow(repo)? {
+                    return Err(Error::Shallow);
+                }
+                if options.local == Some(true) {
+                    events(Event::Warning("source repository is shallow, ignoring --local"));
+                }
+            }
+        }
+        let local = self.takes_files();
+        if options.local == Some(true) && !local {
+            events(Event::Warning("--local is ignored"));
+        }
+        Ok(local)
+    }
+
+    /// What the other side is asked to leave out; a bundle and files are taken as they are.
+    pub(super) fn limits(&self, local: bool) -> Result<repo::fetch::Limits, Error> {
+        let options = &self.options;
+        if local || matches!(self.source.kind, Kind::Bundle { .. }) {
+            return Ok(repo::fetch::Limits::default());
+        }
+        if options.shallow_since.is_some() {
+            return Err(Error::Limit("--shallow-since"));
+        }
+        let parse = |depth: &BString| {
+            let number = depth.to_str().ok().and_then(|depth| depth.parse().ok());
+            number.ok_or_else(|| Error::DepthOption(depth.clone()))
+        };
+        Ok(repo::fetch::Limits {
+            depth: options.depth.as_ref().map(parse).transpose()?,
+            exclude: options.shallow_exclude.clone(),
+            filter: options.filter.as_ref().map(|filter| filter.expanded().to_owned()),
+        })
+    }
+
+    /// What `--recurse-submodules` adds to the configuration.
+    pub(super) fn parameters(&self) -> Result<Vec<BString>, Error> {
+        let options = &self.options;
+        let mut parameters = options.config.clone();
+        if options.submodules.is_empty() {
+            return Ok(parameters);
+        }
+        let mut active = options.submodules.clone();
+        active.sort();
+        active.dedup();
+        parameters.extend(
+            active.iter().map(|path| BString::from([b"submodule.active=", path.as_slice()].concat())),
+        );
+        if repo::Outside::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")? == Some(true) {
+            parameters.push("submodule.recurse=true".into());
+        }
+        let has = |required| options.references.iter().any(|reference| reference.required == required);
+        let strategy = match (has(true), has(false)) {
+            (true, true) => return Err(Error::BothReferences),
+            (true, false) => "die",
+            (false, true) => "info",
+            (false, false) => return Ok(parameters),
+        };
+        parameters.push("submodule.alternateLocation=superproject".into());
+        parameters.push(format!("submodule.alternateErrorStrategy={strategy}").into());
+        Ok(parameters)
+    }
+}
+
+fn is_shallow(git_dir: &Path) -> bool {
+    matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_)))
+}
+
+/// The name of a new repository's first branch, if somebody says.
+pub(super) fn default_branch(repo: &repo::Repository) -> Option<BString> {
+    let variable = repo.env().bytes("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME");
+    let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
+    variable.or_else(|| repo.config_str("init.defaultBranch"))
+}
+
+/// `fetch.fsckObjects`, else `transfer.fsckObjects`.
+pub(super) fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
+    let own = repo.config_bool("fetch.fsckObjects")?;
+    let own = if own.is_some() { own } else { repo.config_bool("transfer.fsckObjects")? };
+    Ok(own.unwrap_or(false))
+}

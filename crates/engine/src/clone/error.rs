@@ -1,0 +1,85 @@
+//! Why there is no clone.
+
+use std::{io, path::PathBuf};
+
+use bstr::BString;
+
+use super::{
+    AlternatesError, ObjectsError, ProtocolError, PublishError, ResumeError, SelectionError, SkeletonError,
+    SourceError,
+};
+
+/// Why there is no clone. Messages are Git's, where Git has them; nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("No directory name could be guessed.\nPlease specify a directory on the command line")]
+    NoName,
+    #[error("destination path '{0}' already exists and is not an empty directory.")]
+    DestinationExists(BString),
+    #[error("repository path '{0}' already exists and is not an empty directory.")]
+    RepositoryExists(BString),
+    #[error("working tree '{}' already exists.", .0.display())]
+    WorkTreeExists(PathBuf),
+    #[error("could not create leading directories of '{}'", .path.display())]
+    LeadingDirectories { path: PathBuf, source: io::Error },
+    #[error("could not create work tree dir '{path}'")]
+    CreateWorkTree { path: BString, source: io::Error },
+    #[error("'{0}' is not a valid remote name")]
+    RemoteName(BString),
+    #[error("source repository is shallow, reject to clone.")]
+    Shallow,
+    #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
+    Limit(&'static str),
+    #[error("transport: invalid depth option '{0}'")]
+    DepthOption(BString),
+    #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
+    BothReferences,
+    /// Git has said why.
+    #[error("failed to initialize sparse-checkout")]
+    Sparse,
+    #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
+    ObjectChecks,
+    #[error("depth {0} is not a positive number")]
+    Depth(BString),
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    #[error("cannot repack to clean up")]
+    Repack,
+    #[error("cannot {what} '{}'", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    #[error(transparent)]
+    Alternates(#[from] AlternatesError),
+    #[error(transparent)]
+    Skeleton(#[from] SkeletonError),
+    #[error(transparent)]
+    Config(#[from] store::config::Error),
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Whether Git refuses in these words, too, before it touches anything.
+    pub fn is_gits(&self) -> bool {
+        matches!(
+            self,
+            Error::Source(SourceError::Missing(_))
+                | Error::Depth(_)
+                | Error::DestinationExists(_)
+                | Error::RepositoryExists(_)
+                | Error::WorkTreeExists(_)
+        )
+    }
+}
