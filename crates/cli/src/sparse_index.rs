@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use bstr::{BStr, ByteSlice as _};
 use engine::{
     checkout::{Plan, PlanError},
-    sparse::{self, Patterns, Trees},
+    sparse::{self, Course, Patterns, Trees},
 };
 use format::{
     ObjectId,
-    index::{Edit, Flags, Index, Stage},
+    index::{Edit, Entry, Flags, Index, Stage},
     loose::Kind,
 };
 use repo::Repository;
@@ -57,6 +57,14 @@ pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
     Ok(loaded.filter(|patterns| patterns.cone().is_some()))
 }
 
+/// Whether an index is made full before it is known what is to be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    AtOnce,
+    /// Whoever uses it does what it takes: [`settle`], or [`fill`]. It is marked as sparse till then.
+    Later,
+}
+
 /// Makes what was read full. With `worktree`, entries whose files are there are not skipped any more.
 pub(crate) fn read(
     repo: &Repository,
@@ -64,6 +72,7 @@ pub(crate) fn read(
     mut index: Index,
     worktree: Option<&sys::Dir>,
     tell: Tell,
+    when: Fill,
 ) -> Result<Read, Failure> {
     if !index.sparse {
         if let Some(worktree) = worktree {
@@ -71,7 +80,8 @@ pub(crate) fn read(
         }
         return Ok(Read { index, before: None });
     }
-    let mut before = wanted(repo)?.map(|_| index.entries_only());
+    let patterns = wanted(repo)?;
+    let mut before = patterns.as_ref().map(|_| index.entries_only());
     if let Some(worktree) = worktree.filter(|_| before.is_some()) {
         let is_directory = |at: usize| index.entries()[at].mode.is_tree();
         if sparse::present(worktree, &index)?.into_iter().any(is_directory) {
@@ -81,11 +91,50 @@ pub(crate) fn read(
     if before.is_none() {
         expanded(repo, settings, &index, tell)?;
     }
-    sparse::expand(repo, &mut index).map_err(unreadable)?;
+    // What is inside of the cone comes into the worktree, file by file.
+    let is_inside = |entry: &Entry| {
+        entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
+    };
+    if when == Fill::AtOnce || before.is_none() || index.entries().iter().any(is_inside) {
+        fill(repo, &mut index)?;
+    }
     if let Some(worktree) = worktree {
         sparse::clear_present(worktree, &mut index)?;
     }
     Ok(Read { index, before })
+}
+
+/// Whether no directory that stands as one entry is in the worktree, nor in the cone.
+pub(crate) fn is_as_it_should_be(
+    repo: &Repository,
+    index: &Index,
+    worktree: &sys::Dir,
+) -> Result<bool, Failure> {
+    let Some(patterns) = wanted(repo)?.filter(|_| index.sparse) else { return Ok(false) };
+    let is_inside = |entry: &Entry| entry.mode.is_tree() && patterns.includes(index.path(entry));
+    let there = sparse::present(worktree, index)?;
+    Ok(!index.entries().iter().any(is_inside)
+        && !there.into_iter().any(|at| index.entries()[at].mode.is_tree()))
+}
+
+/// Makes `index` full, if it is not.
+pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> {
+    match index.sparse {
+        true => sparse::expand(repo, index).map_err(unreadable),
+        false => Ok(()),
+    }
+}
+
+/// Makes as much of `index` full as `course` needs.
+pub(crate) fn settle(
+    repo: &Repository,
+    index: &mut Index,
+    course: &dyn Fn(&BStr) -> Course,
+) -> Result<(), Failure> {
+    match index.sparse {
+        true => sparse::settle(repo, index, course).map_err(unreadable),
+        false => Ok(()),
+    }
 }
 
 fn unreadable(error: PlanError) -> Failure {
@@ -190,6 +239,10 @@ pub(crate) fn yield_to_files(
     }
     let mut edits = Vec::new();
     for dir in sparse::collapsed(before) {
+        // What is one entry still will be a tree.
+        if index.position(text!(dir, "/").as_bstr(), Stage::Normal).is_ok() {
+            continue;
+        }
         let Some(found) = repo.lookup_path(target, dir)? else { continue };
         if repo.objects().header(&found).is_ok_and(|(kind, _)| kind == Kind::Tree) {
             continue;

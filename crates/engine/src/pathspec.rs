@@ -9,7 +9,7 @@ use format::{
     index::{Flags, Index},
 };
 
-use crate::sparse::Patterns;
+use crate::sparse::{Course, Patterns};
 
 /// Pathspecs as given on one command line.
 #[derive(Clone, Debug, Default)]
@@ -184,6 +184,15 @@ impl Pathspecs {
         let reach = included.map(|item| item.reach(dir)).max().unwrap_or(Reach::None);
         let excluded = || self.items.iter().any(|item| item.exclude && item.matches(dir));
         if reach == Reach::None || excluded() { Reach::None } else { reach }
+    }
+
+    /// What of a directory that is one entry of a sparse index is meant: a directory above it, `whole`; nothing; or, maybe, a part.
+    pub fn course(&self, dir: &BStr, whole: Course) -> Course {
+        match self.reach(dir) {
+            Reach::None => Course::None,
+            Reach::Whole if !self.items.iter().any(|item| item.exclude) => whole,
+            _ => Course::Files,
+        }
     }
 
     /// Whether nothing at `path` or below it can be meant, as far as can be told without wildcards.

@@ -211,7 +211,7 @@ impl Switch<'_> {
         metadata: Metadata,
     ) -> Result<Done, Failure> {
         let request = &self.request;
-        let mut work = Work::start(self.run, self.repo, self.settings, request.dry_run)?;
+        let mut work = Work::start_sparse(self.run, self.repo, self.settings, request.dry_run)?;
         work.progress = request.shows_progress();
         work.metadata = metadata;
         work.merges = request.merges();

@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
+    sparse_index,
     work::{Done, Recorded, Work},
 };
 
@@ -103,10 +104,13 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let noted = request.index && request.prefix.is_empty() && !temp;
     let mut work = match noted {
-        true => Work::start(run, &repo, &settings, false)?,
+        true => Work::start_sparse(run, &repo, &settings, false)?,
         false => Work::start_reading(run, &repo, &settings)?,
     };
     work.attributes = Attributes::OfWorktree;
+    if !request.all || request.include_sparse {
+        sparse_index::fill(&repo, &mut work.index)?;
+    }
     let asked = request.asked(&repo, top, &mut work, parsed.rest)?;
     console::complaints(&repo);
     let code = match temp {

@@ -97,10 +97,10 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     // What is named is to go, a directory too.
     request.directories |= !parsed.rest.is_empty();
     let settings = Settings::read(run, &repo)?;
-    let index = work::load_index(&repo, &settings, Tell::Hint)?;
-    let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
     let worktree = sys::Dir::open(root)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let index = work::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
+    let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
     let doomed = find(run, &repo, &request, &worktree, &index, &specs)?;
     run.interrupt.check()?;
     let cwd = paths::original_cwd(run, &repo);

@@ -5,6 +5,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::{Attributes, ConflictSide, PathOptions, PathPlan, plan_paths},
     pathspec::{Defaults, Pathspecs},
+    sparse::Course,
 };
 use repo::Repository;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(
     if !targets.worktree && source.is_none() {
         return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
     }
-    let mut work = Work::start(run, repo, settings, request.dry_run)?;
+    let mut work = Work::start_sparse(run, repo, settings, request.dry_run)?;
     work.progress = request.shows_progress();
     work.recurses = targets.worktree && recursion::wanted(request.recurse, repo)?;
     work.attributes = Attributes::OfWorktree;
@@ -56,6 +57,14 @@ pub(crate) fn run(
         follows: work.recurses,
         side: request.side,
     };
+    let whole = match source {
+        _ if options.include_sparse => Course::Files,
+        None => Course::None,
+        Some(source) if options.overlay => Course::Compare(source.tree),
+        Some(source) => Course::OneWay(source.tree),
+    };
+    let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
+    work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
     let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
         .map_err(|error| work.explain(error, "reset", 1))?;

@@ -4,10 +4,11 @@
 //! Order: arguments; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
 //! the worktree cannot be brought there, HEAD stays.
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Sparse, Unclean, plan_index},
     pathspec::Pathspecs,
+    sparse::Course,
     switch::{self, ResetReason, names, state},
 };
 use format::ObjectId;
@@ -22,8 +23,8 @@ use crate::{
     hook::Changed,
     recursion,
     settings::Settings,
-    sparse_index::Tell,
-    work::{Done, Recorded, Work},
+    sparse_index::{self, Tell},
+    work::{self, Done, Recorded, Work},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,12 +329,16 @@ impl Reset<'_> {
         if state::is_merging(self.repo)? {
             return Ok(true);
         }
-        Ok(crate::work::load_index(self.repo, self.settings, Tell::Hint)?.is_unmerged())
+        let index = work::load_raw(self.repo, self.settings)?;
+        if index.sparse && sparse_index::wanted(self.repo)?.is_none() {
+            sparse_index::expanded(self.repo, self.settings, &index, Tell::Hint)?;
+        }
+        Ok(index.is_unmerged())
     }
 
     /// `--hard`, `--merge`, `--keep`
     fn worktree(&self, mode: Mode, tree: ObjectId, treeish: ObjectId) -> Result<Done, Failure> {
-        let mut work = Work::start(self.run, self.repo, self.settings, self.request.dry_run)?;
+        let mut work = Work::start_sparse(self.run, self.repo, self.settings, self.request.dry_run)?;
         // Git asks neither for a terminal nor for `--progress` here.
         work.progress = !self.request.quiet;
         work.recurses = recursion::wanted(self.request.recurse, self.repo)?;
@@ -391,6 +396,11 @@ impl Reset<'_> {
             pathspecs: (!specs.is_empty()).then_some(specs),
             intent_to_add: self.request.intent_to_add,
         };
+        let course = |dir: &BStr| match patterns {
+            Some(_) => specs.course(dir, Course::OneWay(tree)),
+            None => Course::Files,
+        };
+        work.settle(patterns.as_deref(), &course)?;
         let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
         let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
             PlanError::InvalidPath(path) => {

@@ -58,6 +58,14 @@ enum Populated {
     Directory,
 }
 
+/// What becomes of nested submodules that were cloned once, and are not checked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nested {
+    AsTheyAre,
+    /// They are checked out, as they are by Git, which resets what is above them.
+    Come,
+}
+
 impl<'a> Submodules<'a> {
     /// Those of `repo`, whose index is `index`. `lead` is its own place in its superproject.
     pub(crate) fn new(
@@ -307,7 +315,7 @@ impl<'a> Submodules<'a> {
         let name = self.name(path).expect("an active submodule has one");
         self.validate(path)?;
         let place = connect::place(self.repo, name.as_bstr())?;
-        self.connect(path, &place)?;
+        self.connect(path, &place, Nested::AsTheyAre)?;
         if !self.read_tree(path, Errand::Move, force, Start::Head, None)? {
             console::error(text!("Submodule '", path, "' could not be updated."));
             return Ok(());
@@ -371,7 +379,9 @@ impl<'a> Submodules<'a> {
                 Start::Nothing
             }
             _ => {
-                self.connect(path, &place)?;
+                if !self.connect(path, &place, Nested::Come)? {
+                    return Ok(false);
+                }
                 Start::Head
             }
         };
@@ -390,37 +400,50 @@ impl<'a> Submodules<'a> {
         Ok(true)
     }
 
-    /// The submodule and all active ones within it know their repositories, and are known.
-    fn connect(&self, path: &BStr, place: &Path) -> Result<(), Failure> {
+    /// The submodule and all active ones within it know their repositories, and are known. Returns whether those that come could be
+    /// checked out.
+    fn connect(&self, path: &BStr, place: &Path, without: Nested) -> Result<bool, Failure> {
         connect::connect(&self.dir(path), place, self.settings)?;
         let run = self.within(path);
         let submodule = self.open(path)?;
         let settings = Settings::read(&run, &submodule)?;
         let index = work::load_index(&submodule, &settings, Tell::Nothing)?;
-        let mut links: Vec<&BStr> =
-            index.entries().iter().filter(|entry| entry.mode.is_gitlink()).map(|it| index.path(it)).collect();
-        links.dedup();
+        let entries = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
+        let mut links: Vec<(&BStr, ObjectId)> = entries.map(|it| (index.path(it), it.oid)).collect();
+        links.dedup_by_key(|link| link.0);
         if links.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let root = sys::Dir::open(&self.dir(path))
             .map_err(|error| Failure::fatal(format!("cannot open '{path}': {}", sys::reason(&error))))?;
         let nested = Submodules::new(&run, &submodule, &settings, &root, &index, "".into())?;
-        for link in links {
+        let mut all = true;
+        for (link, commit) in links {
             let Some(name) = nested.name(link).filter(|_| nested.is_active(link).is_ok_and(|active| active))
             else {
                 continue;
             };
             let place = connect::place(&submodule, name.as_bstr())?;
-            if submodule.is_git_directory(&place) && nested.populated(link) != Populated::Directory {
-                nested.validate(link)?;
-                by_path::create_dir_all(&nested.dir(link)).map_err(|_| {
-                    Failure::Fatal(text!("could not create directories for ", path, "/", link, "/.git"))
-                })?;
-                nested.connect(link, &place)?;
+            if !submodule.is_git_directory(&place) {
+                continue;
+            }
+            match nested.populated(link) {
+                Populated::Directory => {}
+                Populated::File => {
+                    nested.validate(link)?;
+                    all &= nested.connect(link, &place, without)?;
+                }
+                Populated::No if without == Nested::Come && nested.is_bare_place(link) => {
+                    nested.validate(link)?;
+                    by_path::create_dir_all(&nested.dir(link)).map_err(|_| {
+                        Failure::Fatal(text!("could not create directories for ", path, "/", link, "/.git"))
+                    })?;
+                    all &= nested.enter_one(link, commit, true, Force::No)?;
+                }
+                Populated::No => {}
             }
         }
-        Ok(())
+        Ok(all)
     }
 
     /// `.gitmodules` as it will be, if it is among what is written.

@@ -6,6 +6,7 @@ use bstr::BString;
 use engine::checkout::{
     self, Action, ExecuteOptions, IndexOptions, Links, LocalChange, Outcome, Plan, PlanOptions, StepError,
 };
+use engine::sparse::Course;
 use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};
@@ -13,7 +14,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     progress::Progress,
-    sparse_index::Tell,
+    sparse_index::{self, Tell},
 };
 
 impl Work<'_> {
@@ -63,6 +64,7 @@ impl Work<'_> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
             if !self.stopped {
+                sparse_index::settle(self.repo, &mut self.index, &|_| Course::OneWay(tree))?;
                 let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
                 let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
                 self.index = checkout::plan_index(self.repo, index, &options)?.index;
@@ -184,7 +186,8 @@ impl Work<'_> {
         Ok(self.repo.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
     }
 
-    fn list_changes(&self, tree: ObjectId) -> Result<(), Failure> {
+    fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
+        sparse_index::settle(self.repo, &mut self.index, &|_| Course::Compare(tree))?;
         let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree, &self.unclean)?;
         for warning in &found.warnings {
             console::warning(warning);

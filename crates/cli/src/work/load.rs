@@ -7,7 +7,7 @@ use repo::Repository;
 use crate::{
     failure::Failure,
     settings::Settings,
-    sparse_index::{self, Read, Tell},
+    sparse_index::{self, Fill, Read, Tell},
 };
 
 /// The index as commands work with it: full, and entries whose files are there are not skipped.
@@ -16,16 +16,31 @@ pub(crate) fn read_index(
     settings: &Settings,
     worktree: &sys::Dir,
     tell: Tell,
+    when: Fill,
 ) -> Result<Read, Failure> {
     let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
     let index = load_raw(repo, settings)?;
-    sparse_index::read(repo, settings, index, clears.then_some(worktree), tell)
+    sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)
 }
 
 /// The index as it is on disk, made full, without a lock.
 pub(crate) fn load_index(repo: &Repository, settings: &Settings, tell: Tell) -> Result<Index, Failure> {
     let index = load_raw(repo, settings)?;
-    Ok(sparse_index::read(repo, settings, index, None, tell)?.index)
+    Ok(sparse_index::read(repo, settings, index, None, tell, Fill::AtOnce)?.index)
+}
+
+/// The index as it is on disk, made full if one of its directories is there, which should not be.
+pub(crate) fn load_beside(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    tell: Tell,
+) -> Result<Index, Failure> {
+    let index = load_raw(repo, settings)?;
+    match sparse_index::is_as_it_should_be(repo, &index, worktree)? {
+        true => Ok(index),
+        false => Ok(sparse_index::read(repo, settings, index, None, tell, Fill::AtOnce)?.index),
+    }
 }
 
 /// The index as it is on disk: it may be sparse.

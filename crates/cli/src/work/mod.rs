@@ -30,10 +30,10 @@ use crate::{
     hook::Changed,
     recursion::Submodules,
     settings::Settings,
-    sparse_index::{Read, Tell},
+    sparse_index::{Fill, Read, Tell},
 };
 
-pub(crate) use load::{load_index, load_raw, read_index};
+pub(crate) use load::{load_beside, load_index, load_raw, read_index};
 
 /// A locked index and the worktree it describes.
 pub(crate) struct Work<'a> {
@@ -140,10 +140,22 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::AtOnce))
     }
 
-    /// For a plan that changes the index alone: there need not be a worktree.
+    /// The same, and a sparse index is not yet made full: [`Work::perform`] does so as far as the plan needs it.
+    pub(crate) fn start_sparse(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        dry_run: bool,
+    ) -> Result<Self, Failure> {
+        let root =
+            repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::Later))
+    }
+
+    /// For who changes the index alone: there need not be a worktree. A sparse index is not yet made full.
     pub(crate) fn start_index_only(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -151,16 +163,16 @@ impl<'a> Work<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::Later))
     }
 
-    /// For who only reads the index: it is neither locked nor written.
+    /// For who only reads the index: it is neither locked nor written, nor made full.
     pub(crate) fn start_reading(
         run: &'a Invocation,
         repo: &'a Repository,
         settings: &'a Settings,
     ) -> Result<Self, Failure> {
-        let mut work = Work::start(run, repo, settings, true)?;
+        let mut work = Work::start_sparse(run, repo, settings, true)?;
         work.dry_run = false;
         Ok(work)
     }
@@ -191,7 +203,7 @@ impl<'a> Work<'a> {
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
         let Read { index, before } = match loaded {
-            Loaded::Index(tell) => read_index(repo, settings, &worktree, tell)?,
+            Loaded::Index(tell, when) => read_index(repo, settings, &worktree, tell, when)?,
             Loaded::Nothing => Read { index: Index::empty(repo.hash()), before: None },
         };
         Ok(Work {
@@ -273,7 +285,7 @@ impl<'a> Work<'a> {
 /// What a work begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
-    Index(Tell),
+    Index(Tell, Fill),
     Nothing,
 }
 

@@ -1,13 +1,17 @@
 //! What is to be done, or why not.
 
-use bstr::{ByteSlice as _, ByteVec as _};
-use engine::checkout::{self, Files, Follow, Merge, Plan, PlanError, PlanOptions, RefusalKind, Sparse};
-use format::index::Index;
+use bstr::{BStr, ByteSlice as _, ByteVec as _};
+use engine::{
+    checkout::{self, Files, Follow, Merge, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
+    sparse::{self, Course, Patterns},
+};
+use format::index::{Entry, Index};
 
 use super::Work;
 use crate::{
     console::{self, text},
     failure::Failure,
+    global::Program,
     hook::Changed,
     recursion::{self, Submodules},
     sparse_index,
@@ -24,6 +28,15 @@ impl<'a> Work<'a> {
         if let (Sparse::Configured, Files::Update) = (&options.sparse, options.files) {
             options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::By);
         }
+        match (&options.sparse, options.files, &options.merge) {
+            (Sparse::By(patterns), Files::Update, Merge::OneWay { target }) => {
+                self.settle(Some(patterns), &|_| Course::OneWay(*target))?;
+            }
+            (Sparse::By(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
+                self.settle(Some(patterns), &|_| Course::TwoWay(*head, *target))?;
+            }
+            _ => sparse_index::fill(self.repo, &mut self.index)?,
+        }
         if let (Some(before), Merge::TwoWay { head: Some(head), target }) = (&self.before, &options.merge) {
             sparse_index::yield_to_files(self.repo, before, &mut self.index, *head, *target)?;
         }
@@ -39,6 +52,29 @@ impl<'a> Work<'a> {
             sparse_index::leave_replaced(before, &mut plan);
         }
         Ok(plan)
+    }
+
+    /// Makes as much of a sparse index full as `course` needs. Where that is some of it, or files outside of the cone (`patterns`)
+    /// are in it, what Git does depends on which of its steps has made it full by then: as `git` it is left to Git.
+    pub(crate) fn settle(
+        &mut self,
+        patterns: Option<&Patterns>,
+        course: &dyn Fn(&BStr) -> Course,
+    ) -> Result<(), Failure> {
+        sparse_index::settle(self.repo, &mut self.index, course)?;
+        let Some(before) = self.before.as_ref().filter(|_| self.run.program == Program::Git) else {
+            return Ok(());
+        };
+        if sparse::collapsed(before).count() != sparse::collapsed(&self.index).count() {
+            return Err(Failure::Unserved("changes within a directory that is one entry of a sparse index"));
+        }
+        let outside = |entry: &Entry| {
+            !entry.mode.is_tree() && patterns.is_some_and(|by| !by.includes(before.path(entry)))
+        };
+        match before.entries().iter().any(outside) {
+            true => Err(Failure::Unserved("a sparse index with files outside of the cone")),
+            false => Ok(()),
+        }
     }
 
     /// The submodules, if they go along and there may be some.

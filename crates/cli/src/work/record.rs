@@ -45,14 +45,23 @@ impl Work<'_> {
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
         let settings = self.settings;
         if self.index.base.is_some() || settings.index_write.split == Some(true) {
+            sparse_index::fill(self.repo, &mut self.index)?;
             return Ok(None);
         }
         let patterns = match &self.collapse {
             Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
             Collapse::By(patterns) => patterns.clone(),
         };
-        let Some(patterns) = patterns else { return Ok(None) };
-        Ok(sparse_index::collapse(self.repo, settings, &mut self.index, self.before.as_ref(), &patterns))
+        if self.before.is_none() {
+            sparse_index::fill(self.repo, &mut self.index)?;
+        }
+        let made = patterns.and_then(|patterns| {
+            sparse_index::collapse(self.repo, settings, &mut self.index, self.before.as_ref(), &patterns)
+        });
+        if made.is_none() {
+            sparse_index::fill(self.repo, &mut self.index)?;
+        }
+        Ok(made)
     }
 
     /// Git makes the index full here, if it is not yet.

@@ -220,6 +220,36 @@ fn what_only_git_can_do_is_its_own() {
     shim.was_handed_over(&args, "there is a hook 'reference-transaction'");
 }
 
+/// `deep` and `deeper` have the same nested submodule, which was there once and then was not checked out again.
+fn nested_is_not_there(repo: &Repo<'_>) {
+    history(repo);
+    repo.git(&["checkout", "-q", "--recurse-submodules", "-b", "deeper", "deep"]);
+    repo.write("sub/changes", "four\n");
+    repo.git(&["-C", "sub", "commit", "-q", "-am", "four"]);
+    repo.git(&["add", "sub"]);
+    repo.commit("deeper");
+    repo.git(&["checkout", "-q", "--recurse-submodules", "none"]);
+    repo.git(&["checkout", "-q", "deeper"]);
+    repo.git(&["submodule", "-q", "update"]);
+    assert!(!repo.exists("sub/inner/.git"));
+}
+
+#[test]
+fn a_nested_submodule_that_is_not_there_comes() {
+    let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
+    assert_eq!(same(&oracle, &["checkout", "--recurse-submodules", "deep"]).code, 0);
+    assert_eq!(oracle.ours().read("sub/inner/changes"), "i3\n");
+    let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
+    assert_eq!(same(&oracle, &["checkout", "--recurse-submodules", "main"]).code, 0);
+    // What is in its place stays, and so it does not come.
+    let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
+    let repo = oracle.ours();
+    repo.write("sub/inner/changes", "mine\n");
+    assert_eq!(repo.run(Path::new(SAPWOOD), &["checkout", "--recurse-submodules", "deep"]).code, 0);
+    assert_eq!(repo.read("sub/inner/changes"), "mine\n");
+    assert!(!repo.exists("sub/inner/.git"));
+}
+
 /// The calls that change something, before each of which a run is killed. A file that is created is written to, so that
 /// `openat` need not be among them.
 const CHANGING: [&str; 8] = ["write", "mkdir", "rename", "renameat", "unlink", "unlinkat", "rmdir", "fchmod"];

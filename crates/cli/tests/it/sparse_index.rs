@@ -1,9 +1,11 @@
 //! Sparse indexes: what Git wrote is read, what is written Git reads, and both write the same.
 
-use bstr::ByteSlice as _;
-use testkit::{Oracle, Repo, Run};
+use std::{io::Write as _, path::Path, process::Stdio};
 
-use crate::SAPWOOD;
+use bstr::{BString, ByteSlice as _};
+use testkit::{Oracle, Repo, Run, Sandbox};
+
+use crate::{SAPWOOD, full, random::Random};
 
 /// Directories in and out of the cone, and branches that differ within, without, and in what is there.
 fn history(repo: &Repo<'_>) {
@@ -188,4 +190,121 @@ fn no_blob_is_fetched() {
     };
     assert!(!missing(&oracle.ours()).is_empty());
     assert_eq!(missing(&oracle.git()), missing(&oracle.ours()));
+}
+
+/// Trees of directories that stand as one entry need not even be there.
+#[test]
+fn what_is_outside_is_not_read() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    sparse(&repo);
+    // Those of no other directory.
+    let dirs = ["main:out", "without:out", "all:out"];
+    let trees = repo.git(&[&["rev-parse"], &dirs[..]].concat()).stdout;
+    let mut trees: Vec<&str> = trees.lines().map(|tree| tree.to_str().expect("a name")).collect();
+    trees.sort_unstable();
+    trees.dedup();
+    for tree in trees {
+        repo.remove(format!(".git/objects/{}/{}", &tree[..2], &tree[2..]));
+    }
+    for args in [
+        &["switch", "-q", "within"][..],
+        &["switch", "all"],
+        &["checkout", "-q", "--detach", "main"],
+        &["checkout", "-q", "-f", "without"],
+        &["reset", "-q", "--hard", "within"],
+        &["reset", "-q", "within"],
+        &["reset", "-q", "--hard"],
+        &["reset", "-q", "--keep", "main"],
+        &["reset", "-q", "within", "--", "in"],
+        &["restore", "--staged", "in"],
+        &["restore", "--source=within", "--staged", "--worktree", "in", "top"],
+        &["restore", "--source=main", "--staged", "--worktree", "."],
+        &["checkout", "--", "in/x"],
+        &["checkout", "within", "--", "in"],
+        &["read-tree", "--reset", "-u", "main"],
+        &["read-tree", "-m", "-u", "main", "all"],
+        &["checkout-index", "-a"],
+        &["clean", "-n", "-d"],
+    ] {
+        let run = repo.run(Path::new(SAPWOOD), args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+    }
+    let listed = repo.git(&["ls-files", "--sparse", "-t"]).stdout;
+    assert!(listed.contains_str("S out/\n") && listed.contains_str("S way/out/\n"), "{listed}");
+}
+
+/// The tree that the index's entries are, whatever its cache-tree says.
+fn tree_of_entries(repo: &Repo<'_>) -> BString {
+    let listed = repo.git(&["ls-files", "-s"]).stdout;
+    let index = repo.join(".git/fresh-index");
+    let fresh = |args: &[&str], input: &[u8]| {
+        let mut command = repo.git_command();
+        command.env("GIT_INDEX_FILE", &index).args(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git starts");
+        child.stdin.take().expect("a pipe").write_all(input).expect("git reads");
+        let output = child.wait_with_output().expect("git ends");
+        assert!(output.status.success(), "{args:?}");
+        BString::from(output.stdout)
+    };
+    fresh(&["update-index", "--index-info"], &listed);
+    let tree = fresh(&["write-tree"], b"");
+    repo.remove(".git/fresh-index");
+    tree
+}
+
+#[test]
+fn random_walks_with_a_sparse_index() {
+    const DIRECTORIES: [&str; 8] = ["in", "in/deep", "out", "out/a", "out/a/b", "else", "way", "way/out"];
+    let history = |repo: &Repo<'_>| {
+        let mut random = Random::new(11);
+        DIRECTORIES.iter().for_each(|dir| repo.write(format!("{dir}/f"), "0\n"));
+        repo.write("f", "0\n");
+        repo.commit("b0");
+        repo.git(&["branch", "b0"]);
+        for number in 1..6 {
+            let from = format!("b{}", random.below(number));
+            repo.git(&["switch", "-q", "-c", &format!("b{number}"), &from]);
+            for _ in 0..4 {
+                let dir = DIRECTORIES[random.below(DIRECTORIES.len())];
+                match random.below(4) {
+                    0 if repo.exists(dir) => repo.remove(dir),
+                    content => {
+                        repo.write(format!("{dir}/{}", ["f", "g"][random.below(2)]), format!("{content}\n"))
+                    }
+                }
+            }
+            repo.git(&["add", "-A"]);
+            repo.git(&["commit", "-q", "--allow-empty", "-m", "another"]);
+        }
+        repo.git(&["sparse-checkout", "set", "--sparse-index", "in", "way"]);
+    };
+    let oracle = Oracle::new(SAPWOOD, history);
+    let mut random = Random::new(12);
+    for _ in 0..if full() { 600 } else { 60 } {
+        let branch = format!("b{}", random.below(6));
+        // What is staged or untracked comes and goes again: a switch that meets it is no matter of the sparse index.
+        let (args, stages): (&[&str], bool) = match random.below(12) {
+            0..4 => (&["switch", &branch], false),
+            4 => (&["checkout", "-q", "-f", &branch], false),
+            5 => (&["checkout", "--detach", &branch], false),
+            6 => (&["reset", "--hard", &branch], false),
+            7 => (&["reset", "--keep", &branch], false),
+            8 => (&["reset", "-q", &branch], true),
+            9 => (&["restore", "--source", &branch, "-SW", "."], true),
+            10 => (&["read-tree", "--reset", "-u", &branch], true),
+            _ => (&["restore", "."], false),
+        };
+        same(&oracle, args);
+        if stages {
+            same(&oracle, &["reset", "-q", "--hard"]);
+            same(&oracle, &["clean", "-q", "-f", "-d"]);
+        }
+        let ours = oracle.ours();
+        assert_eq!(
+            ours.git(&["write-tree"]).stdout,
+            tree_of_entries(&ours),
+            "{args:?}: an untrue cache-tree"
+        );
+    }
 }

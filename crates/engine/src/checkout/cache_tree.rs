@@ -47,6 +47,14 @@ impl Builder<'_> {
     /// The node called `name` of the entries in `range`, whose paths all start with the same `prefix` bytes.
     fn build(&self, name: &BStr, prefix: usize, range: Range<usize>, old: Option<&CacheTree>) -> CacheTree {
         let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
+        let first = self.index.entries().get(range.start);
+        if let Some(entry) =
+            first.filter(|entry| entry.mode.is_tree() && self.index.path(entry).len() == prefix)
+        {
+            // The directory is one entry.
+            node.valid = Some((entry.oid, 1));
+            return node;
+        }
         let mut tree = Vec::new();
         let mut usable = true;
         let mut at = range.start;

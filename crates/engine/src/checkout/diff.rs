@@ -247,6 +247,9 @@ impl<'a> Walker<'a> {
     /// - Three-way: case 5ALT/15, the index and the bases having exactly these entries: what a base
     ///   alone has would stay as its stage (case 6).
     fn skip(&self, directory: &Directory<'_>) -> Skip {
+        if self.is_one_entry(directory) {
+            return Skip::Keep;
+        }
         let Some(target) = directory.trees.last().copied().flatten() else { return Skip::No };
         if directory.conflicts != 0 {
             return Skip::No;
@@ -269,6 +272,14 @@ impl<'a> Walker<'a> {
                 Skip::Same
             }
             _ => Skip::No,
+        }
+    }
+
+    /// What becomes of a directory that stands as one entry was settled before ([`crate::sparse::settle()`]).
+    fn is_one_entry(&self, directory: &Directory<'_>) -> bool {
+        self.index.sparse && directory.range.len() == 1 && {
+            let entry = &self.index.entries()[directory.range.start];
+            entry.mode.is_tree() && self.index.path(entry).len() == directory.path.len() + 1
         }
     }
 

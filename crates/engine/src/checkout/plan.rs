@@ -364,7 +364,10 @@ pub fn plan_following(
 
 /// Walk, probe, decide.
 pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) -> Result<Decided, PlanError> {
-    if index.sparse {
+    let is_settled = matches!(options.merge, Merge::OneWay { .. } | Merge::TwoWay { .. })
+        && options.files == Files::Update
+        && matches!(options.sparse, Sparse::By(_));
+    if index.sparse && !is_settled {
         return Err(PlanError::Unsupported("sparse indexes"));
     }
     let (kind, trees) = match &options.merge {

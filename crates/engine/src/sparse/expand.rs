@@ -1,7 +1,6 @@
 //! A sparse index, in full: each directory that stands as one entry gives way to what its tree holds.
 //!
 //! Only trees are read, those of one depth in parallel; blobs may be missing. If a tree cannot be read the index stays as it was.
-//! The cache-tree is as true afterwards as it was before, for what a tree holds is what the walk has seen.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -44,9 +43,27 @@ pub fn is_inside(index: &Index, path: &BStr) -> bool {
 }
 
 /// Makes `index` a full one. After an error it is as it was.
+///
+/// Of the cache-tree only what the walk has seen is kept, as by Git, whose `restore --source --staged` leaves an untrue one.
 pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), PlanError> {
-    let trees: Vec<ObjectId> =
-        index.entries().iter().filter(|entry| entry.mode.is_tree()).map(|entry| entry.oid).collect();
+    let untrue = index.cache_tree.take();
+    if let Err(error) = expand_some(repo, index, &|_| true) {
+        index.cache_tree = untrue;
+        return Err(error);
+    }
+    index.sparse = false;
+    Ok(())
+}
+
+/// Makes those of its directories full of whose numbers `opens` says so; with the others it stays sparse.
+pub(super) fn expand_some(
+    repo: &Repository,
+    index: &mut Index,
+    opens: &dyn Fn(usize) -> bool,
+) -> Result<(), PlanError> {
+    let directories = || index.entries().iter().filter(|entry| entry.mode.is_tree()).enumerate();
+    let opened = || directories().filter(|(number, _)| opens(*number)).map(|(_, entry)| entry);
+    let trees: Vec<ObjectId> = opened().map(|entry| entry.oid).collect();
     if !trees.is_empty() {
         let listings = read_all(repo.objects(), trees)?;
         let mut below = Below {
@@ -56,16 +73,15 @@ pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), PlanError> {
             found: Vec::new(),
         };
         let mut nodes = Vec::new();
-        for entry in index.entries().iter().filter(|entry| entry.mode.is_tree()) {
+        for entry in opened() {
             let first = below.found.len();
             let mut node = CacheTree::new();
             below.path = index.path(entry).to_owned();
             below.visit(&entry.oid, &mut node)?;
             nodes.push((below.found.len() - first, node));
         }
-        fill(index, below.found, nodes);
+        fill(index, below.found, nodes, opens);
     }
-    index.sparse = false;
     Ok(())
 }
 
@@ -153,25 +169,31 @@ pub(super) fn skipped(mode: Mode, oid: ObjectId) -> NewEntry {
     NewEntry { stat: Stat::default(), oid, mode, flags: Flags::SKIP_WORKTREE, stage: Stage::Normal }
 }
 
-/// Puts `found` into the places of the directories, each as many entries as `nodes` says, with that cache-tree.
-fn fill(index: &mut Index, found: Vec<(BString, NewEntry)>, nodes: Vec<(usize, CacheTree)>) {
+/// Puts `found` into the places of the directories that `opens` names, each as many entries as `nodes` says, with that cache-tree.
+fn fill(
+    index: &mut Index,
+    found: Vec<(BString, NewEntry)>,
+    nodes: Vec<(usize, CacheTree)>,
+    opens: &dyn Fn(usize) -> bool,
+) {
     let mut old = std::mem::replace(index, Index::empty(index.hash));
     *index = old.successor();
-    let mut cached = index.cache_tree.take();
+    let mut cached = index.cache_tree.take().unwrap_or_default();
     let (mut found, mut nodes) = (found.into_iter(), nodes.into_iter());
+    let mut number = 0;
     for entry in old.entries() {
         let path = old.path(entry);
-        if !entry.mode.is_tree() {
+        let is_directory = entry.mode.is_tree();
+        number += usize::from(is_directory);
+        if !is_directory || !opens(number - 1) {
             index.push(path, entry.content());
             continue;
         }
         let (count, node) = nodes.next().expect("one for each directory");
         found.by_ref().take(count).for_each(|(path, entry)| index.push(path.as_bstr(), entry));
-        if let Some(root) = &mut cached {
-            replace(root, path.strip_suffix(b"/").unwrap_or(path).into(), 1, node);
-        }
+        replace(&mut cached, path.strip_suffix(b"/").unwrap_or(path).into(), 1, node);
     }
-    index.cache_tree = cached;
+    index.cache_tree = Some(cached);
     index.fsmonitor = None;
 }
 

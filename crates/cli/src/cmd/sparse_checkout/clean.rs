@@ -11,7 +11,7 @@ use super::{Request, State};
 use crate::{
     console::{self, text},
     failure::Failure,
-    sparse_index::{Read, Tell},
+    sparse_index::{Fill, Read, Tell},
 };
 
 pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
@@ -28,7 +28,8 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
     let root = state.repo.work_tree().expect("looked at before any action");
     let worktree = sys::Dir::open(root)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
-    let Read { index, before } = crate::work::read_index(state.repo, state.settings, &worktree, Tell::Hint)?;
+    let Read { index, before } =
+        crate::work::read_index(state.repo, state.settings, &worktree, Tell::Hint, Fill::AtOnce)?;
     let patterns = Patterns::read(&state.file(), true, state.icase)?;
     if let Some(loaded) = &patterns {
         loaded.warnings.iter().for_each(console::warning);

@@ -18,7 +18,7 @@ use crate::{
     cmd::paths,
     console::{self, text},
     failure::Failure,
-    sparse_index::{self, Read, Tell},
+    sparse_index::{self, Fill, Read, Tell},
     work::{Collapse, Done, Recorded, Work},
 };
 
@@ -230,7 +230,7 @@ impl State<'_> {
     /// The index, to look things up in.
     fn read(&self) -> Result<Read, Failure> {
         let index = crate::work::load_raw(self.repo, self.settings)?;
-        sparse_index::read(self.repo, self.settings, index, None, Tell::Hint)
+        sparse_index::read(self.repo, self.settings, index, None, Tell::Hint, Fill::AtOnce)
     }
 
     fn make_directory(&self) -> Result<(), Failure> {
@@ -273,7 +273,7 @@ impl State<'_> {
 
     /// Brings worktree and index in line with `patterns`.
     fn update(&self, patterns: Patterns) -> Result<Done, Failure> {
-        let before = crate::work::load_index(self.repo, self.settings, Tell::Nothing)?;
+        let before = crate::work::load_raw(self.repo, self.settings)?;
         if before.entries().is_empty() && before.timestamp.0 == 0 {
             // Nothing has been checked out.
             return Ok(Done::Complete);

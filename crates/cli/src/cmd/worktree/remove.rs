@@ -12,6 +12,7 @@ use std::{
 
 use bstr::{BStr, ByteSlice as _};
 use engine::{
+    sparse::Course,
     trash::{self, Trash},
     worktree::{
         admin::{self, Found},
@@ -29,7 +30,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
-    sparse_index::Tell,
+    sparse_index::{self, Tell},
     work,
 };
 
@@ -103,8 +104,14 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
         }
         _ => Untracked::Counts,
     };
-    let index = work::load_index(&repo, &settings, Tell::Hint)?;
-    match changes::any(&repo, &root, index, repo.head()?.oid(), untracked)? {
+    let mut index = work::load_beside(&repo, &settings, &root, Tell::Hint)?;
+    let head = repo.head()?.oid();
+    let course = match head {
+        Some(head) => Course::Compare(repo.tree_of(head)?),
+        None => Course::Files,
+    };
+    sparse_index::settle(&repo, &mut index, &|_| course)?;
+    match changes::any(&repo, &root, index, head, untracked)? {
         false => Ok(()),
         true => Err(Failure::Fatal(text!(
             "'",

@@ -1,0 +1,135 @@
+//! Which directories of a sparse index can stay one entry while trees are merged into it, or compared with it.
+//!
+//! What such a merge makes of a directory outside of the cone is mostly a tree again: no file of it is in the worktree, nothing
+//! in it is looked at. The others are made full, and only they.
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    Mode, ObjectId,
+    index::{CacheTree, Index},
+    tree::TreeEntries,
+};
+use repo::{
+    Repository,
+    objects::{Kind, Reader},
+};
+
+use super::expand::{collapsed, expand_some, replace};
+use crate::checkout::PlanError;
+
+/// What trees are put beside the index for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Not for this directory: it stays what it is.
+    None,
+    /// Something that asks for files in it.
+    Files,
+    /// A comparison with this tree.
+    Compare(ObjectId),
+    /// The index becomes this tree.
+    OneWay(ObjectId),
+    /// A switch from the first to the second.
+    TwoWay(ObjectId, ObjectId),
+}
+
+impl Course {
+    /// What a directory that is the tree `held` becomes; `None`: that has to be found file by file.
+    fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, PlanError> {
+        Ok(match self {
+            Course::None => Some(held),
+            Course::Files => None,
+            Course::Compare(tree) => trees.find(tree, dir)?.filter(|found| *found == held),
+            Course::OneWay(target) => trees.find(target, dir)?,
+            Course::TwoWay(head, target) => match (trees.find(head, dir)?, trees.find(target, dir)?) {
+                (Some(old), Some(new)) if old == new => Some(held),
+                (Some(old), Some(new)) if old == held => Some(new),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Makes those directories of the sparse `index` full of which their `course` may take a part; the others stay one entry, of what
+/// they become. `course` is asked with the path, which has a slash at its end.
+pub fn settle(
+    repo: &Repository,
+    index: &mut Index,
+    course: &dyn Fn(&BStr) -> Course,
+) -> Result<(), PlanError> {
+    let mut trees = Trees { reader: repo.objects().reader(), read: HashMap::new() };
+    let dirs: Vec<BString> = collapsed(index).map(BStr::to_owned).collect();
+    let mut becomes = Vec::with_capacity(dirs.len());
+    let entries = index.entries().iter().filter(|entry| entry.mode.is_tree());
+    for (dir, entry) in dirs.iter().zip(entries) {
+        becomes.push(course(index.path(entry)).tree(entry.oid, dir.as_bstr(), &mut trees)?);
+    }
+    let mut closed = dirs.iter().zip(&becomes).filter_map(|(dir, tree)| Some((dir, (*tree)?))).peekable();
+    if closed.peek().is_none() {
+        return super::expand(repo, index);
+    }
+    expand_some(repo, index, &|number| becomes[number].is_none())?;
+    let positions: Vec<usize> =
+        (0..index.entries().len()).filter(|&at| index.entries()[at].mode.is_tree()).collect();
+    for ((dir, tree), at) in closed.zip(positions) {
+        let entry = &mut index.entries_mut()[at];
+        let is_another = entry.oid != tree;
+        entry.oid = tree;
+        let root = index.cache_tree.get_or_insert_default();
+        if is_another {
+            root.invalidate(dir.as_bstr());
+        }
+        let name = dir.rsplit_str("/").next().expect("a path has a last name").as_bstr();
+        let node = CacheTree { name: name.to_owned(), valid: Some((tree, 1)), children: Vec::new() };
+        replace(root, dir.as_bstr(), 1, node);
+    }
+    Ok(())
+}
+
+/// Trees by name, each read once.
+struct Trees<'a> {
+    reader: Reader<'a>,
+    read: HashMap<ObjectId, HashMap<BString, ObjectId>>,
+}
+
+impl Trees<'_> {
+    /// The tree that is directory `dir` of the tree `root`.
+    fn find(&mut self, root: ObjectId, dir: &BStr) -> Result<Option<ObjectId>, PlanError> {
+        let mut tree = root;
+        for name in dir.split_str("/") {
+            if !self.read.contains_key(&tree) {
+                let below = self.directories(&tree)?;
+                self.read.insert(tree, below);
+            }
+            match self.read[&tree].get(name.as_bstr()) {
+                Some(below) => tree = *below,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(tree))
+    }
+
+    fn directories(&mut self, tree: &ObjectId) -> Result<HashMap<BString, ObjectId>, PlanError> {
+        let hash = tree.kind();
+        let (kind, data) = match self.reader.read(tree) {
+            Err(repo::objects::Error::Missing(tree)) => return Err(PlanError::NoTree(tree)),
+            read => read?,
+        };
+        if kind != Kind::Tree {
+            return Err(PlanError::NoTree(*tree));
+        }
+        let mut found = HashMap::new();
+        let mut names = std::collections::HashSet::new();
+        for entry in TreeEntries::new(hash, data) {
+            let entry = entry.map_err(|_| PlanError::MalformedTree(*tree))?;
+            let is_first = names.insert(entry.name);
+            match is_first && entry.mode == Mode::TREE {
+                true => found.insert(entry.name.to_owned(), entry.oid),
+                // What is there twice is the walk's to refuse.
+                false => found.remove(entry.name),
+            };
+        }
+        Ok(found)
+    }
+}
