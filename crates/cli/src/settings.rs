@@ -160,7 +160,7 @@ fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error>
 fn workers(number: i64) -> Workers {
     match usize::try_from(number) {
         Ok(number) if number >= 1 => Workers::Fixed(number),
-        _ => Workers::Fixed(std::thread::available_parallelism().map_or(1, usize::from)),
+        _ => Workers::Fixed(sys::cores()),
     }
 }
 

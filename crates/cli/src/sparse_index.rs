@@ -82,9 +82,10 @@ pub(crate) fn read(
     }
     let patterns = wanted(repo)?;
     let mut before = patterns.as_ref().map(|_| index.entries_only());
+    let mut there = Vec::new();
     if let Some(worktree) = worktree.filter(|_| before.is_some()) {
-        let is_directory = |at: usize| index.entries()[at].mode.is_tree();
-        if sparse::present(worktree, &index)?.into_iter().any(is_directory) {
+        there = sparse::present(worktree, &index)?;
+        if there.iter().any(|&at| index.entries()[at].mode.is_tree()) {
             before = None;
         }
     }
@@ -98,8 +99,11 @@ pub(crate) fn read(
     if when == Fill::AtOnce || before.is_none() || index.entries().iter().any(is_inside) {
         fill(repo, &mut index)?;
     }
-    if let Some(worktree) = worktree {
-        sparse::clear_present(worktree, &mut index)?;
+    match worktree {
+        // It is what was looked at.
+        Some(_) if index.sparse => sparse::clear(&mut index, &there),
+        Some(worktree) => sparse::clear_present(worktree, &mut index)?,
+        None => {}
     }
     Ok(Read { index, before })
 }

@@ -159,11 +159,6 @@ pub(crate) fn threads(jobs: usize, share: usize, most: usize) -> usize {
     (jobs / share).clamp(1, most.max(1))
 }
 
-/// The number of cores this process may use.
-pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

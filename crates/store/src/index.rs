@@ -358,7 +358,7 @@ impl At for WriteError {
 
 fn cores(threads: usize) -> usize {
     match threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
+        0 => sys::cores(),
         threads => threads,
     }
 }

@@ -11,6 +11,7 @@
 pub mod by_path;
 mod capabilities;
 mod copy;
+mod cores;
 mod dir;
 mod file;
 pub mod iconv;
@@ -31,6 +32,7 @@ pub mod user;
 
 pub use capabilities::Capabilities;
 pub use copy::{copy, reflink};
+pub use cores::cores;
 pub use dir::Dir;
 pub use file::File;
 pub use limits::{descriptor_limit, is_link_in_the_way, is_name_refused, is_out_of_descriptors};

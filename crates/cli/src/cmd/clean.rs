@@ -163,7 +163,7 @@ fn find(
 
 /// Directories are read and emptied by as many threads as there are cores.
 fn workers() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    sys::cores()
 }
 
 fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {

@@ -322,7 +322,7 @@ impl Request {
         self.submodules.progress = self.shows_progress();
         self.submodules.quiet = self.verbosity < 0;
         self.options.default_template = default_template(run);
-        self.options.workers = std::thread::available_parallelism().map_or(1, usize::from);
+        self.options.workers = sys::cores();
         self.options.open = run.outside();
         clone::prepare(std::mem::take(&mut self.options))
     }

@@ -33,5 +33,5 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
 
 /// As many as there are cores: they give way to everybody else.
 pub(crate) fn workers() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    sys::cores()
 }

@@ -24,7 +24,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::parallel::cores;
 use grain::Grain;
 pub(crate) use map::map;
 use queue::Queue;
@@ -88,7 +87,7 @@ impl<'t> Crew<'t> {
         let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
         let most =
             (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
-        let cores = cores();
+        let cores = sys::cores();
         match workers {
             Workers::Fixed(count) => {
                 let count = if steps < threshold { 1 } else { count.clamp(1, most) };

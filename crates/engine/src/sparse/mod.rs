@@ -17,5 +17,5 @@ pub use collapse::{Trees, collapse, directories};
 pub use cone::Cone;
 pub use expand::{collapsed, expand, is_inside};
 pub use patterns::{LoadError, Loaded, Patterns, is_on, load, path};
-pub use present::{clear_present, present};
+pub use present::{clear, clear_present, present};
 pub use settle::{Course, settle};

@@ -14,10 +14,16 @@ use crate::checkout::{
 
 /// Takes the skip-worktree mark off the entries whose files are there.
 pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), PlanError> {
-    for at in present(worktree, index)? {
+    let there = present(worktree, index)?;
+    clear(index, &there);
+    Ok(())
+}
+
+/// The same for entries that were found already.
+pub fn clear(index: &mut Index, there: &[usize]) {
+    for &at in there {
         index.entries_mut()[at].flags.remove(Flags::SKIP_WORKTREE);
     }
-    Ok(())
 }
 
 /// The skipped entries at whose paths there is something, in order. Of a sparse index also directories.
@@ -28,7 +34,7 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, PlanError> {
         let path = index.path_at(at);
         path.strip_suffix(b"/").map_or(path, BStr::new)
     };
-    let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Stat)).collect();
+    let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Absence)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {
