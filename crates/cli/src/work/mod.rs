@@ -30,7 +30,7 @@ use crate::{
     hook::Changed,
     recursion::Submodules,
     settings::Settings,
-    sparse_index::{Fill, Read, Tell},
+    sparse_index::{self, Fill, Read, Tell},
 };
 
 pub(crate) use load::{load_beside, load_index, load_raw, read_index};
@@ -138,9 +138,9 @@ impl<'a> Work<'a> {
         settings: &'a Settings,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let root =
-            repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::AtOnce))
+        let mut work = Work::start_sparse(run, repo, settings, dry_run)?;
+        sparse_index::fill(repo, &mut work.index)?;
+        Ok(work)
     }
 
     /// The same, and a sparse index is not yet made full: [`Work::perform`] does so as far as the plan needs it.
@@ -152,7 +152,7 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::Later))
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
     }
 
     /// For who changes the index alone: there need not be a worktree. A sparse index is not yet made full.
@@ -163,7 +163,7 @@ impl<'a> Work<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint, Fill::Later))
+        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
     }
 
     /// For who only reads the index: it is neither locked nor written, nor made full.
@@ -203,7 +203,7 @@ impl<'a> Work<'a> {
             false => Some(store::index::lock(&path, &settings.locks)?),
         };
         let Read { index, before } = match loaded {
-            Loaded::Index(tell, when) => read_index(repo, settings, &worktree, tell, when)?,
+            Loaded::Index(tell) => read_index(repo, settings, &worktree, tell, Fill::Later)?,
             Loaded::Nothing => Read { index: Index::empty(repo.hash()), before: None },
         };
         Ok(Work {
@@ -285,7 +285,7 @@ impl<'a> Work<'a> {
 /// What a work begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
-    Index(Tell, Fill),
+    Index(Tell),
     Nothing,
 }
 

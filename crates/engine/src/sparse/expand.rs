@@ -116,7 +116,8 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
     Err(PlanError::MalformedTree(level[0]))
 }
 
-fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, PlanError> {
+/// What `tree` holds.
+pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, PlanError> {
     let (kind, data) = match reader.read(tree) {
         Err(repo::objects::Error::Missing(tree)) => return Err(PlanError::NoTree(tree)),
         read => read?,

@@ -34,7 +34,8 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, PlanError> {
         let path = index.path_at(at);
         path.strip_suffix(b"/").map_or(path, BStr::new)
     };
-    let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Absence)).collect();
+    // Not by listing: where case does not count, what is there may be spelt otherwise.
+    let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {

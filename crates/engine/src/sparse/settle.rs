@@ -3,20 +3,16 @@
 //! What such a merge makes of a directory outside of the cone is mostly a tree again: no file of it is in the worktree, nothing
 //! in it is looked at. The others are made full, and only they.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    Mode, ObjectId,
+    ObjectId,
     index::{CacheTree, Index},
-    tree::TreeEntries,
 };
-use repo::{
-    Repository,
-    objects::{Kind, Reader},
-};
+use repo::{Repository, objects::Reader};
 
-use super::expand::{collapsed, expand_some, replace};
+use super::expand::{collapsed, expand_some, list, replace};
 use crate::checkout::PlanError;
 
 /// What trees are put beside the index for.
@@ -111,23 +107,13 @@ impl Trees<'_> {
     }
 
     fn directories(&mut self, tree: &ObjectId) -> Result<HashMap<BString, ObjectId>, PlanError> {
-        let hash = tree.kind();
-        let (kind, data) = match self.reader.read(tree) {
-            Err(repo::objects::Error::Missing(tree)) => return Err(PlanError::NoTree(tree)),
-            read => read?,
-        };
-        if kind != Kind::Tree {
-            return Err(PlanError::NoTree(*tree));
-        }
         let mut found = HashMap::new();
-        let mut names = std::collections::HashSet::new();
-        for entry in TreeEntries::new(hash, data) {
-            let entry = entry.map_err(|_| PlanError::MalformedTree(*tree))?;
-            let is_first = names.insert(entry.name);
-            match is_first && entry.mode == Mode::TREE {
-                true => found.insert(entry.name.to_owned(), entry.oid),
+        let mut names = HashSet::new();
+        for (mode, name, oid) in list(&mut self.reader, tree.kind(), tree)? {
+            match names.insert(name.clone()) && mode.is_tree() {
+                true => found.insert(name, oid),
                 // What is there twice is the walk's to refuse.
-                false => found.remove(entry.name),
+                false => found.remove(&name),
             };
         }
         Ok(found)
