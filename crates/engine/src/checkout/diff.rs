@@ -19,7 +19,7 @@ use super::{PlanError, plan::OneSided};
 use crate::crew::{self, Tuning};
 
 /// Where trees are read from; tests use a map.
-pub(super) trait TreeSource: Sync {
+pub(crate) trait TreeSource: Sync {
     /// A reader of one thread.
     fn reader(&self, number: usize) -> Box<dyn TreeReader + '_>;
     /// Whether there is such a tree.
@@ -27,7 +27,7 @@ pub(super) trait TreeSource: Sync {
 }
 
 /// Reads trees.
-pub(super) trait TreeReader: Send {
+pub(crate) trait TreeReader: Send {
     /// The content of tree `oid` replaces what `out` holds.
     fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError>;
 }
@@ -59,7 +59,7 @@ impl TreeReader for objects::Reader<'_> {
 
 /// What one tree holds at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Nothing.
     Missing,
     /// A directory, while a file of that name is elsewhere; or nothing, below such a file.
@@ -70,7 +70,7 @@ pub(super) enum Side {
 
 /// What the index holds at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     Nothing,
     /// The position of a merged entry.
     Merged(usize),
@@ -80,25 +80,25 @@ pub(super) enum Slot {
 
 /// A path something may have to be done about.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) path: BString,
-    pub(super) slot: Slot,
+pub(crate) struct Row {
+    pub(crate) path: BString,
+    pub(crate) slot: Slot,
     /// One for each tree, in the merge's order.
-    pub(super) sides: Vec<Side>,
+    pub(crate) sides: Vec<Side>,
 }
 
 /// What the walk found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) rows: Vec<Row>,
+pub(crate) struct Found {
+    pub(crate) rows: Vec<Row>,
     /// Index entries known to be the target's without having been looked at one by one.
-    pub(super) same: Vec<Range<usize>>,
+    pub(crate) same: Vec<Range<usize>>,
 }
 
 /// Which kind of merge walks: they differ in what may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::enum_variant_names, reason = "Git's names")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     OneWay,
     /// `initial`: paths missing from the index are to be taken from the target.
     TwoWay {
@@ -121,7 +121,7 @@ enum Twice {
 }
 
 /// Walks `trees` (`None` is the empty tree) beside `index`.
-pub(super) fn walk(
+pub(crate) fn walk(
     source: &dyn TreeSource,
     index: &Index,
     kind: Kind,

@@ -7,7 +7,7 @@
 pub(crate) mod cache_tree;
 pub mod cases;
 mod decide;
-mod diff;
+pub(crate) mod diff;
 mod entries;
 mod execute;
 pub(crate) mod facts;
@@ -20,7 +20,7 @@ mod refresh;
 mod refusal;
 mod show;
 mod sparsity;
-mod submodules;
+pub(crate) mod submodules;
 mod temporary;
 
 pub use crate::crew::Workers;

@@ -24,7 +24,10 @@ use super::{
     plan::Lazy,
     submodules::{self, State, Submodules},
 };
-use crate::stat::{Match, StatRules, index_stat};
+use crate::{
+    diff::Dirt,
+    stat::{Match, StatRules, index_stat},
+};
 
 /// How a path differs, as `--name-status` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,8 +210,8 @@ pub fn local_changes(
     let submodules = Submodules::new(repo, worktree, Ignore::None)?;
     for entry in index.entries().iter().filter(|entry| is_submodule(entry)) {
         let kind = match submodules.state(index, entry)? {
-            State::Clean => continue,
-            State::Modified | State::Untracked => ChangeKind::Modified,
+            State::There(dirt) if dirt == Dirt::default() => continue,
+            State::There(_) => ChangeKind::Modified,
             State::Missing if submodules.ignore(index, index.path(entry))? == Ignore::All => continue,
             State::Missing => ChangeKind::Deleted,
             State::Replaced => ChangeKind::TypeChanged,

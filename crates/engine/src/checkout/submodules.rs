@@ -22,31 +22,20 @@ use super::{
     diff::{self, Kind, Side, Slot},
     refresh::refresh,
 };
-use crate::untracked;
+use crate::{diff::Dirt, untracked};
 
 const GITMODULES: &str = ".gitmodules";
 
 /// The commit that is checked out in the submodule at `path`. As for Git, one that cannot be opened has none.
-pub(super) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
+pub(crate) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     repo.submodule(path).ok().flatten()?.head().ok()?.oid()
-}
-
-/// What was changed within a submodule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Changes {
-    modified: bool,
-    untracked: bool,
 }
 
 /// What is at the path of a submodule's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Nothing that counts was changed.
-    Clean,
-    /// Another commit, or changes within.
-    Modified,
-    /// There are untracked files within, and no other change.
-    Untracked,
+pub(crate) enum State {
+    /// It, with what of it was changed and counts.
+    There(Dirt),
     /// There is nothing.
     Missing,
     /// There is something else than a directory.
@@ -54,7 +43,7 @@ pub(super) enum State {
 }
 
 /// The submodules of one index and its worktree.
-pub(super) struct Submodules<'a> {
+pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
     root: &'a Dir,
     /// Where no submodule says otherwise.
@@ -64,7 +53,7 @@ pub(super) struct Submodules<'a> {
 
 impl<'a> Submodules<'a> {
     /// `default` counts where `diff.ignoreSubmodules` is not set.
-    pub(super) fn new(repo: &'a Repository, root: &'a Dir, default: Ignore) -> Result<Self, PlanError> {
+    pub(crate) fn new(repo: &'a Repository, root: &'a Dir, default: Ignore) -> Result<Self, PlanError> {
         let ignore = match repo.config_str("diff.ignoreSubmodules") {
             Some(value) => parse_ignore(value.as_bstr())?,
             None => default,
@@ -73,7 +62,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// What counts of the submodule at `path`.
-    pub(super) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
+    pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
         if self.modules.get().is_none() {
             let modules = read_modules(self.repo, self.root, index)?;
             let _ = self.modules.set(modules);
@@ -89,44 +78,47 @@ impl<'a> Submodules<'a> {
     }
 
     /// What Git warned of when it read `.gitmodules`, if that was done.
-    pub(super) fn warnings(&self) -> &[BString] {
+    pub(crate) fn warnings(&self) -> &[BString] {
         self.modules.get().map_or(&[], Modules::warnings)
     }
 
     /// What is at a submodule's entry.
-    pub(super) fn state(&self, index: &Index, entry: &Entry) -> Result<State, PlanError> {
+    pub(crate) fn state(&self, index: &Index, entry: &Entry) -> Result<State, PlanError> {
         let path = index.path(entry);
         if entry.flags.contains(Flags::SKIP_WORKTREE) {
-            return Ok(State::Clean);
+            return Ok(State::There(Dirt::default()));
         }
         let found = self.root.stat(path);
         let found = found.map_err(|source| PlanError::Examine { path: path.to_owned(), source })?;
         let Some(found) = found else { return Ok(State::Missing) };
         let ignore = self.ignore(index, path)?;
+        match found.file_type {
+            _ if ignore == Ignore::All => Ok(State::There(Dirt::default())),
+            FileType::Directory => Ok(State::There(self.dirt(index, entry, ignore)?)),
+            _ => Ok(State::Replaced),
+        }
+    }
+
+    /// What was changed in the submodule of `entry`, whose directory is there; what `ignore` says does not count.
+    pub(crate) fn dirt(&self, index: &Index, entry: &Entry, ignore: Ignore) -> Result<Dirt, PlanError> {
         if ignore == Ignore::All {
-            return Ok(State::Clean);
+            return Ok(Dirt::default());
         }
-        if found.file_type != FileType::Directory {
-            return Ok(State::Replaced);
-        }
+        let path = index.path(entry);
         let trusted = entry.flags.contains(Flags::ASSUME_VALID);
-        if !trusted && head(self.repo, path).is_some_and(|head| head != entry.oid) {
-            return Ok(State::Modified);
-        }
+        let commit = !trusted && head(self.repo, path).is_some_and(|head| head != entry.oid);
         if ignore == Ignore::Dirty {
-            return Ok(State::Clean);
+            return Ok(Dirt { commit, ..Dirt::default() });
         }
         let within = |message: String| PlanError::Submodule { path: path.to_owned(), message };
-        let Some(submodule) = self.repo.submodule(path).map_err(|error| within(error.to_string()))? else {
-            return Ok(State::Clean);
+        let submodule = self.repo.submodule(path).map_err(|error| within(error.to_string()))?;
+        let within = match submodule {
+            Some(submodule) => {
+                changes(&submodule, ignore == Ignore::Untracked).map_err(|error| within(error.to_string()))?
+            }
+            None => Dirt::default(),
         };
-        let changes =
-            changes(&submodule, ignore == Ignore::Untracked).map_err(|error| within(error.to_string()))?;
-        Ok(match changes {
-            Changes { modified: true, .. } => State::Modified,
-            Changes { untracked: true, .. } => State::Untracked,
-            _ => State::Clean,
-        })
+        Ok(Dirt { commit, ..within })
     }
 }
 
@@ -164,7 +156,7 @@ pub fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modu
 }
 
 /// What `git status` would find in a submodule.
-fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Changes, PlanError> {
+fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, PlanError> {
     let failed = |message: &str| repo::Error { message: message.to_owned() };
     let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
     let root = Dir::open(top)
@@ -176,7 +168,8 @@ fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Changes, PlanErr
     let unclean = refresh(repo, &root, &mut index)?;
     let is_submodule =
         |path: &BStr| index.entries()[index.range_of(path)].iter().any(|it| it.mode.is_gitlink());
-    let mut found = Changes {
+    let mut found = Dirt {
+        commit: false,
         modified: unclean
             .iter()
             .any(|change| change.kind == super::ChangeKind::Unmerged || !is_submodule(change.path.as_bstr()))
@@ -188,13 +181,15 @@ fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Changes, PlanErr
     let links = index.entries().iter();
     for entry in links.filter(|entry| entry.mode.is_gitlink() && entry.stage == Stage::Normal) {
         match nested.state(&index, entry)? {
-            State::Clean => {}
-            State::Untracked => found.untracked = true,
+            State::There(dirt) => {
+                found.untracked |= dirt.untracked;
+                found.modified |= dirt.commit || dirt.modified;
+            }
             State::Missing if nested.ignore(&index, index.path(entry))? == Ignore::All => {}
-            State::Modified | State::Missing | State::Replaced => found.modified = true,
+            State::Missing | State::Replaced => found.modified = true,
         }
     }
-    if shows_untracked && !found.modified && !found.untracked {
+    if shows_untracked && !found.untracked {
         found.untracked = untracked::any(repo, &root, &index)?;
     }
     Ok(found)

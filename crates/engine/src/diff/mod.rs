@@ -1,0 +1,103 @@
+//! Differences as Git's diff commands have them: pairs of what is at a path on one side and on the other.
+//!
+//! [`staged()`] compares a tree with the index; [`crate::status`] compares the index with the worktree.
+
+mod staged;
+
+use bstr::BString;
+use format::{Mode, ObjectId};
+pub use staged::staged;
+
+/// How the two sides of a pair differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Status {
+    Added,
+    Copied,
+    Deleted,
+    Modified,
+    Renamed,
+    TypeChanged,
+    Unmerged,
+}
+
+impl Status {
+    /// The letter Git prints for it.
+    pub fn letter(self) -> u8 {
+        match self {
+            Status::Added => b'A',
+            Status::Copied => b'C',
+            Status::Deleted => b'D',
+            Status::Modified => b'M',
+            Status::Renamed => b'R',
+            Status::TypeChanged => b'T',
+            Status::Unmerged => b'U',
+        }
+    }
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Its mode; of a file in the worktree the one it would have in the index.
+    pub mode: Mode,
+    /// `None` for what is in the worktree and was not hashed: Git prints zeros.
+    pub oid: Option<ObjectId>,
+}
+
+/// What of a submodule was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirt {
+    /// Another commit is checked out.
+    pub commit: bool,
+    /// There are changes of tracked files within.
+    pub modified: bool,
+    /// There are untracked files within.
+    pub untracked: bool,
+}
+
+/// Something that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// How.
+    pub status: Status,
+    /// Of a rename or copy: how alike the sides are, of [`MAX_SCORE`].
+    pub score: u32,
+    /// Of a rename or copy: where the old side was.
+    pub source: Option<BString>,
+    /// From the root of the worktree.
+    pub path: BString,
+    /// What was there, if anything. Nothing if unmerged.
+    pub old: Option<Side>,
+    /// What is there now, if anything. Of an unmerged path: what is in the worktree, if that was compared.
+    pub new: Option<Side>,
+    /// Of a submodule in the worktree.
+    pub dirt: Dirt,
+}
+
+/// The score of two sides that are the same. Git prints it as a percentage.
+pub const MAX_SCORE: u32 = 60_000;
+
+impl Pair {
+    /// A pair that is neither a rename nor a copy; one side at least is there. A symbolic link and a file are of different types.
+    pub fn new(path: BString, old: Option<Side>, new: Option<Side>) -> Pair {
+        let status = match (&old, &new) {
+            (None, _) => Status::Added,
+            (_, None) => Status::Deleted,
+            (Some(old), Some(new)) if same_type(old.mode, new.mode) => Status::Modified,
+            _ => Status::TypeChanged,
+        };
+        Pair { status, score: 0, source: None, path, old, new, dirt: Dirt::default() }
+    }
+
+    /// An unmerged path.
+    pub fn unmerged(path: BString, new: Option<Side>) -> Pair {
+        let (status, dirt) = (Status::Unmerged, Dirt::default());
+        Pair { status, score: 0, source: None, path, old: None, new, dirt }
+    }
+}
+
+/// Whether the type bits are equal.
+pub fn same_type(one: Mode, other: Mode) -> bool {
+    one.bits() & 0o170000 == other.bits() & 0o170000
+}
