@@ -81,8 +81,7 @@ pub fn examine(
         if !is_first || !is_meant(path, entry.mode) {
             continue;
         }
-        let found =
-            || root.stat(path).map_err(|source| PlanError::Examine { path: path.to_owned(), source });
+        let found = || root.stat(path).map_err(|source| PlanError::Examine { path: path.to_owned(), source });
         if entry.stage != Stage::Normal {
             let new = found()?.and_then(|stat| side(&rules, entry, &stat));
             worktree.changes.push(Pair::unmerged(path.to_owned(), new));

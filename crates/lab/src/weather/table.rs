@@ -115,10 +115,11 @@ impl Table {
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
-    /// Prints the table; the last column is the median beside that of Git's best number of workers.
+    /// Prints the table; the last column is the median beside that of Git's best number of workers, `MB` the largest resident size of
+    /// any one process of the tool.
     pub(super) fn print(&self) {
         println!(
-            "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>9} {:>14} {:>7}",
+            "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>6} {:>9} {:>14} {:>7}",
             "tree",
             "disk",
             "case",
@@ -126,6 +127,7 @@ impl Table {
             "n",
             "wall s",
             "least .. most",
+            "MB",
             "ops/file",
             "late us p50/99",
             "/ git"
@@ -141,6 +143,7 @@ impl Table {
             let walls = row.samples.iter().map(|sample| sample.wall);
             let (least, most) = (walls.clone().fold(f64::MAX, f64::min), walls.fold(0.0, f64::max));
             let wall = row.median(|sample| sample.wall);
+            let peak = row.samples.iter().map(|sample| sample.peak_rss).max().unwrap_or(0) / 1024;
             let git = row.order.and_then(|disk| self.best(&key.tree, disk, &key.case, "git-"));
             let ratio = git.map_or_else(String::new, |(_, git)| format!("{:.3}", wall / git));
             let (mut per_file, mut late) = (String::new(), String::new());
@@ -150,7 +153,7 @@ impl Table {
                 late = format!("{}/{worst}", row.median(|sample| sample.late.0 as f64));
             }
             println!(
-                "{:<10} {:<9} {:<12} {:<11} {:>2} {wall:>9.3} {least:>8.3} .. {most:>7.3} {per_file:>9} {late:>14} {ratio:>7}",
+                "{:<10} {:<9} {:<12} {:<11} {:>2} {wall:>9.3} {least:>8.3} .. {most:>7.3} {peak:>6} {per_file:>9} {late:>14} {ratio:>7}",
                 key.tree,
                 key.disk,
                 key.case,
