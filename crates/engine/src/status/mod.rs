@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BStr, BString};
 use format::{
     Mode,
     index::{Entry, Flags, Index, Stage, Stat},
