@@ -15,7 +15,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    ObjectId,
+    HashKind, Mode, ObjectId,
     hash::Hasher,
     index::{Entry, Index},
 };
@@ -272,13 +272,13 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
 }
 
 /// Turns a worktree file's bytes into a blob's; tests leave them as they are.
-pub(super) trait Cleaning: Sync {
+pub(crate) trait Cleaning: Sync {
     /// A worker of one thread.
     fn worker(&self) -> Box<dyn CleaningWorker + '_>;
 }
 
 /// One thread's.
-pub(super) trait CleaningWorker: Send {
+pub(crate) trait CleaningWorker: Send {
     /// What `file`, of this path, becomes in the repository: `file` itself or `out`.
     fn to_git<'a>(
         &mut self,
@@ -322,29 +322,41 @@ pub(super) fn hash(
     entry: &Entry,
     worker: &mut dyn CleaningWorker,
 ) -> Result<Option<ObjectId>, PlanError> {
-    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
-    let gone = is_obstacle;
-    let mut out = Vec::new();
-    let mut file = Vec::new();
-    let link = match entry.mode.is_symlink() {
-        true => root.read_link(path).ok(),
-        false => None,
-    };
-    let content = if let Some(target) = &link {
-        target
-    } else {
-        // With core.symlinks off a link's target is a regular file's content.
-        match root.open_file(path) {
-            Ok(mut open) => open.read_to_end(&mut file).map_err(examine)?,
-            Err(error) if gone(&error) => return Ok(None),
-            Err(error) => return Err(examine(error)),
-        };
-        if entry.mode.is_symlink() { &file } else { worker.to_git(path, &file, &mut out)? }
-    };
-    let mut hasher = Hasher::object(entry.oid.kind(), "blob", content.len() as u64);
+    let (mut file, mut out) = Default::default();
+    let content = cleaned(root, path, entry.mode, worker, (&mut file, &mut out))?;
+    Ok(content.map(|content| name(entry.oid.kind(), content)))
+}
+
+/// The name of a blob. Of a collision attack, none that an object has.
+pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
+    let mut hasher = Hasher::object(kind, "blob", content.len() as u64);
     hasher.update(content);
-    // A collision attack is not the entry's content.
-    Ok(Some(hasher.finish().unwrap_or(ObjectId::null(entry.oid.kind()))))
+    hasher.finish().unwrap_or(ObjectId::null(kind))
+}
+
+/// What the worktree file, to be an entry of this mode, would be as a blob; `None` if it is gone. It is in one of the buffers.
+pub(crate) fn cleaned<'a>(
+    root: &Dir,
+    path: &BStr,
+    mode: Mode,
+    worker: &mut dyn CleaningWorker,
+    (file, out): (&'a mut Vec<u8>, &'a mut Vec<u8>),
+) -> Result<Option<&'a [u8]>, PlanError> {
+    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    file.clear();
+    if mode.is_symlink()
+        && let Ok(target) = root.read_link(path)
+    {
+        *file = target;
+        return Ok(Some(file));
+    }
+    // With core.symlinks off a link's target is a regular file's content.
+    match root.open_file(path) {
+        Ok(mut open) => open.read_to_end(file).map_err(examine)?,
+        Err(error) if is_obstacle(&error) => return Ok(None),
+        Err(error) => return Err(examine(error)),
+    };
+    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, out)?)) }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(crate) mod facts;
 mod follow;
 mod look;
 mod paths;
-mod plan;
+pub(crate) mod plan;
 mod record;
 mod refresh;
 mod refusal;

@@ -545,14 +545,14 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
 }
 
 /// Attributes are loaded only when a file's content has to be compared.
-pub(super) struct Lazy<'a> {
+pub(crate) struct Lazy<'a> {
     pub(super) repo: &'a repo::Repository,
     pub(super) index: &'a Index,
     pub(super) converter: OnceLock<Result<Converter, String>>,
 }
 
 impl<'a> Lazy<'a> {
-    pub(super) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
+    pub(crate) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
         Lazy { repo, index, converter: OnceLock::new() }
     }
 }

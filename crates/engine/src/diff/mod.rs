@@ -1,7 +1,8 @@
 //! Differences as Git's diff commands have them: pairs of what is at a path on one side and on the other.
 //!
-//! [`staged()`] compares a tree with the index; [`crate::status`] compares the index with the worktree.
+//! [`staged()`] compares a tree with the index; [`crate::status`] compares the index with the worktree. [`renames`] finds what was moved.
 
+pub mod renames;
 mod staged;
 
 use bstr::BString;

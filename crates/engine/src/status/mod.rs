@@ -19,7 +19,7 @@ use crate::{
     },
     diff::{Dirt, Pair, Side},
     pathspec::{Pathspecs, Seen},
-    stat::StatRules,
+    stat::{Match, StatRules},
     untracked::{self, Excludes, Found},
 };
 
@@ -29,12 +29,23 @@ pub struct Options<'a> {
     pub pathspecs: &'a Pathspecs,
     /// What of the worktree that is not in the index is looked for; `None`: nothing.
     pub untracked: Option<Untracked<'a>>,
+    /// What becomes of files that were touched.
+    pub touched: Touched,
     /// What counts of submodules (`--ignore-submodules`); `None` is what `.gitmodules` and the configuration say.
     pub submodules: Option<Ignore>,
     /// Untracked files within submodules do not count, whatever is said elsewhere (`-uno`).
     pub ignore_untracked_in_submodules: bool,
     /// Ends it early.
     pub interrupt: &'a AtomicBool,
+}
+
+/// What of a file whose stat data are not those in the index, but may be the same all the same ([`Match::Touched`]). What is racy is compared always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// Its content decides.
+    Compared,
+    /// It is a change, as for Git's plumbing, which does not refresh.
+    Changed,
 }
 
 /// What is looked for that is not in the index.
@@ -113,6 +124,12 @@ pub fn examine(
         }
         let is_unclean = unclean.iter().find(|change| change.path == path);
         match is_unclean {
+            None if options.touched == Touched::Changed
+                && let Some(stat) = found()?
+                && rules.compare(entry, &stat, index.timestamp) == Match::Touched =>
+            {
+                worktree.changes.push(Pair::new(path.to_owned(), old, side(&rules, entry, &stat)));
+            }
             None if refreshed.entries()[at].stat != entry.stat => {
                 worktree.refreshed.push((at, refreshed.entries()[at].stat));
             }
@@ -122,10 +139,10 @@ pub fn examine(
                     true => None,
                     false => found()?.and_then(|stat| side(&rules, entry, &stat)),
                 };
-                let old = old.filter(|_| !entry.flags.contains(Flags::INTENT_TO_ADD));
-                if old.is_some() || new.is_some() {
-                    worktree.changes.push(Pair::new(path.to_owned(), old, new));
-                }
+                // What is only intended to be added is new, or gone again.
+                let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
+                let old = old.filter(|_| !is_intended || new.is_none());
+                worktree.changes.push(Pair::new(path.to_owned(), old, new));
             }
         }
     }

@@ -2,3 +2,4 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod execute;
+mod renames;

@@ -1,0 +1,155 @@
+//! Names, sizes and chunks of files, in objects and in the worktree; many at once.
+
+use std::sync::Mutex;
+
+use bstr::{BString, ByteSlice as _};
+use format::index::Index;
+use repo::{Repository, objects::Reader};
+use sys::Dir;
+
+use super::{
+    super::Side,
+    spans::{self, Spans},
+};
+use crate::{
+    checkout::{
+        PlanError,
+        facts::{self, Cleaning as _, CleaningWorker},
+        plan::Lazy,
+    },
+    crew::{self, Tuning},
+};
+
+/// Reading a file costs about as much as writing one, at so many steps.
+const STEPS_PER_FILE: usize = 8;
+
+/// Where a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Objects,
+    Worktree,
+}
+
+/// One side of a pair, and what has been found out about it.
+pub(super) struct File {
+    /// The number of the pair.
+    pub(super) pair: usize,
+    pub(super) path: BString,
+    pub(super) side: Side,
+    pub(super) home: Home,
+    /// In bytes; `None` if that was not asked, or it is gone.
+    pub(super) size: Option<u64>,
+    pub(super) spans: Option<Spans>,
+}
+
+impl File {
+    pub(super) fn new(pair: usize, path: &BString, side: Side) -> File {
+        let home = if side.oid.is_some() { Home::Objects } else { Home::Worktree };
+        File { pair, path: path.clone(), side, home, size: None, spans: None }
+    }
+
+    /// Only these are compared by content.
+    pub(super) fn is_regular(&self) -> bool {
+        self.side.mode.is_file()
+    }
+}
+
+/// Where contents are read from.
+pub(super) struct Contents<'a> {
+    repo: &'a Repository,
+    worktree: Option<(&'a Dir, Lazy<'a>)>,
+}
+
+/// One thread's.
+struct Worker<'a> {
+    reader: Reader<'a>,
+    worktree: Option<(&'a Dir, Box<dyn CleaningWorker + 'a>)>,
+    file: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl<'a> Contents<'a> {
+    pub(super) fn new(repo: &'a Repository, worktree: Option<(&'a Dir, &'a Index)>) -> Contents<'a> {
+        Contents { repo, worktree: worktree.map(|(root, index)| (root, Lazy::new(repo, index))) }
+    }
+
+    /// Names files of the worktree, and tells their sizes. One that is gone stays without.
+    pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+        let kind = self.repo.hash();
+        let found = self.each(files, |worker, file| {
+            let content = worker.content(file)?;
+            Ok(content.map(|content| (facts::name(kind, content), content.len() as u64)))
+        })?;
+        for (file, found) in files.iter_mut().zip(found) {
+            (file.side.oid, file.size) = found.unzip();
+        }
+        Ok(())
+    }
+
+    /// Tells the sizes of objects.
+    pub(super) fn measure(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+        let mut unknown: Vec<&mut File> = Vec::new();
+        for file in files {
+            if file.size.is_none() && file.home == Home::Objects && file.is_regular() {
+                unknown.push(file);
+            }
+        }
+        let sizes = self.each(&unknown, |worker, file| match file.side.oid {
+            Some(oid) => Ok(Some(worker.reader.header(&oid)?.1)),
+            None => Ok(None),
+        })?;
+        unknown.iter_mut().zip(sizes).for_each(|(file, size)| file.size = size);
+        Ok(())
+    }
+
+    /// Cuts contents into chunks, unless that was done.
+    pub(super) fn cut(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+        let mut whole: Vec<&mut File> = Vec::new();
+        for file in files {
+            if file.spans.is_none() {
+                whole.push(file);
+            }
+        }
+        let spans = self.each(&whole, |worker, file| {
+            let content = worker.content(file)?;
+            Ok(content.map(|content| Spans::of(content, spans::looks_like_text(content))))
+        })?;
+        whole.iter_mut().zip(spans).for_each(|(file, spans)| file.spans = spans);
+        Ok(())
+    }
+
+    fn each<R: Send + Sync>(
+        &self,
+        files: &[&mut File],
+        work: impl Fn(&mut Worker<'_>, &File) -> Result<R, PlanError> + Sync,
+    ) -> Result<Vec<R>, PlanError> {
+        crew::map(
+            ("compare", &Tuning::default()),
+            files,
+            |_| STEPS_PER_FILE,
+            &Mutex::new(Vec::new()),
+            |number| self.worker(number),
+            |worker, file| work(worker, file),
+        )
+    }
+
+    fn worker(&self, number: usize) -> Worker<'_> {
+        let reader = crew::reader(self.repo.objects(), number);
+        let worktree = self.worktree.as_ref().map(|(root, cleaning)| (*root, cleaning.worker()));
+        Worker { reader, worktree, file: Vec::new(), out: Vec::new() }
+    }
+}
+
+impl Worker<'_> {
+    /// What a file holds; `None` if it is gone.
+    fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
+        match (file.home, file.side.oid, &mut self.worktree) {
+            (Home::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
+            (Home::Worktree, _, Some((root, cleaning))) => {
+                let buffers = (&mut self.file, &mut self.out);
+                facts::cleaned(root, file.path.as_bstr(), file.side.mode, &mut **cleaning, buffers)
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Renames and copies: what was added, seen as what is gone or still there. Git's `diffcore-rename`, to the pair and to the score.
+//!
+//! Order: those with the same content first, by name; then, if only renames are asked for, what kept its file name, where that is
+//! unmistakable; then everything left with everything left, unless that is too much. Contents are read and compared in parallel, each
+//! file once at most; which pairs are made is decided afterwards, serially, in Git's order, as one pair rules out others.
+//!
+//! Nothing is changed. The first object or file that cannot be read ends it.
+
+mod contents;
+mod exact;
+mod inexact;
+mod spans;
+
+use bstr::{BStr, ByteSlice as _};
+use contents::{Contents, File, Home};
+use format::index::Index;
+use repo::Repository;
+use sys::{
+    Dir,
+    profile::{self, Phase},
+};
+
+use super::{MAX_SCORE, Pair, Status};
+use crate::checkout::PlanError;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detect {
+    /// Deleted files that are elsewhere now (`-M`).
+    Renames,
+    /// Also copies of files that were changed, or renamed themselves (`-C`).
+    Copies,
+}
+
+/// How.
+pub struct Options<'a> {
+    /// What is looked for.
+    pub detect: Detect,
+    /// How alike two files must be at least, of [`MAX_SCORE`]. 0 stands for [`DEFAULT_MINIMUM`].
+    pub minimum: u32,
+    /// If more pairs than this number squared would have to be compared, none are; 0 is no limit.
+    pub limit: usize,
+    /// Where sides are that have no name yet, and the index whose attributes they fall back to.
+    pub worktree: Option<(&'a Dir, &'a Index)>,
+}
+
+/// Half of a file must be the same.
+pub const DEFAULT_MINIMUM: u32 = MAX_SCORE / 2;
+
+/// The limit where nothing is configured.
+pub const DEFAULT_LIMIT: usize = 1000;
+
+/// What became of the pairs.
+#[derive(Debug, Default)]
+pub struct Detected {
+    /// In their order, without the deletions that became renames. Sides of the worktree that had to be hashed have their names.
+    pub pairs: Vec<Pair>,
+    /// The limit that would have been needed, if there were too many.
+    pub needed_limit: Option<usize>,
+}
+
+/// What may have been renamed or copied.
+struct Source {
+    file: File,
+    /// How many come from it, itself included if it stays.
+    used: u32,
+}
+
+/// What may have come from elsewhere.
+struct Target {
+    file: File,
+    /// The source's number, and how alike they are.
+    from: Option<(usize, u32)>,
+}
+
+/// Those of a list of pairs.
+struct Candidates {
+    detect: Detect,
+    sources: Vec<Source>,
+    targets: Vec<Target>,
+}
+
+/// Finds them in `pairs`, which are in Git's order and have neither yet.
+pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) -> Result<Detected, PlanError> {
+    let _phase = profile::span(Phase::Plan);
+    let minimum = if options.minimum == 0 { DEFAULT_MINIMUM } else { options.minimum };
+    let mut candidates = Candidates::of(&pairs, options.detect);
+    if candidates.sources.is_empty() || candidates.targets.is_empty() {
+        return Ok(Detected { pairs, needed_limit: None });
+    }
+    let contents = Contents::new(repo, options.worktree);
+    contents.name(&mut candidates.unnamed())?;
+    exact::find(&mut candidates);
+    let mut needed_limit = None;
+    if minimum < MAX_SCORE {
+        needed_limit = inexact::find(&mut candidates, &contents, minimum, options.limit)?;
+    }
+    candidates.write_back(&mut pairs);
+    Ok(Detected { pairs, needed_limit })
+}
+
+impl Candidates {
+    fn of(pairs: &[Pair], detect: Detect) -> Candidates {
+        let mut candidates = Candidates { detect, sources: Vec::new(), targets: Vec::new() };
+        for (at, pair) in pairs.iter().enumerate() {
+            match (pair.old, pair.new) {
+                // The file of an unmerged path is a target like others, odd as it is.
+                (None, Some(side)) => {
+                    candidates.targets.push(Target { file: File::new(at, &pair.path, side), from: None });
+                }
+                (Some(side), new) => {
+                    let is_gone = new.is_none() && pair.status != Status::Unmerged;
+                    if is_gone || detect == Detect::Copies {
+                        let file = File::new(at, &pair.path, side);
+                        candidates.sources.push(Source { file, used: u32::from(!is_gone) });
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        candidates
+    }
+
+    /// Files and links that have no name.
+    fn unnamed(&mut self) -> Vec<&mut File> {
+        let sources = self.sources.iter_mut().map(|source| &mut source.file);
+        let files = sources.chain(self.targets.iter_mut().map(|target| &mut target.file));
+        files.filter(|file| file.home == Home::Worktree && !file.side.mode.is_gitlink()).collect()
+    }
+
+    /// The files of some sources and targets.
+    fn chosen(&mut self, is_source: &[bool], is_target: &[bool]) -> Vec<&mut File> {
+        let sources = self.sources.iter_mut().map(|source| &mut source.file).zip(is_source);
+        let targets = self.targets.iter_mut().map(|target| &mut target.file).zip(is_target);
+        sources.chain(targets).filter(|(_, is_chosen)| **is_chosen).map(|(file, _)| file).collect()
+    }
+
+    /// The sources that may still be taken, by what is not exact, and the targets that have none.
+    fn left(&self) -> (Vec<usize>, Vec<usize>) {
+        let is_left = |&at: &usize| self.detect == Detect::Copies || self.sources[at].used == 0;
+        let sources = (0..self.sources.len()).filter(is_left).collect();
+        (sources, (0..self.targets.len()).filter(|&at| self.targets[at].from.is_none()).collect())
+    }
+
+    fn record(&mut self, target: usize, source: usize, score: u32) {
+        self.sources[source].used += 1;
+        self.targets[target].from = Some((source, score));
+    }
+
+    /// Makes renames and copies of the pairs. Of several that come from a file that is gone the last is the rename.
+    fn write_back(mut self, pairs: &mut Vec<Pair>) {
+        let mut is_moved = vec![false; pairs.len()];
+        for Source { file, used } in &self.sources {
+            let pair = &mut pairs[file.pair];
+            pair.old = Some(file.side);
+            is_moved[file.pair] = *used > 0 && pair.status == Status::Deleted;
+        }
+        for Target { file, from } in self.targets {
+            let pair = &mut pairs[file.pair];
+            pair.new = Some(file.side);
+            let Some((source, score)) = from else { continue };
+            let Source { file: source, used } = &mut self.sources[source];
+            (pair.old, pair.source, pair.score) = (Some(source.side), Some(source.path.clone()), score);
+            if pair.status != Status::Unmerged {
+                *used -= 1;
+                pair.status = if *used > 0 { Status::Copied } else { Status::Renamed };
+            }
+        }
+        let mut numbers = 0..;
+        pairs.retain(|_| !is_moved[numbers.next().expect("endless")]);
+    }
+}
+
+/// The part of a path after the last slash.
+fn basename(path: &BStr) -> &BStr {
+    path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..].as_bstr()
+}
