@@ -77,6 +77,26 @@ pub(crate) fn post_index_change(
     Hooks::here(run, repo, settings).run("post-index-change", &args).map(drop)
 }
 
+/// What `command` (a program, or a line for the shell) says on standard output; `None` if it fails. It has our standard input.
+pub(crate) fn answer(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    command: &BStr,
+    args: &[String],
+) -> Option<Vec<u8>> {
+    console::flush();
+    let mut started = in_a_shell(command, args);
+    let dressed = Hooks::here(run, repo, settings).dress(&mut started).args(args);
+    match dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output() {
+        Ok(output) => output.status.success().then_some(output.stdout),
+        Err(error) => {
+            console::error(text!("cannot run ", command, ": ", crate::text::os_error(&error)));
+            None
+        }
+    }
+}
+
 /// The commands configured for `event`, in no order that counts: the shim sees to it that there is one at most.
 pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
     let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));

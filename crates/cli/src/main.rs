@@ -11,6 +11,7 @@ mod failure;
 mod global;
 mod hook;
 mod interrupt;
+mod monitor;
 mod profile;
 mod progress;
 mod real_git;

@@ -7,6 +7,7 @@ mod crew;
 pub mod diff;
 mod handle;
 pub mod ignore;
+pub mod monitor;
 mod parallel;
 pub mod pathspec;
 pub mod sparse;

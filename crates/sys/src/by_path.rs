@@ -171,6 +171,21 @@ pub fn resolved(path: &Path) -> PathBuf {
     real
 }
 
+/// Whether what is at `path` is on a file system of another machine, or of a program (FUSE): one that may change
+/// without the kernel knowing. Source: `statfs(2)`.
+pub fn is_remote(path: &Path) -> io::Result<bool> {
+    const AFS: u32 = 0x5346_414f;
+    const CIFS: u32 = 0xff53_4d42;
+    const CODA: u32 = 0x7375_7245;
+    const FUSE: u32 = 0x6573_5546;
+    const NFS: u32 = 0x6969;
+    const SMB: u32 = 0x517b;
+    const SMB2: u32 = 0xfe53_4d42;
+    let found = call(Phase::Stat, || rustix::fs::statfs(path))?;
+    // The number has 32 bits, whatever type it comes in.
+    Ok(matches!(found.f_type as u32, AFS | CIFS | CODA | FUSE | NFS | SMB | SMB2))
+}
+
 /// `fsync` of a directory: the names in it survive a crash from here on.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     crate::sync_file(open(path)?)

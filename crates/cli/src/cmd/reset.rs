@@ -366,6 +366,9 @@ impl Reset<'_> {
             sparse: Sparse::Configured,
             operation: "reset",
         };
+        if mode == Mode::Hard && !self.request.dry_run {
+            work.ask_monitor()?;
+        }
         if mode != Mode::Keep {
             return work.perform(&options, 128, None).map_err(|failure| self.also(failure));
         }

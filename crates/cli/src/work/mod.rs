@@ -28,6 +28,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     hook::Changed,
+    monitor,
     recursion::Submodules,
     settings::Settings,
     sparse_index::{self, Fill, Read, Tell},
@@ -274,11 +275,17 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Compares every entry with its file; those that match are marked so, and their stat data is
+    /// Compares every entry with its file, but for those that the file system monitor vouches for; those that match are marked so, and their stat data is
     /// brought up to date.
     pub(crate) fn refresh(&mut self) -> Result<&[Unclean], Failure> {
+        self.ask_monitor()?;
         self.unclean = checkout::refresh(self.repo, &self.worktree, &mut self.index)?;
         Ok(&self.unclean)
+    }
+
+    /// What the file system monitor vouches for need not be looked at to be left as it is.
+    pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
+        monitor::refresh(self.run, self.repo, self.settings, &mut self.index).map(drop)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Every state of a path, decided without a disk.
 
-use format::HashKind;
+use format::{
+    HashKind,
+    index::{Fsmonitor, Word},
+};
 
 use super::{super::cases, *};
-use crate::checkout::{facts::Want, plan::OneSided};
+use crate::checkout::{cases::Source, facts::Want, plan::OneSided};
 
 /// A worktree with nothing untracked in it, unless `untracked` says so.
 struct Quiet {
@@ -225,11 +228,17 @@ fn files_go_and_come_with_the_patterns() {
 }
 
 #[test]
-fn the_monitors_last_word_is_not_trusted() {
-    let index = index_of(&[("p", 1, Flags::FSMONITOR_VALID)]);
+fn a_monitor_is_trusted_if_it_was_asked_and_nothing_is_overwritten() {
+    let mut index = index_of(&[("p", 1, Flags::FSMONITOR_VALID)]);
     let row = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1)] };
     let forced = Policy { force: Force::OverwriteUntracked, ..policy(Kind::OneWay) };
-    assert_eq!(question(&row, Action::Keep, &forced, &index), Some(Want::Stat));
+    let asked_about = |index: &Index, action| question(&row, action, &forced, index);
+    assert_eq!(asked_about(&index, Action::Keep), Some(Want::Stat));
+    index.fsmonitor = Some(Fsmonitor { token: "now".into(), word: Word::Changes });
+    assert_eq!(asked_about(&index, Action::Keep), None);
+    let change = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(2)] };
+    let careful = policy(Kind::OneWay);
+    assert_eq!(question(&change, Action::Take(Source::Target), &careful, &index), Some(Want::Stat));
 }
 
 #[test]

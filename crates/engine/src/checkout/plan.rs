@@ -466,7 +466,7 @@ fn gather(
         .iter()
         .filter(|_| restore)
         .flat_map(Clone::clone)
-        .filter(|&at| !decide::is_trusted(index.entries()[at].flags))
+        .filter(|&at| !decide::is_trusted(index, &index.entries()[at]))
         .collect();
     if policy.force == Force::Remnants {
         let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entries()[at]));

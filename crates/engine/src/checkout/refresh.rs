@@ -75,7 +75,8 @@ pub struct Unclean {
 }
 
 /// Compares every entry with its file. What differs is returned, in index order; unmerged paths once
-/// each. Entries that are assumed unchanged or not checked out are not looked at.
+/// each. Entries that are assumed unchanged, not checked out, or vouched for by the monitor are not looked at; the last
+/// are not marked either, as a mark spares the look before a file is overwritten.
 pub fn refresh(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -84,7 +85,7 @@ pub fn refresh(
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let asked: Vec<usize> =
-        (0..index.entries().len()).filter(|&at| is_compared(&index.entries()[at])).collect();
+        (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
     let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let mut verdicts: Vec<Match> = Vec::with_capacity(asked.len());
@@ -154,14 +155,16 @@ pub fn refresh(
             entry.stat = index_stat(&stat);
         }
         entry.flags.insert(Flags::UPTODATE);
+        index.vouch(at);
     }
     let unclean = |(path, (kind, is_displaced))| Unclean { kind, path, is_displaced };
     Ok(changes.into_iter().map(unclean).collect())
 }
 
-fn is_compared(entry: &Entry) -> bool {
+fn is_compared(index: &Index, entry: &Entry) -> bool {
     entry.stage == Stage::Normal
         && !entry.mode.is_tree()
+        && !index.is_vouched_for(entry)
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 

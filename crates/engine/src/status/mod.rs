@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use bstr::{BStr, BString};
 use format::{
     Mode,
-    index::{Entry, Flags, Index, Stage, Stat},
+    index::{Entry, Flags, Index, Stage, Stat, Word},
 };
 use repo::{Repository, submodule::Ignore};
 use sys::{Dir, FileType};
@@ -63,6 +63,9 @@ pub struct Worktree {
     pub changes: Vec<Pair>,
     /// Entries whose files are theirs although the stat data in the index say otherwise, with the right ones.
     pub refreshed: Vec<(usize, Stat)>,
+    /// Entries that were looked at and found clean, `refreshed` or not, if the monitor was asked: it may vouch for them from
+    /// here on ([`Index::vouch`]).
+    pub proved: Vec<usize>,
     /// What is not in the index.
     pub found: Found,
     /// What is to be said of `.gitmodules`.
@@ -70,6 +73,11 @@ pub struct Worktree {
 }
 
 /// Looks at the worktree `root` of `repo`.
+///
+/// If the file system monitor was asked ([`Index::word`]), entries that it vouches for ([`Index::is_vouched_for`]) are not looked at: they are
+/// clean. With [`Word::Changes`] neither are directories that the untracked cache calls valid;
+/// [`crate::monitor::apply`] has seen to it that none is that changed. Whoever asked did so before this begins, so what
+/// is found clean here may be vouched for: a later change is reported to who asks next.
 pub fn examine(
     repo: &Repository,
     root: &Dir,
@@ -84,12 +92,14 @@ pub fn examine(
     let is_meant = |path: &BStr, mode| {
         options.pathspecs.is_empty() || options.pathspecs.matches_entry(path, mode, &mut Seen::default())
     };
+    let is_watched = index.word() != Word::NotAsked;
     let mut last = BStr::new("");
     for (at, entry) in index.entries().iter().enumerate() {
         let path = index.path(entry);
         let is_first = path != last;
         last = path;
-        if !is_first || !is_meant(path, entry.mode) {
+        let is_vouched_for = entry.stage == Stage::Normal && index.is_vouched_for(entry);
+        if !is_first || is_vouched_for || !is_meant(path, entry.mode) {
             continue;
         }
         let found = || root.stat(path).map_err(|source| PlanError::Examine { path: path.to_owned(), source });
@@ -123,6 +133,9 @@ pub fn examine(
             continue;
         }
         let is_unclean = unclean.iter().find(|change| change.path == path);
+        if is_unclean.is_none() && refreshed.entries()[at].flags.contains(Flags::UPTODATE) && is_watched {
+            worktree.proved.push(at);
+        }
         match is_unclean {
             None if options.touched == Touched::Changed
                 && let Some(stat) = found()?

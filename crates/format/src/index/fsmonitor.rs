@@ -6,7 +6,7 @@
 use bstr::{BString, ByteSlice};
 
 use super::{
-    Entry, Flags,
+    Entry, Flags, Index,
     bytes::Reader,
     ewah::{self, Bitmap},
 };
@@ -16,6 +16,21 @@ use super::{
 pub struct Fsmonitor {
     /// The monitor's own name of that moment.
     pub token: BString,
+    /// In memory: whether that moment is in this run.
+    pub word: Word,
+}
+
+/// What the monitor has said since the index was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Word {
+    /// It was not asked. [`Flags::FSMONITOR_VALID`] is kept, but tells nothing.
+    #[default]
+    NotAsked,
+    /// It named all that changed since it was asked before: what is marked is as it was, and so is every directory
+    /// that the untracked cache calls valid.
+    Changes,
+    /// It cannot tell what changed: nothing is marked but what was looked at since, and directories have to be looked at.
+    Everything,
 }
 
 /// The extension before its bitmap was given to the entries (a split index has them only later).
@@ -44,9 +59,34 @@ impl Pending {
     pub(super) fn settle(self, entries: &mut [Entry]) -> Option<Fsmonitor> {
         let mut dirty = Vec::new();
         self.dirty.for_each(entries.len(), |position| dirty.push(position)).ok()?;
-        entries.iter_mut().for_each(|entry| entry.flags.insert(Flags::FSMONITOR_VALID));
+        // What happens inside of a submodule is not told of its entry.
+        let watched = entries.iter_mut().filter(|entry| !entry.mode.is_gitlink());
+        watched.for_each(|entry| entry.flags.insert(Flags::FSMONITOR_VALID));
         dirty.into_iter().for_each(|position| entries[position].flags.remove(Flags::FSMONITOR_VALID));
-        Some(Fsmonitor { token: self.token })
+        Some(Fsmonitor { token: self.token, word: Word::NotAsked })
+    }
+}
+
+impl Index {
+    /// What the monitor has said in this run.
+    pub fn word(&self) -> Word {
+        self.fsmonitor.as_ref().map_or(Word::NotAsked, |monitor| monitor.word)
+    }
+
+    /// Whether the monitor vouches for the entry: its file is as it was when it was last found to be the entry's. That may be
+    /// believed where a file is shown or left as it is, never where one is overwritten or removed.
+    pub fn is_vouched_for(&self, entry: &Entry) -> bool {
+        self.word() != Word::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
+    }
+
+    /// From here on the monitor vouches for the entry at `at`, whose file was looked at after the monitor was asked, and is the
+    /// entry's. Whether that is news; never if it was not asked, nor of a submodule.
+    pub fn vouch(&mut self, at: usize) -> bool {
+        let asked = self.word() != Word::NotAsked;
+        let entry = &mut self.entries[at];
+        let is_news = asked && !entry.mode.is_gitlink() && !entry.flags.contains(Flags::FSMONITOR_VALID);
+        entry.flags.set(Flags::FSMONITOR_VALID, is_news || entry.flags.contains(Flags::FSMONITOR_VALID));
+        is_news
     }
 }
 

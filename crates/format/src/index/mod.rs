@@ -27,7 +27,7 @@ mod untracked;
 pub mod write;
 
 pub use cache_tree::CacheTree;
-pub use fsmonitor::Fsmonitor;
+pub use fsmonitor::{Fsmonitor, Word};
 pub use glance::{Glance, glance};
 pub use resolve_undo::ResolveUndo;
 pub use untracked::UntrackedCache;
@@ -61,8 +61,8 @@ bitflags::bitflags! {
         const INTENT_TO_ADD = 1 << 1;
         /// `update-index --skip-worktree` and sparse checkout; stored, needs version 3.
         const SKIP_WORKTREE = 1 << 2;
-        /// In memory: the fsmonitor asked last vouched for the entry (stored in FSMN). Worth nothing
-        /// to who has not asked the monitor again since; kept so that Git can.
+        /// In memory: the file system monitor asked last vouched for the entry (stored in FSMN). Worth nothing
+        /// to who has not asked it again since: see [`Index::is_vouched_for`].
         const FSMONITOR_VALID = 1 << 3;
         /// In memory: known to match the worktree (Git's `CE_UPTODATE`).
         const UPTODATE = 1 << 4;

@@ -62,9 +62,9 @@ fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
                 entries.iter().for_each(|entry| index.push(path.as_bstr(), *entry));
             }
             if monitored {
-                index.fsmonitor = Some(Fsmonitor { token: "a token".into() });
+                index.fsmonitor = Some(Fsmonitor { token: "a token".into(), word: Word::NotAsked });
                 for (position, entry) in index.entries.iter_mut().enumerate() {
-                    entry.flags.set(Flags::FSMONITOR_VALID, position % 3 == 1);
+                    entry.flags.set(Flags::FSMONITOR_VALID, position % 3 == 1 && !entry.mode.is_gitlink());
                 }
             }
             index.unknown.extend(unknown.map(|data| RawExtension { signature: *b"ZZZZ", data }));

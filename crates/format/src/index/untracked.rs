@@ -44,6 +44,15 @@ struct Dir {
     exclude: Option<ObjectId>,
 }
 
+impl Dir {
+    /// Nothing holds of an invalid directory but its place.
+    fn invalidate(&mut self) {
+        self.valid = None;
+        self.check_only = false;
+        self.untracked.clear();
+    }
+}
+
 impl UntrackedCache {
     /// Records that `path` was added to the index or left it.
     pub fn invalidate(&mut self, path: &BStr) {
@@ -70,11 +79,31 @@ impl UntrackedCache {
             (false, false) => &[],
         };
         for &dir in affected {
-            let dir = &mut self.dirs[dir];
-            dir.valid = None;
-            dir.check_only = false;
-            dir.untracked.clear();
+            self.dirs[dir].invalidate();
         }
+    }
+
+    /// Records that something happened on disk to `path` (no slash at the end): to it, or to anything below.
+    pub fn invalidate_on_disk(&mut self, path: &BStr) {
+        self.invalidate(path);
+        if self.dirs.is_empty() {
+            return;
+        }
+        // A directory that is not known changes the one that it is in.
+        let mut at = 0;
+        for name in path.split_str("/") {
+            match self.subdir(at, name) {
+                Some(found) => at = found,
+                None => return self.dirs[at].invalidate(),
+            }
+        }
+        let after = self.after(at);
+        self.dirs[at..after].iter_mut().for_each(Dir::invalidate);
+    }
+
+    /// Records that nothing is known any more.
+    pub fn invalidate_all(&mut self) {
+        self.dirs.iter_mut().for_each(Dir::invalidate);
     }
 
     fn subdir(&self, parent: usize, name: &[u8]) -> Option<usize> {
@@ -197,11 +226,7 @@ fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
     for position in positions.drain(..) {
         dirs[position].valid = Some(reader.stat()?);
     }
-    for dir in dirs.iter_mut().filter(|dir| dir.valid.is_none()) {
-        // Nothing holds of an invalid directory but its place.
-        dir.check_only = false;
-        dir.untracked.clear();
-    }
+    dirs.iter_mut().filter(|dir| dir.valid.is_none()).for_each(Dir::invalidate);
     with_exclude.for_each(count, |position| positions.push(position)).ok()?;
     for position in positions {
         dirs[position].exclude = Some(reader.oid(hash)?);

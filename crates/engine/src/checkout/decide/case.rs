@@ -103,7 +103,7 @@ pub(in crate::checkout) fn question(
         (Action::Keep, Slot::Merged(at)) => {
             // A forced one-way merge rewrites what is not as it should be.
             let entry = &index.entries()[at];
-            policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(entry.flags)
+            policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(index, entry)
         }
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
         // The result is in the index already: nothing is overwritten.
@@ -142,10 +142,10 @@ fn is_held(row: &Row, source: Source, index: &Index, at: usize) -> bool {
     taken(row, source) == Side::Entry(entry.mode, entry.oid)
 }
 
-/// Entries whose files are not looked at when nothing changes: known to match, or not there on purpose.
-/// What the file system monitor said last counts for nothing: it is not asked what happened since.
-pub(in crate::checkout) fn is_trusted(flags: Flags) -> bool {
-    flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE)
+/// Entries whose files are not looked at when nothing changes: known to match, not there on purpose, or as they were by the
+/// word of the file system monitor, if it was asked; they are left as they are.
+pub(in crate::checkout) fn is_trusted(index: &Index, entry: &Entry) -> bool {
+    entry.flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE) || index.is_vouched_for(entry)
 }
 
 /// Entries whose files were never seen as they should be, and belong in the worktree.

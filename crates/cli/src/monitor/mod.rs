@@ -1,0 +1,49 @@
+//! The file system monitor of a run: what is configured, asking it, and its answer put to the index
+//! ([`engine::monitor`]).
+//!
+//! It is asked once, after the index was read and before anything is looked at. A monitor that fails, or is not there, only makes the
+//! command slower: everything is looked at, and nothing is vouched for. Its word spares looks; it never stands for the look
+//! before a file is overwritten or removed. Source: git-config(1) `core.fsmonitor`, git-fsmonitor--daemon(1).
+
+mod configured;
+mod daemon;
+mod program;
+
+use engine::monitor::{self, Names, Worth};
+use format::index::{Index, Word};
+use repo::Repository;
+
+use crate::{console, failure::Failure, global::Invocation, settings::Settings};
+
+pub(crate) use configured::{Monitor, configured};
+
+/// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
+/// configured, what the index holds for one goes. The answer is whether that alone is worth writing the index.
+///
+/// Afterwards what [`Index::is_vouched_for`] need not be looked at, and what was looked at and found clean is to be
+/// vouched for ([`Index::vouch`]).
+pub(crate) fn refresh(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    index: &mut Index,
+) -> Result<Worth, Failure> {
+    if index.word() != Word::NotAsked {
+        return Ok(Worth::Little);
+    }
+    let token = index.fsmonitor.as_ref().map(|monitor| monitor.token.clone());
+    let answer = match configured(&run.env, repo)? {
+        Monitor::None => return Ok(monitor::remove(index)),
+        Monitor::Unfit(why) => {
+            console::warning(why.message(repo, &run.cwd));
+            return Ok(monitor::remove(index));
+        }
+        Monitor::Program(command) => program::ask(run, repo, settings, command.as_ref(), token)?,
+        Monitor::Daemon(socket) => daemon::ask(run, &socket, token),
+    };
+    let names = match repo.config_bool("core.ignoreCase")? {
+        Some(true) => Names::IgnoreCase,
+        _ => Names::Exact,
+    };
+    Ok(monitor::apply(index, answer, names))
+}
