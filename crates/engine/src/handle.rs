@@ -1,30 +1,28 @@
-//! Open directories on the way down a tree: each child is opened by its name in its parent.
+//! Open directories on the way down a tree, for paths that are longer than the kernel takes.
 
 use std::sync::Arc;
 
-/// Handles in a row, one beneath the other. What is deeper is reached by its path from the last of them, so that descriptors
-/// do not run out.
-const DEEPEST: usize = 24;
+/// What is nearer is reached by its path from the handle, in one call, so that descriptors do not run out whatever the number of threads;
+/// `PATH_MAX` is 4096.
+const FAR: usize = 2048;
 
 /// An open directory, and the length of its path (with a slash at its end).
 pub(crate) struct Handle {
     dir: sys::Dir,
     base: usize,
-    depth: usize,
 }
 
 impl Handle {
     /// Of the root.
     pub(crate) fn top(dir: sys::Dir) -> Arc<Handle> {
-        Arc::new(Handle { dir, base: 0, depth: 0 })
+        Arc::new(Handle { dir, base: 0 })
     }
 
-    /// For what is in `dir`, a directory beneath this one whose path (with a slash at its end) has `base` bytes.
-    pub(crate) fn next(self: &Arc<Self>, dir: sys::Dir, base: usize) -> Arc<Handle> {
-        match self.depth + 1 < DEEPEST {
-            true => Arc::new(Handle { dir, base, depth: self.depth + 1 }),
-            false => Arc::clone(self),
-        }
+    /// For what is in `dir`, a directory beneath this one whose path (with a slash at its end) has `base` bytes. Without descriptors
+    /// left it is this one.
+    pub(crate) fn next(self: &Arc<Self>, dir: &sys::Dir, base: usize) -> Arc<Handle> {
+        let far = (base - self.base > FAR).then(|| dir.try_clone().ok()).flatten();
+        far.map_or_else(|| Arc::clone(self), |dir| Arc::new(Handle { dir, base }))
     }
 
     pub(crate) fn dir(&self) -> &sys::Dir {

@@ -1,7 +1,7 @@
 //! Many small jobs on a few threads.
 
 use std::sync::{
-    Condvar, Mutex, OnceLock, PoisonError,
+    OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -59,101 +59,6 @@ where
     Ok(results.into_iter().map(done).collect())
 }
 
-/// Jobs done by one thread before others are asked for help, and how many must wait then.
-const ALONE: usize = 32;
-
-/// Does `jobs` and the jobs these bring, the latest first, on up to `most` threads, each with a state of its own. The
-/// order is that of a walk in depth, so that few jobs wait at a time. Few jobs start no thread.
-pub(crate) fn descend<J: Send, S>(
-    mut jobs: Vec<J>,
-    most: usize,
-    state: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, J, &mut Vec<J>) + Sync,
-) {
-    let mut own = state();
-    let mut done = 0;
-    while let Some(job) = jobs.pop() {
-        work(&mut own, job, &mut jobs);
-        done += 1;
-        if most > 1 && done >= ALONE && jobs.len() >= ALONE {
-            break;
-        }
-    }
-    if jobs.is_empty() {
-        return;
-    }
-    drop(own);
-    let pool = Pool { waiting: Mutex::new((jobs, 0)), changed: Condvar::new(), idle: AtomicUsize::new(0) };
-    let phase = profile::current();
-    let _waiting = profile::span(Phase::Wait);
-    std::thread::scope(|scope| {
-        for _ in 0..most {
-            scope.spawn(|| {
-                let _profiled = profile::thread(phase);
-                let guard = Unblock(&pool, most);
-                let (mut state, mut jobs) = (state(), Vec::new());
-                while let Some(job) = jobs.pop().or_else(|| pool.take(most)) {
-                    work(&mut state, job, &mut jobs);
-                    if jobs.len() > 1 && pool.idle.load(Ordering::Relaxed) > 0 {
-                        pool.give(&mut jobs);
-                    }
-                }
-                drop(guard);
-            });
-        }
-    });
-}
-
-/// Jobs that threads of [`descend`] have for each other, and how many threads have none.
-struct Pool<J> {
-    waiting: Mutex<(Vec<J>, usize)>,
-    changed: Condvar,
-    /// As in `waiting`, to be looked at without the lock.
-    idle: AtomicUsize,
-}
-
-impl<J> Pool<J> {
-    /// A job of another thread's; `None` when there are no more.
-    fn take(&self, threads: usize) -> Option<J> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.1 += 1;
-        self.idle.store(waiting.1, Ordering::Relaxed);
-        loop {
-            if waiting.1 >= threads && waiting.0.is_empty() {
-                self.changed.notify_all();
-                return None;
-            }
-            if let Some(job) = waiting.0.pop() {
-                waiting.1 -= 1;
-                self.idle.store(waiting.1, Ordering::Relaxed);
-                return Some(job);
-            }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Half of `jobs`, those that came first and so lead to most, for threads that have none.
-    fn give(&self, jobs: &mut Vec<J>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.0.extend(jobs.drain(..jobs.len() / 2));
-        self.changed.notify_all();
-    }
-}
-
-/// Lets the other threads end if this one panics.
-struct Unblock<'p, J>(&'p Pool<J>, usize);
-
-impl<J> Drop for Unblock<'_, J> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.0.clear();
-            waiting.1 = self.1;
-            self.0.changed.notify_all();
-        }
-    }
-}
-
 /// How many threads are worth it: one for each `share` of the jobs, at most `most`.
 pub(crate) fn threads(jobs: usize, share: usize, most: usize) -> usize {
     (jobs / share).clamp(1, most.max(1))
@@ -162,23 +67,6 @@ pub(crate) fn threads(jobs: usize, share: usize, most: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_job_and_what_it_brings_is_done_once() {
-        for most in [1, 2, 8] {
-            let done = AtomicUsize::new(0);
-            descend(
-                vec![14usize],
-                most,
-                || (),
-                |(), depth, jobs| {
-                    done.fetch_add(1, Ordering::Relaxed);
-                    jobs.extend((depth > 0).then(|| [depth - 1; 2]).into_iter().flatten());
-                },
-            );
-            assert_eq!(done.into_inner(), (1 << 15) - 1);
-        }
-    }
 
     #[test]
     fn order_is_kept_and_failure_stops() {

@@ -4,6 +4,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
+    checkout::Workers,
     clean::{self, Act, Event, Repositories},
     pathspec::Pathspecs,
     untracked::{self, Excludes, Ignored, Nested},
@@ -108,7 +109,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         act: if request.dry_run { Act::Pretend } else { Act::Remove },
         repositories: if request.force > 1 { Repositories::Go } else { Repositories::Stay },
         cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
-        workers: workers(),
+        workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
     };
     let outcomes = clean::remove(&repo, &worktree, &doomed, &options)
@@ -144,7 +145,7 @@ fn find(
             (false, true, false) => Ignored::MatchingWithContents,
         },
         nested: if request.force > 1 { Nested::AsOne } else { Nested::Skipped },
-        workers: workers(),
+        workers: Workers::Auto,
     };
     let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
     crate::trace::data("read_directory", "path", &specs.common_directory().to_string());
@@ -159,11 +160,6 @@ fn find(
         false => clean::Directories::Stay,
     };
     Ok(clean::doomed(found, index, directories, request.only_ignored))
-}
-
-/// Directories are read and emptied by as many threads as there are cores.
-fn workers() -> usize {
-    sys::cores()
 }
 
 fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {

@@ -22,7 +22,10 @@ use sys::{
     profile::{self, Phase},
 };
 
-use crate::{handle::Handle, parallel};
+use crate::{
+    crew::{self, Pace, Tuning, Workers},
+    handle::Handle,
+};
 
 /// How it is done.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +37,7 @@ pub struct Options<'a> {
     /// Where the command was started, without a slash at its end: that directory stays.
     pub cwd: Option<&'a BStr>,
     /// At most so many threads.
-    pub workers: usize,
+    pub workers: Workers,
     /// Ends it early.
     pub interrupt: &'a AtomicBool,
 }
@@ -114,9 +117,11 @@ pub fn remove(
         jobs.push(job);
     }
     jobs.reverse();
-    parallel::descend(jobs, options.workers, sys::Listing::default, |listing, job, jobs| match job {
-        Job::Files(files, top) => run.files(files, &top),
-        Job::Directory(node, from) => run.directory(listing, node, from, jobs),
+    let tuning = Tuning::default();
+    let listing = |_| sys::Listing::default();
+    crew::descend(("clean", &tuning), options.workers, jobs, listing, |listing, job, jobs, pace| match job {
+        Job::Files(files, top) => run.files(files, &top, pace),
+        Job::Directory(node, from) => run.directory(listing, node, from, jobs, pace),
     });
     Ok(run.outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or_default()).collect())
 }
@@ -211,7 +216,7 @@ impl Run<'_> {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
-    fn files(&self, files: Range<usize>, top: &Handle) {
+    fn files(&self, files: Range<usize>, top: &Handle, pace: &mut dyn Pace) {
         let dir = self.doomed[files.start]
             .rfind_byte(b'/')
             .map(|slash| self.doomed[files.start][..slash].as_bstr());
@@ -231,6 +236,7 @@ impl Run<'_> {
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
                 (Some(Err(error)), Act::Remove) => Err(again(error)),
             };
+            pace.step();
             let outcome = match removed {
                 Ok(()) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::default(),
@@ -245,7 +251,14 @@ impl Run<'_> {
         debug_assert!(set.is_ok(), "each doomed path ends once");
     }
 
-    fn directory(&self, listing: &mut sys::Listing, node: Arc<Node>, from: Arc<Handle>, jobs: &mut Vec<Job>) {
+    fn directory(
+        &self,
+        listing: &mut sys::Listing,
+        node: Arc<Node>,
+        from: Arc<Handle>,
+        jobs: &mut Vec<Job>,
+        pace: &mut dyn Pace,
+    ) {
         if self.interrupted() {
             return;
         }
@@ -286,11 +299,13 @@ impl Run<'_> {
                 directories.push(place);
                 continue;
             }
-            if let Err(error) = self.remove_file(&dir, name.as_bstr()) {
+            let removed = self.remove_file(&dir, name.as_bstr());
+            pace.step();
+            if let Err(error) = removed {
                 node.trouble(place, End::stays(Event::Failed(below(&node, name.as_bstr()), error), true));
             }
         }
-        let handle = from.next(dir, node.path.len() + 1);
+        let handle = from.next(&dir, node.path.len() + 1);
         node.pending.fetch_add(directories.len(), Ordering::Relaxed);
         for &place in directories.iter().rev() {
             let path = below(&node, names[place].0.as_bstr());

@@ -8,6 +8,7 @@
 //! latest by the caller when all others are gone: no unit is ever left out.
 //! Where no more threads are to be had, those that are there do the work.
 
+mod descend;
 mod grain;
 mod map;
 mod queue;
@@ -24,6 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use descend::{Pace, descend};
 use grain::Grain;
 pub(crate) use map::map;
 use queue::Queue;
@@ -106,6 +108,10 @@ impl<'t> Crew<'t> {
         }
     }
 
+    fn tuner(self, now: Instant) -> Tuner {
+        Tuner::new(self.first, self.limit, self.cores, self.large, now)
+    }
+
     /// A crew for so many units, whatever their weight.
     fn of_units(self, units: usize) -> Self {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
@@ -124,17 +130,9 @@ impl<'t> Crew<'t> {
         if weights.len() == 0 {
             return;
         }
-        if self.limit > 1 {
-            tracing::info!(target: "workers", role, size = self.first);
-        }
-        let began = Instant::now();
         let shift = Shift {
             queue: Queue::new(weights, self.first, self.limit),
-            crew: self,
-            size: AtomicUsize::new(self.first),
-            steps: AtomicUsize::new(0),
-            tuner: Mutex::new(Tuner::new(self.first, self.limit, self.cores, self.large, began)),
-            role,
+            sizing: Sizing::new(self, role),
             phase: profile::current(),
             start,
             act,
@@ -152,11 +150,7 @@ impl<'t> Crew<'t> {
         while let Some(units) = shift.queue.next(0, 1) {
             (shift.act)(state.get_or_insert_with(|| (shift.start)(0)), units, &mut || {});
         }
-        if let Some(tuning) = self.tuning
-            && let Some(learnt) = locked(&shift.tuner).learnt()
-        {
-            *locked(&tuning.0) = Some(learnt);
-        }
+        shift.sizing.learn();
     }
 }
 
@@ -170,8 +164,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Shift<'t, F, G> {
-    queue: Queue,
+/// How many workers there are, while they work.
+struct Sizing<'t> {
     crew: Crew<'t>,
     /// Workers of this number and beyond leave.
     size: AtomicUsize,
@@ -179,6 +173,80 @@ struct Shift<'t, F, G> {
     steps: AtomicUsize,
     tuner: Mutex<Tuner>,
     role: &'static str,
+}
+
+impl<'t> Sizing<'t> {
+    fn new(crew: Crew<'t>, role: &'static str) -> Self {
+        if crew.limit > 1 {
+            tracing::info!(target: "workers", role, size = crew.first);
+        }
+        Sizing {
+            crew,
+            size: AtomicUsize::new(crew.first),
+            steps: AtomicUsize::new(0),
+            tuner: Mutex::new(crew.tuner(Instant::now())),
+            role,
+        }
+    }
+
+    /// The crew begins now.
+    fn restart(&mut self) {
+        self.tuner = Mutex::new(self.crew.tuner(Instant::now()));
+    }
+
+    fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// There are more workers than cores, as they wait.
+    fn is_large(&self) -> bool {
+        self.size() > self.crew.cores
+    }
+
+    /// Whether the size is found, or fixed.
+    fn is_tuned(&self) -> bool {
+        self.crew.first < self.crew.limit
+    }
+
+    /// For the worker of this number, if it is to look.
+    fn watch(&self, number: usize) -> Option<Watch> {
+        (self.is_tuned() && number < WATCHERS).then(Watch::start)
+    }
+
+    /// A worker has done a step, and maybe looked whether it waits; workers with these numbers may have to be hired.
+    fn step(&self, watch: &mut Option<Watch>, hire: impl FnOnce(Range<usize>)) {
+        if !self.is_tuned() {
+            return;
+        }
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        let Some(waits) = watch.as_mut().and_then(Watch::look) else { return };
+        // Somebody else is at it already.
+        let Ok(mut tuner) = self.tuner.try_lock() else { return };
+        let size = self.size();
+        let next = tuner.look(Instant::now(), self.steps.load(Ordering::Relaxed), waits);
+        if next == size {
+            return;
+        }
+        tracing::info!(target: "workers", role = self.role, size = next);
+        self.size.store(next, Ordering::Relaxed);
+        if size < next {
+            hire(size..next);
+        }
+    }
+
+    /// Leaves what was found to the next phase.
+    fn learn(&self) {
+        if let Some(tuning) = self.crew.tuning
+            && let Some(learnt) = locked(&self.tuner).learnt()
+        {
+            *locked(&tuning.0) = Some(learnt);
+        }
+    }
+}
+
+struct Shift<'t, F, G> {
+    queue: Queue,
+    sizing: Sizing<'t>,
     /// What the crew is hired for.
     phase: Phase,
     start: F,
@@ -194,40 +262,18 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         let _ = thread::Builder::new().spawn_scoped(scope, work);
     }
 
-    /// A worker has seen whether it waits.
-    fn tune<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, waits: bool) {
-        // Somebody else is at it already.
-        let Ok(mut tuner) = self.tuner.try_lock() else { return };
-        let size = self.size.load(Ordering::Relaxed);
-        let steps = self.steps.load(Ordering::Relaxed);
-        let next = tuner.look(Instant::now(), steps, waits);
-        if next == size {
-            return;
-        }
-        tracing::info!(target: "workers", role = self.role, size = next);
-        self.size.store(next, Ordering::Relaxed);
-        for number in size..next {
-            self.hire(scope, number);
-        }
-    }
-
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
-        let several = self.crew.first > 1 || number > 0;
-        let _traced = several.then(|| tracing::info_span!("worker", role = self.role, number).entered());
+        let sizing = &self.sizing;
+        let several = sizing.crew.first > 1 || number > 0;
+        let role = sizing.role;
+        let _traced = several.then(|| tracing::info_span!("worker", role, number).entered());
         let mut state = (self.start)(number);
-        let tuned = self.crew.first < self.crew.limit;
-        let mut watch = (tuned && number < WATCHERS).then(Watch::start);
-        let mut grain = Grain::new(self.size.load(Ordering::Relaxed) > self.crew.cores);
-        while number < self.size.load(Ordering::Relaxed) {
+        let mut watch = sizing.watch(number);
+        let mut grain = Grain::new(sizing.is_large());
+        while number < sizing.size() {
             let Some(units) = self.queue.next(number, grain.most()) else { break };
             (self.act)(&mut state, units, &mut || {
-                if !tuned {
-                    return;
-                }
-                self.steps.fetch_add(1, Ordering::Relaxed);
-                if let Some(waits) = watch.as_mut().and_then(Watch::look) {
-                    self.tune(scope, waits);
-                }
+                sizing.step(&mut watch, |new| new.for_each(|number| self.hire(scope, number)));
             });
         }
     }

@@ -31,8 +31,8 @@ use repo::Repository;
 use sys::profile::{self, Phase};
 
 use crate::{
+    crew::{self, Tuning, Workers},
     ignore::{self, Everywhere, Level, Rules},
-    parallel,
     pathspec::{Pathspecs, Reach, Seen},
 };
 pub(crate) use any::any;
@@ -47,8 +47,8 @@ pub struct Options {
     pub ignored: Ignored,
     /// What becomes of other repositories in the worktree.
     pub nested: Nested,
-    /// At most so many threads.
-    pub workers: usize,
+    /// How many threads.
+    pub workers: Workers,
 }
 
 /// What an untracked directory is reported as.
@@ -226,8 +226,11 @@ impl Walk<'_> {
         let top = tree::Node::top();
         let jobs = self.start(&top);
         if !jobs.is_empty() {
-            parallel::descend(jobs, self.options.workers, tree::Worker::default, |worker, job, jobs| {
+            let (worker, tuning) = (|_| tree::Worker::default(), Tuning::default());
+            let workers = self.options.workers;
+            crew::descend(("untracked", &tuning), workers, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs);
+                pace.step();
             });
         }
         let (mut untracked, mut ignored) = top.take();

@@ -98,7 +98,7 @@ fn as_git_status_tells() {
                 args.iter().skip_while(|arg| **arg != "--").skip(1).map(|&arg| arg.into()).collect();
             let specs = Pathspecs::parse(&specs, "".into(), "/".into(), Default::default()).expect("valid");
             let excludes = Excludes::standard(&opened, &[]).expect("plain configuration");
-            for workers in [1, 4] {
+            for workers in [Workers::Fixed(1), Workers::Fixed(4), Workers::Auto] {
                 let options = Options { directories, ignored, nested: Nested::AsOne, workers };
                 let found =
                     walk(&opened, &root, &index, &specs, &excludes, &options, &AtomicBool::new(false));
@@ -108,7 +108,7 @@ fn as_git_status_tells() {
                 assert_eq!(
                     (untracked, ignored),
                     told(&repo, args),
-                    "seed {seed}, {args:?}, {workers} workers"
+                    "seed {seed}, {args:?}, {workers:?}"
                 );
             }
         }

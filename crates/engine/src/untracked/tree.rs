@@ -247,7 +247,7 @@ impl Walk<'_> {
                 self.level(&dir, path, is_there, level, || node.way())
             }
         };
-        let handle = from.next(dir, path.len());
+        let handle = from.next(&dir, path.len());
         let place =
             Place { ignored: node.descent.ignored, level: level.as_deref(), within: &node.descent.within };
         let Worker { names, entries, .. } = worker;
