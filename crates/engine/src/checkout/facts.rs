@@ -289,7 +289,7 @@ pub(crate) trait CleaningWorker: Send {
 }
 
 /// Whether the files of `entries` have the entries' content.
-pub(super) fn same_content(
+pub(crate) fn same_content(
     root: &Dir,
     index: &Index,
     entries: &[usize],

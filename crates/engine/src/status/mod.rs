@@ -2,26 +2,34 @@
 //!
 //! Nothing is changed, the index included: what is known afterwards and was not before is in the answer, for who may write.
 
+mod scan;
+
 use std::sync::atomic::AtomicBool;
 
-use bstr::{BStr, BString};
+use bstr::BString;
 use format::{
     Mode,
     index::{Entry, Flags, Index, Stage, Stat, Word},
 };
 use repo::{Repository, submodule::Ignore};
-use sys::{Dir, FileType};
+use sys::{
+    Dir, FileType,
+    profile::{self, Phase},
+};
 
 use crate::{
     checkout::{
-        self, PlanError,
-        submodules::{State, Submodules},
+        PlanError, facts,
+        plan::Lazy,
+        submodules::{self, Submodules},
     },
+    crew::Tuning,
     diff::{Dirt, Pair, Side},
-    pathspec::{Pathspecs, Seen},
-    stat::{Match, StatRules},
+    pathspec::Pathspecs,
+    stat::{Match, StatRules, index_stat},
     untracked::{self, Excludes, Found},
 };
+use scan::{Note, Scan, Sight};
 
 /// What is asked.
 pub struct Options<'a> {
@@ -68,6 +76,8 @@ pub struct Worktree {
     pub proved: Vec<usize>,
     /// What is not in the index.
     pub found: Found,
+    /// Entries of which nothing can be said, and why. Git says so, and goes on as if they were unchanged.
+    pub unreadable: Vec<(BString, std::io::Error)>,
     /// What is to be said of `.gitmodules`.
     pub warnings: Vec<BString>,
 }
@@ -84,87 +94,127 @@ pub fn examine(
     index: &Index,
     options: &Options<'_>,
 ) -> Result<Worktree, PlanError> {
-    let mut refreshed = index.clone();
-    let unclean = checkout::refresh(repo, root, &mut refreshed)?;
+    let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
-    let submodules = Submodules::new(repo, root, Ignore::None)?;
-    let mut worktree = Worktree::default();
-    let is_meant = |path: &BStr, mode| {
-        options.pathspecs.is_empty() || options.pathspecs.matches_entry(path, mode, &mut Seen::default())
+    let tuning = Tuning::default();
+    let mut scan = Scan::new(root, index, rules, options.pathspecs, options.interrupt);
+    let found = match &options.untracked {
+        Some(Untracked { options: how, excludes }) => untracked::walk_beside(
+            repo,
+            root,
+            index,
+            options.pathspecs,
+            excludes,
+            how,
+            options.interrupt,
+            (&tuning, Some(&scan)),
+        )?,
+        None => Found::default(),
     };
-    let is_watched = index.word() != Word::NotAsked;
-    let mut last = BStr::new("");
-    for (at, entry) in index.entries().iter().enumerate() {
-        let path = index.path(entry);
-        let is_first = path != last;
-        last = path;
-        let is_vouched_for = entry.stage == Stage::Normal && index.is_vouched_for(entry);
-        if !is_first || is_vouched_for || !is_meant(path, entry.mode) {
-            continue;
+    scan.run(&tuning);
+    let judge =
+        Judge { repo, root, index, rules, options, submodules: Submodules::new(repo, root, Ignore::None)? };
+    let mut worktree = judge.judge(scan)?;
+    worktree.found = found;
+    Ok(worktree)
+}
+
+/// Makes differences of what was seen.
+struct Judge<'a> {
+    repo: &'a Repository,
+    root: &'a Dir,
+    index: &'a Index,
+    rules: StatRules,
+    options: &'a Options<'a>,
+    submodules: Submodules<'a>,
+}
+
+impl Judge<'_> {
+    fn judge(&self, scan: Scan<'_>) -> Result<Worktree, PlanError> {
+        let mut worktree = Worktree::default();
+        let asked = self.is_watched().then(|| scan.asked());
+        let notes = scan.into_notes();
+        let compared = |note: &Note| match note.verdict {
+            Match::Racy => true,
+            Match::Touched => self.options.touched == Touched::Compared,
+            Match::Same | Match::Different => false,
+        };
+        let is_file = |note: &Note| {
+            let entry = &self.index.entries()[note.at];
+            entry.stage == Stage::Normal && !entry.mode.is_gitlink()
+        };
+        let unsure: Vec<usize> =
+            notes.iter().filter(|note| is_file(note) && compared(note)).map(|note| note.at).collect();
+        let same = facts::same_content(self.root, self.index, &unsure, &Lazy::new(self.repo, self.index))?;
+        let mut same = same.into_iter();
+        let mut differ = Vec::new();
+        for note in notes {
+            let entry = &self.index.entries()[note.at];
+            if is_file(&note) && compared(&note) && same.next() == Some(true) {
+                if let Sight::There(stat) = &note.sight
+                    && index_stat(stat) != entry.stat
+                {
+                    worktree.refreshed.push((note.at, index_stat(stat)));
+                }
+                continue;
+            }
+            differ.push(note.at);
+            match note.sight {
+                Sight::Unreadable(source) => {
+                    worktree.unreadable.push((self.index.path(entry).to_owned(), source));
+                }
+                Sight::There(stat) => worktree.changes.extend(self.change(entry, Some(&stat))?),
+                Sight::Missing => worktree.changes.extend(self.change(entry, None)?),
+            }
         }
-        let found = || root.stat(path).map_err(|source| PlanError::Examine { path: path.to_owned(), source });
+        if let Some(asked) = asked {
+            let mut differ = differ.into_iter().peekable();
+            worktree.proved = asked.filter(|at| differ.next_if_eq(at).is_none()).collect();
+        }
+        worktree.warnings = self.submodules.warnings().to_vec();
+        Ok(worktree)
+    }
+
+    fn is_watched(&self) -> bool {
+        self.index.word() != Word::NotAsked
+    }
+
+    /// An entry that is not as recorded, as far as its stat, or what was read, tells.
+    fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, PlanError> {
+        let path = self.index.path(entry);
+        let mut new = stat.and_then(|stat| side(&self.rules, entry, stat));
+        let is_directory = stat.is_some_and(|stat| stat.file_type == FileType::Directory);
+        if is_directory && new.is_none() && submodules::head(self.repo, path).is_some() {
+            // A repository in a file's place.
+            new = Some(Side { mode: Mode::GITLINK, oid: None });
+        }
         if entry.stage != Stage::Normal {
-            let new = found()?.and_then(|stat| side(&rules, entry, &stat));
-            worktree.changes.push(Pair::unmerged(path.to_owned(), new));
-            continue;
+            return Ok(Some(Pair::unmerged(path.to_owned(), new)));
         }
         let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
         if entry.mode.is_gitlink() {
-            let mut ignore = match options.submodules {
+            let mut ignore = match self.options.submodules {
                 Some(ignore) => ignore,
-                None => submodules.ignore(index, path)?,
+                None => self.submodules.ignore(self.index, path)?,
             };
-            if ignore == Ignore::None && options.ignore_untracked_in_submodules {
+            if ignore == Ignore::None && self.options.ignore_untracked_in_submodules {
                 ignore = Ignore::Untracked;
             }
-            let dirt = match submodules.state(index, entry)? {
-                State::There(_) => submodules.dirt(index, entry, ignore)?,
-                State::Missing if ignore == Ignore::All => continue,
-                State::Missing | State::Replaced => {
-                    let new = found()?.and_then(|stat| side(&rules, entry, &stat));
-                    worktree.changes.push(Pair::new(path.to_owned(), old, new));
-                    continue;
-                }
+            let dirt = match (is_directory, stat) {
+                _ if ignore == Ignore::All => return Ok(None),
+                (true, _) => self.submodules.dirt(self.index, entry, ignore)?,
+                (false, _) => return Ok(Some(Pair::new(path.to_owned(), old, new))),
             };
-            if dirt != Dirt::default() {
+            return Ok((dirt != Dirt::default()).then(|| {
                 let new = Some(Side { mode: Mode::GITLINK, oid: None });
-                worktree.changes.push(Pair { dirt, ..Pair::new(path.to_owned(), old, new) });
-            }
-            continue;
+                Pair { dirt, ..Pair::new(path.to_owned(), old, new) }
+            }));
         }
-        let is_unclean = unclean.iter().find(|change| change.path == path);
-        if is_unclean.is_none() && refreshed.entries()[at].flags.contains(Flags::UPTODATE) && is_watched {
-            worktree.proved.push(at);
-        }
-        match is_unclean {
-            None if options.touched == Touched::Changed
-                && let Some(stat) = found()?
-                && rules.compare(entry, &stat, index.timestamp) == Match::Touched =>
-            {
-                worktree.changes.push(Pair::new(path.to_owned(), old, side(&rules, entry, &stat)));
-            }
-            None if refreshed.entries()[at].stat != entry.stat => {
-                worktree.refreshed.push((at, refreshed.entries()[at].stat));
-            }
-            None => {}
-            Some(change) => {
-                let new = match change.is_displaced {
-                    true => None,
-                    false => found()?.and_then(|stat| side(&rules, entry, &stat)),
-                };
-                // What is only intended to be added is new, or gone again.
-                let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
-                let old = old.filter(|_| !is_intended || new.is_none());
-                worktree.changes.push(Pair::new(path.to_owned(), old, new));
-            }
-        }
+        // What is only intended to be added is new, or gone again.
+        let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
+        let old = old.filter(|_| !is_intended || new.is_none());
+        Ok(Some(Pair::new(path.to_owned(), old, new)))
     }
-    worktree.warnings = submodules.warnings().to_vec();
-    if let Some(Untracked { options: how, excludes }) = &options.untracked {
-        worktree.found =
-            untracked::walk(repo, root, index, options.pathspecs, excludes, how, options.interrupt)?;
-    }
-    Ok(worktree)
 }
 
 /// What a file of the worktree would be in the index.

@@ -18,6 +18,7 @@ mod tree;
 
 use std::{
     io,
+    ops::Range,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize},
@@ -31,12 +32,13 @@ use repo::Repository;
 use sys::profile::{self, Phase};
 
 use crate::{
-    crew::{self, Tuning, Workers},
+    crew::{self, Pace, Tuning, Workers},
     ignore::{self, Everywhere, Level, Rules},
     pathspec::{Pathspecs, Reach, Seen},
 };
 pub(crate) use any::any;
 use tracked::Tracked;
+pub(crate) use tree::Listed;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -188,12 +190,28 @@ pub fn walk(
     options: &Options,
     interrupt: &AtomicBool,
 ) -> Result<Found, repo::Error> {
+    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, (&Tuning::default(), None))
+}
+
+/// As [`walk`], with somebody who looks at tracked files by the way. Where case is folded nobody does.
+#[allow(clippy::too_many_arguments, reason = "those of the public function, and two of its own")]
+pub(crate) fn walk_beside(
+    repo: &Repository,
+    root: &sys::Dir,
+    index: &Index,
+    pathspecs: &Pathspecs,
+    excludes: &Excludes,
+    options: &Options,
+    interrupt: &AtomicBool,
+    (tuning, beside): (&Tuning, Option<&dyn Beside>),
+) -> Result<Found, repo::Error> {
     let _phase = profile::span(Phase::Plan);
+    let folds = folds_case(repo)?;
     let walk = Walk {
         repo,
         root,
         index,
-        tracked: Tracked::new(index, folds_case(repo)?),
+        tracked: Tracked::new(index, folds),
         pathspecs,
         excludes,
         options,
@@ -201,8 +219,23 @@ pub fn walk(
         warnings: Mutex::default(),
         directories_read: AtomicUsize::new(0),
         names_judged: AtomicUsize::new(0),
+        beside: beside.filter(|_| !folds),
+        tuning,
     };
     Ok(walk.run())
+}
+
+/// Who looks at the tracked files of the directories that are listed.
+pub(crate) trait Beside: Sync {
+    /// `dir` was listed; its path, with a slash at its end, has `prefix` bytes, the entries `within` are in it and below.
+    fn directory(
+        &self,
+        dir: &sys::Dir,
+        prefix: usize,
+        listed: &Listed<'_>,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    );
 }
 
 /// One walk.
@@ -219,6 +252,8 @@ struct Walk<'a> {
     warnings: Mutex<Vec<(Vec<usize>, Warning)>>,
     directories_read: AtomicUsize,
     names_judged: AtomicUsize,
+    beside: Option<&'a dyn Beside>,
+    tuning: &'a Tuning,
 }
 
 impl Walk<'_> {
@@ -226,11 +261,9 @@ impl Walk<'_> {
         let top = tree::Node::top();
         let jobs = self.start(&top);
         if !jobs.is_empty() {
-            let (worker, tuning) = (|_| tree::Worker::default(), Tuning::default());
-            let workers = self.options.workers;
-            crew::descend(("untracked", &tuning), workers, jobs, worker, |worker, job, jobs, pace| {
-                self.look(worker, job, jobs);
-                pace.step();
+            let (role, worker) = (("untracked", self.tuning), |_| tree::Worker::default());
+            crew::descend(role, self.options.workers, jobs, worker, |worker, job, jobs, pace| {
+                self.look(worker, job, jobs, pace);
             });
         }
         let (mut untracked, mut ignored) = top.take();

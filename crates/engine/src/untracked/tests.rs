@@ -105,11 +105,7 @@ fn as_git_status_tells() {
                 let Found { mut untracked, mut ignored, .. } = found.expect("plain configuration");
                 untracked.retain(|path| is_other(&index, path.as_bstr()));
                 ignored.retain(|path| is_other(&index, path.as_bstr()));
-                assert_eq!(
-                    (untracked, ignored),
-                    told(&repo, args),
-                    "seed {seed}, {args:?}, {workers:?}"
-                );
+                assert_eq!((untracked, ignored), told(&repo, args), "seed {seed}, {args:?}, {workers:?}");
             }
         }
     }

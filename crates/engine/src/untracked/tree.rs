@@ -16,7 +16,7 @@ use super::{
     Directories, IgnoreFile, Ignored, Walk, Warning,
     judge::{Judged, Place},
 };
-use crate::{handle::Handle, ignore::Level};
+use crate::{crew::Pace, handle::Handle, ignore::Level};
 
 /// What a path turned out to be; of what is in a directory the greatest counts. Git's `path_treatment`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +101,7 @@ impl Worker {
             let start = names.len();
             names.extend_from_slice(entry.name);
             let range = start..names.len();
-            entries.push(Name { range, file_type: entry.file_type, place: entries.len() });
+            entries.push(Name { range, file_type: entry.file_type, ino: entry.ino, place: entries.len() });
             Ok::<_, io::Error>(())
         };
         if path.is_empty() {
@@ -116,10 +116,26 @@ impl Worker {
     }
 }
 
-struct Name {
+pub(crate) struct Name {
     range: Range<usize>,
     file_type: FileType,
+    ino: u64,
+    /// In the order of the listing.
     place: usize,
+}
+
+/// The names in a directory, sorted.
+pub(crate) struct Listed<'l> {
+    names: &'l [u8],
+    entries: &'l [Name],
+}
+
+impl Listed<'_> {
+    /// The type and inode number of what has this name.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<(FileType, u64)> {
+        let at = self.entries.binary_search_by(|entry| self.names[entry.range.clone()].cmp(name)).ok()?;
+        Some((self.entries[at].file_type, self.entries[at].ino))
+    }
 }
 
 impl Node {
@@ -199,11 +215,11 @@ impl Node {
 
 impl Walk<'_> {
     /// Looks into a directory: lists it, judges what is in it, brings a job for each directory to be looked into.
-    pub(super) fn look(&self, worker: &mut Worker, job: Job, jobs: &mut Vec<Job>) {
+    pub(super) fn look(&self, worker: &mut Worker, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
         let Job { node, from, level } = job;
         let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
         if !is_settled && !self.interrupt.load(Ordering::Relaxed) {
-            self.look_into(worker, &node, &from, level, jobs);
+            self.look_into(worker, &node, (&from, level), jobs, pace);
         }
         self.leave(node);
     }
@@ -212,12 +228,13 @@ impl Walk<'_> {
         &self,
         worker: &mut Worker,
         node: &Arc<Node>,
-        from: &Arc<Handle>,
-        level: Option<Arc<Level>>,
+        (from, level): (&Arc<Handle>, Option<Arc<Level>>),
         jobs: &mut Vec<Job>,
+        pace: &mut dyn Pace,
     ) {
         let path = node.path.as_bstr();
         let opened = worker.read(from.dir(), from.rest(path.strip_suffix(b"/").unwrap_or_default()));
+        pace.step();
         let nested = || node.descent.nested.filter(|_| self.is_nested(path));
         let dir = match opened {
             Ok(dir) => dir,
@@ -272,6 +289,10 @@ impl Walk<'_> {
         }
         // The first of them is the next to be done.
         jobs[first..].reverse();
+        if let Some(beside) = self.beside {
+            let listed = Listed { names, entries };
+            beside.directory(&dir, path.len(), &listed, &node.descent.within, pace);
+        }
     }
 
     /// A job of `node` is done: whoever does the last one tells the parent what the directory is, and so on upwards.

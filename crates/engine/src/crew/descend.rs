@@ -1,0 +1,255 @@
+//! A crew for jobs that bring jobs, as the directories of a tree do.
+//!
+//! The order is that of a walk in depth, so that few jobs wait at a time: a worker does the latest it was brought, and gives those that came
+//! first, which lead to most, to workers that have none. The crew begins with the caller alone, and stays so for few jobs.
+
+use std::{
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, Scope},
+};
+
+use sys::profile::{self, Phase};
+
+use super::{Crew, Sizing, Tuning, Watch, Workers, locked};
+
+/// Jobs done by one thread before others are asked for help, and how many must wait then. Where the thread waits, two do.
+const ALONE: usize = 32;
+
+/// What a worker tells of its work, and is told.
+pub(crate) trait Pace {
+    /// Something was done of the size of a stat.
+    fn step(&mut self);
+    /// The crew has become larger than the number of cores, because its workers wait.
+    fn is_slow(&self) -> bool;
+}
+
+/// Does `jobs` and the jobs these bring, the latest first. `start` makes a worker's state, by its number.
+pub(crate) fn descend<J: Send, S>(
+    (role, tuning): (&'static str, &Tuning),
+    workers: Workers,
+    mut jobs: Vec<J>,
+    start: impl Fn(usize) -> S + Sync,
+    work: impl Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+) {
+    let crew = Crew::decide(workers, 0, usize::MAX, Some(tuning));
+    let mut sizing = Sizing::new(crew, role);
+    let mut own = start(0);
+    let mut alone = Alone { watch: Watch::start(), waits: false };
+    let mut done = 0;
+    while let Some(job) = jobs.pop() {
+        work(&mut own, job, &mut jobs, &mut alone);
+        done += 1;
+        let enough = done >= ALONE && jobs.len() >= ALONE || alone.waits && jobs.len() > 1;
+        if crew.limit > 1 && enough {
+            break;
+        }
+    }
+    if jobs.is_empty() {
+        return;
+    }
+    sizing.restart();
+    let pool = Pool {
+        waiting: Mutex::new(Waiting { jobs, idle: 0, workers: crew.first }),
+        changed: Condvar::new(),
+        idle: AtomicUsize::new(0),
+        sizing,
+        phase: profile::current(),
+        start,
+        work,
+    };
+    thread::scope(|scope| {
+        for number in 1..crew.first {
+            pool.hire(scope, number);
+        }
+        pool.work(scope, 0, own);
+        let _waiting = profile::span(Phase::Wait);
+    });
+    pool.sizing.learn();
+}
+
+/// The caller before it has help.
+struct Alone {
+    watch: Watch,
+    waits: bool,
+}
+
+impl Pace for Alone {
+    fn step(&mut self) {
+        self.waits |= self.watch.look() == Some(true);
+    }
+
+    fn is_slow(&self) -> bool {
+        self.waits
+    }
+}
+
+/// Jobs that workers have for each other.
+struct Waiting<J> {
+    jobs: Vec<J>,
+    /// Workers without a job,
+    idle: usize,
+    /// and all of them.
+    workers: usize,
+}
+
+struct Pool<'t, J, F, G> {
+    waiting: Mutex<Waiting<J>>,
+    changed: Condvar,
+    /// As in `waiting`, to be looked at without the lock.
+    idle: AtomicUsize,
+    sizing: Sizing<'t>,
+    phase: Phase,
+    start: F,
+    work: G,
+}
+
+impl<J, S, F, G> Pool<'_, J, F, G>
+where
+    J: Send,
+    F: Fn(usize) -> S + Sync,
+    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+{
+    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+        let work = move || {
+            let _profiled = profile::thread(self.phase);
+            self.work(scope, number, (self.start)(number));
+        };
+        if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+            self.retire(&mut Vec::new());
+        }
+    }
+
+    fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize, mut state: S) {
+        let _traced = tracing::info_span!("worker", role = self.sizing.role, number).entered();
+        let panicked = Unblock(self);
+        let mut pace = Paced { pool: self, scope, watch: self.sizing.watch(number) };
+        let mut jobs = Vec::new();
+        while let Some(job) = jobs.pop().or_else(|| self.take()) {
+            (self.work)(&mut state, job, &mut jobs, &mut pace);
+            // The caller stays: it is the one that is always there.
+            if number >= self.sizing.size().max(1) {
+                self.retire(&mut jobs);
+                break;
+            }
+            if jobs.len() > 1 && self.idle.load(Ordering::Relaxed) > 0 {
+                self.give(&mut jobs);
+            }
+        }
+        drop(panicked);
+    }
+
+    /// A job of another worker's; `None` when there are no more.
+    fn take(&self) -> Option<J> {
+        let mut waiting = locked(&self.waiting);
+        waiting.idle += 1;
+        self.idle.store(waiting.idle, Ordering::Relaxed);
+        loop {
+            if waiting.idle >= waiting.workers && waiting.jobs.is_empty() {
+                self.changed.notify_all();
+                return None;
+            }
+            if let Some(job) = waiting.jobs.pop() {
+                waiting.idle -= 1;
+                self.idle.store(waiting.idle, Ordering::Relaxed);
+                return Some(job);
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Half of `jobs`, those that came first, for workers that have none.
+    fn give(&self, jobs: &mut Vec<J>) {
+        let mut waiting = locked(&self.waiting);
+        let given = jobs.len() / 2;
+        waiting.jobs.extend(jobs.drain(..given));
+        if given == 1 { self.changed.notify_one() } else { self.changed.notify_all() }
+    }
+
+    /// A worker leaves, or never came: what it has is the others'.
+    fn retire(&self, jobs: &mut Vec<J>) {
+        let mut waiting = locked(&self.waiting);
+        waiting.jobs.append(jobs);
+        waiting.workers = waiting.workers.saturating_sub(1);
+        self.changed.notify_all();
+    }
+}
+
+struct Paced<'scope, 'env, 't, J, F, G> {
+    pool: &'scope Pool<'t, J, F, G>,
+    scope: &'scope Scope<'scope, 'env>,
+    watch: Option<Watch>,
+}
+
+impl<J, S, F, G> Pace for Paced<'_, '_, '_, J, F, G>
+where
+    J: Send,
+    F: Fn(usize) -> S + Sync,
+    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+{
+    fn step(&mut self) {
+        let Paced { pool, scope, watch } = self;
+        pool.sizing.step(watch, |new| {
+            locked(&pool.waiting).workers += new.len();
+            new.for_each(|number| pool.hire(scope, number));
+        });
+    }
+
+    fn is_slow(&self) -> bool {
+        self.pool.sizing.is_large()
+    }
+}
+
+/// Lets the other workers end if this one panics.
+struct Unblock<'p, J, F, G>(&'p Pool<'p, J, F, G>);
+
+impl<J, F, G> Drop for Unblock<'_, J, F, G> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut waiting = locked(&self.0.waiting);
+            waiting.jobs.clear();
+            waiting.workers = 0;
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn done(workers: Workers, depth: usize, job: impl Fn() + Sync) -> (usize, usize) {
+        let (done, largest) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        descend(
+            ("test", &Tuning::default()),
+            workers,
+            vec![depth],
+            |number| largest.fetch_max(number + 1, Ordering::Relaxed),
+            |_, depth, jobs, pace| {
+                job();
+                done.fetch_add(1, Ordering::Relaxed);
+                pace.step();
+                jobs.extend((depth > 0).then(|| [depth - 1; 2]).into_iter().flatten());
+            },
+        );
+        (done.into_inner(), largest.into_inner())
+    }
+
+    #[test]
+    fn every_job_and_what_it_brings_is_done_once() {
+        for workers in [Workers::Fixed(1), Workers::Fixed(2), Workers::Fixed(8), Workers::Auto] {
+            assert_eq!(done(workers, 14, || ()).0, (1 << 15) - 1);
+        }
+    }
+
+    #[test]
+    fn grows_while_waiting() {
+        let (done, largest) = done(Workers::Auto, 11, || thread::sleep(Duration::from_millis(1)));
+        assert_eq!(done, (1 << 12) - 1);
+        assert!(largest > 8, "{largest}");
+    }
+}

@@ -1,0 +1,344 @@
+//! Tracked files: which entries of the index are to be looked at, and what is there.
+//!
+//! A directory's entries are asked for together, relative to its handle; directories are jobs of a crew that finds its size. Where it
+//! turns out that the disk is slow, directories are listed before: a network file system then sends the attributes with the names, and
+//! of a local disk the files can be asked for by their inode numbers, as they lie there.
+//!
+//! Only what is not as recorded is kept, so a clean tree costs no memory.
+
+use std::{
+    io::{self, ErrorKind},
+    ops::Range,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bstr::{BStr, ByteSlice as _};
+use format::index::{Entry, Flags, Index, Stage};
+use sys::{Dir, FileType, Stat};
+
+use crate::{
+    checkout::Workers,
+    crew::{self, Pace, Tuning},
+    pathspec::{Pathspecs, Seen},
+    stat::{Match, StatRules},
+    untracked::{Beside, Listed},
+};
+
+/// What is at an entry's path.
+#[derive(Debug)]
+pub(super) enum Sight {
+    /// Nothing, or something on the way there that is no directory.
+    Missing,
+    There(Stat),
+    Unreadable(io::Error),
+}
+
+/// An entry that is not simply as recorded, or whose stat cannot tell: submodules, what is unmerged.
+#[derive(Debug)]
+pub(super) struct Note {
+    /// Its position.
+    pub(super) at: usize,
+    pub(super) sight: Sight,
+    pub(super) verdict: Match,
+}
+
+/// Entries of one directory and below.
+struct Job {
+    entries: Range<usize>,
+    /// The length of the directory's path, with a slash at its end.
+    prefix: usize,
+}
+
+pub(super) struct Scan<'a> {
+    root: &'a Dir,
+    index: &'a Index,
+    rules: StatRules,
+    /// How many entries before each one are to be looked at.
+    before: Vec<u32>,
+    visited: Vec<AtomicBool>,
+    notes: Mutex<Vec<Note>>,
+    interrupt: &'a AtomicBool,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(
+        root: &'a Dir,
+        index: &'a Index,
+        rules: StatRules,
+        pathspecs: &Pathspecs,
+        interrupt: &'a AtomicBool,
+    ) -> Scan<'a> {
+        let mut last = BStr::new("");
+        let mut seen = Seen::default();
+        let asked = |entry: &'a Entry| {
+            let path = index.path(entry);
+            let is_first = entry.stage == Stage::Normal || path != last;
+            last = path;
+            is_first
+                && !is_taken_as_it_is(index, entry)
+                && (pathspecs.is_empty() || pathspecs.matches_entry(path, entry.mode, &mut seen))
+        };
+        let before = running(index.entries().iter().map(asked));
+        let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
+        Scan { root, index, rules, before, visited, notes: Mutex::default(), interrupt }
+    }
+
+    /// Whether the entry at `at` is to be looked at.
+    fn is_asked(&self, at: usize) -> bool {
+        self.before[at] != self.before[at + 1]
+    }
+
+    /// The entries that were to be looked at.
+    pub(super) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
+        let before = self.before.clone();
+        (0..self.visited.len()).filter(move |&at| before[at] != before[at + 1])
+    }
+
+    fn any(&self, entries: &Range<usize>) -> bool {
+        self.before[entries.start] != self.before[entries.end]
+    }
+
+    /// Looks at all that has not been looked at yet.
+    pub(super) fn run(&mut self, tuning: &Tuning) {
+        let left =
+            (0..self.visited.len()).map(|at| self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed));
+        let left = running(left);
+        // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
+        let asked = std::mem::replace(&mut self.before, left);
+        let all = 0..self.index.entries().len();
+        if self.any(&all) {
+            let jobs = vec![Job { entries: all, prefix: 0 }];
+            let start = |_| (sys::Listing::default(), Vec::new());
+            crew::descend(
+                ("scan", tuning),
+                Workers::Auto,
+                jobs,
+                start,
+                |(listing, found), job, jobs, pace| {
+                    self.look(listing, found, &job, jobs, pace);
+                },
+            );
+        }
+        self.before = asked;
+    }
+
+    /// What was found, in the order of the index.
+    pub(super) fn into_notes(self) -> Vec<Note> {
+        let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        notes.sort_unstable_by_key(|note| note.at);
+        notes
+    }
+
+    fn look(
+        &self,
+        listing: &mut sys::Listing,
+        found: &mut Vec<(u64, usize)>,
+        job: &Job,
+        jobs: &mut Vec<Job>,
+        pace: &mut dyn Pace,
+    ) {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return;
+        }
+        let path = self.index.path_at(job.entries.start)[..job.prefix].as_bstr();
+        let opened = match path.strip_suffix(b"/") {
+            None => self.root.try_clone(),
+            Some(path) => self.root.open_dir(path),
+        };
+        pace.step();
+        let dir = match opened {
+            Ok(dir) => dir,
+            Err(error) => return self.unreachable(&job.entries, &error),
+        };
+        let first = jobs.len();
+        self.split(&job.entries, job.prefix, |part| match part {
+            Part::File(at) => found.push((0, at)),
+            Part::Directory(entries, prefix) => jobs.push(Job { entries, prefix }),
+        });
+        jobs[first..].reverse();
+        // Few files are not worth a listing, wherever they are.
+        if pace.is_slow() && found.len() > 1 {
+            let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
+            let listed = listing.read(&dir, |entry| {
+                names.push((entry.name.into(), entry.ino));
+                Ok::<_, io::Error>(())
+            });
+            if listed.is_ok() {
+                names.sort_unstable();
+                found.iter_mut().for_each(|(ino, at)| {
+                    let name = &self.index.path_at(*at)[job.prefix..];
+                    let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
+                    *ino = place.map_or(u64::MAX, |place| names[place].1);
+                });
+                found.sort_unstable();
+            }
+        }
+        let mut notes = Vec::new();
+        for (_, at) in found.drain(..) {
+            self.ask(&dir, at, job.prefix, &mut notes);
+            pace.step();
+        }
+        self.keep(notes);
+    }
+
+    /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
+    fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
+        let mut at = entries.start;
+        while at < entries.end {
+            let path = self.index.path_at(at);
+            let Some(slash) = path[prefix..].find_byte(b'/') else {
+                if self.is_asked(at) {
+                    visit(Part::File(at));
+                }
+                at += 1;
+                continue;
+            };
+            let length = prefix + slash + 1;
+            let end = self.end_of(at, length, entries.end);
+            if self.any(&(at..end)) {
+                visit(Part::Directory(at..end, length));
+            }
+            at = end;
+        }
+    }
+
+    /// Where the entries end that begin with the first `length` bytes of the path at `at`: the nearer, the cheaper.
+    fn end_of(&self, at: usize, length: usize, bound: usize) -> usize {
+        let lead = &self.index.path_at(at)[..length];
+        let is_below = |other: usize| self.index.path_at(other).starts_with(lead);
+        let (mut low, mut step) = (at, 1);
+        while low + step < bound && is_below(low + step) {
+            low += step;
+            step *= 2;
+        }
+        let mut high = (low + step).min(bound);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if is_below(middle) { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// One stat, and what it says of the entry.
+    fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
+        let name = &self.index.path_at(at)[prefix..];
+        let sight = match dir.stat(name) {
+            Ok(Some(stat)) => Sight::There(stat),
+            Ok(None) => Sight::Missing,
+            Err(error) => Sight::Unreadable(error),
+        };
+        self.note(at, sight, notes);
+    }
+
+    fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
+        self.visited[at].store(true, Ordering::Relaxed);
+        let entry = &self.index.entries()[at];
+        let verdict = match &sight {
+            Sight::There(stat) => self.rules.compare(entry, stat, self.index.timestamp),
+            _ => Match::Different,
+        };
+        let told = verdict != Match::Same || entry.mode.is_gitlink() || entry.stage != Stage::Normal;
+        if told {
+            notes.push(Note { at, sight, verdict });
+        }
+    }
+
+    /// A directory could not be opened: so nothing in it is there, or nothing can be said.
+    fn unreachable(&self, entries: &Range<usize>, error: &io::Error) {
+        const ELOOP: i32 = 40;
+        let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+            || error.raw_os_error() == Some(ELOOP);
+        let mut notes = Vec::new();
+        for at in entries.clone().filter(|&at| self.is_asked(at)) {
+            let sight = match missing {
+                true => Sight::Missing,
+                false => Sight::Unreadable(again(error)),
+            };
+            self.note(at, sight, &mut notes);
+        }
+        self.keep(notes);
+    }
+
+    fn keep(&self, mut notes: Vec<Note>) {
+        if !notes.is_empty() {
+            self.notes.lock().unwrap_or_else(PoisonError::into_inner).append(&mut notes);
+        }
+    }
+}
+
+/// A directory that was listed for what is untracked in it: its tracked files are looked at by the way.
+impl Beside for Scan<'_> {
+    fn directory(
+        &self,
+        dir: &Dir,
+        prefix: usize,
+        listed: &Listed<'_>,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    ) {
+        if !self.any(within) {
+            return;
+        }
+        let mut notes = Vec::new();
+        let mut files: Vec<(u64, usize)> = Vec::new();
+        self.split(within, prefix, |part| match part {
+            Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
+                Some((_, ino)) => files.push((ino, at)),
+                None => self.note(at, Sight::Missing, &mut notes),
+            },
+            Part::Directory(entries, length) => {
+                let name = &self.index.path_at(entries.start)[prefix..length - 1];
+                // One that is there is a job of its own.
+                if listed.find(name).is_none_or(|(file_type, _)| file_type != FileType::Directory) {
+                    for at in entries.filter(|&at| self.is_asked(at)) {
+                        self.note(at, Sight::Missing, &mut notes);
+                    }
+                }
+            }
+        });
+        if pace.is_slow() {
+            files.sort_unstable();
+        }
+        for (_, at) in files {
+            self.ask(dir, at, prefix, &mut notes);
+            pace.step();
+        }
+        self.keep(notes);
+    }
+}
+
+/// A part of a directory's entries.
+enum Part {
+    File(usize),
+    /// With the length of its path, the slash included.
+    Directory(Range<usize>, usize),
+}
+
+/// Whether the worktree is not asked about an entry: it is assumed to be unchanged, or not to be there, or the monitor vouches for it.
+fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
+    let is_submodule = entry.mode.is_gitlink();
+    entry.mode.is_tree()
+        || entry.stage == Stage::Normal
+            && (entry.flags.contains(Flags::SKIP_WORKTREE)
+                || entry.flags.contains(Flags::ASSUME_VALID) && !is_submodule
+                || index.is_vouched_for(entry))
+}
+
+/// How many are true before each one, and of all.
+fn running(which: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
+    let mut counts = Vec::with_capacity(which.len() + 1);
+    let mut count = 0;
+    counts.push(count);
+    counts.extend(which.map(|is| {
+        count += u32::from(is);
+        count
+    }));
+    counts
+}
+
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
