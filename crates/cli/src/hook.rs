@@ -91,7 +91,11 @@ pub(crate) fn answer(
     match dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output() {
         Ok(output) => output.status.success().then_some(output.stdout),
         Err(error) => {
-            console::error(text!("cannot run ", command, ": ", crate::text::os_error(&error)));
+            let reason = crate::text::os_error(&error);
+            match command.contains(&b'/') {
+                true => console::report("fatal", text!("cannot exec '", command, "': ", reason)),
+                false => console::error(text!("cannot run ", command, ": ", reason)),
+            }
             None
         }
     }

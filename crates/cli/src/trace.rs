@@ -140,6 +140,13 @@ pub(crate) fn data(category: &'static str, label: &str, value: &str) {
     tracing::info!(target: "data", category, label, value);
 }
 
+/// A program that is started, as scripts look for it.
+pub(crate) fn child(class: &'static str, words: &[&str]) {
+    let argv: Vec<String> = words.iter().map(|word| json(word)).collect();
+    let value = argv.join(",");
+    tracing::info!(target: "child", category = class, label = words.join(" "), value);
+}
+
 /// Something that Git does between two lines of the trace, and that scripts look for.
 pub(crate) fn region(category: &'static str, label: &'static str) {
     tracing::info!(target: "region", category, label, value = "");
@@ -274,6 +281,20 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
                 event.record(&mut words);
                 let Words { category, label, value } = words;
                 (category, label, value)
+            }
+            "child" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                let Words { category: class, label, value } = words;
+                self.0.write(Line {
+                    members: format!(
+                        ",\"child_id\":0,\"child_class\":{},\"use_shell\":false,\"argv\":[{value}]",
+                        json(&class)
+                    ),
+                    message: format!("[ch0] class:{class} argv:[{label}]"),
+                    ..Line::new("child_start", "main")
+                });
+                return;
             }
             "region" => {
                 let mut words = Words::default();

@@ -49,7 +49,10 @@ pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> An
     trace::region("fsm_client", "query");
     let token = token.unwrap_or_else(|| NO_TOKEN.into());
     let said = connect(run, socket).and_then(|stream| match query(stream, token.as_ref()) {
-        Ok(said) => Some(said),
+        Ok(said) => {
+            trace::data("fsm_client", "query/response-length", &said.len().to_string());
+            Some(said)
+        }
         Err(_) => {
             console::error("could not read IPC response");
             None
@@ -82,8 +85,10 @@ fn connect(run: &Invocation, socket: &Path) -> Option<UnixStream> {
 }
 
 fn start(run: &Invocation) -> bool {
+    const WORDS: [&str; 3] = ["git", "fsmonitor--daemon", "start"];
     let Some(mut command) = real_git::command(run) else { return false };
-    command.args(["fsmonitor--daemon", "start"]);
+    command.args(&WORDS[1..]);
+    trace::child("fsmonitor", &WORDS);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

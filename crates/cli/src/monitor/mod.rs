@@ -9,13 +9,22 @@ mod configured;
 mod daemon;
 mod program;
 
-use engine::monitor::{self, Names, Worth};
+use engine::monitor::{self, Names};
 use format::index::{Index, Word};
 use repo::Repository;
 
 use crate::{console, failure::Failure, global::Invocation, settings::Settings};
 
 pub(crate) use configured::{Monitor, configured};
+pub(crate) use engine::monitor::Worth;
+
+/// Before an index is written: what it holds for a monitor goes if none is configured any more, as in Git.
+pub(crate) fn settle(run: &Invocation, repo: &Repository, index: &mut Index) -> Result<(), Failure> {
+    if index.fsmonitor.is_some() && matches!(configured(&run.env, repo)?, Monitor::None | Monitor::Unfit(_)) {
+        monitor::remove(index);
+    }
+    Ok(())
+}
 
 /// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
 /// configured, what the index holds for one goes. The answer is whether that alone is worth writing the index.

@@ -12,7 +12,10 @@ use repo::Repository;
 use sys::by_path;
 
 use super::{Env, Reason, submodules};
-use crate::console::text;
+use crate::{
+    console::text,
+    monitor::{self, Monitor},
+};
 
 /// When a setting is an obstacle.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,6 @@ const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
 const SETTINGS: &[Setting] = &[
     ("attr.tree", When::Set),
     ("color.advice*", When::Set),
-    ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"])),
     ("core.prefersymlinkrefs", When::True),
     ("diff.ignoresubmodules", When::Not(IGNORE)),
     ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
@@ -493,18 +495,23 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 
 /// What is in the index against the native `command`, and in the submodules that it names.
 pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
+    if !matches!(monitor::configured(env, repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_)))
+    {
+        // Git warns of it whenever it reads an index.
+        return vec![Reason::repository("it is not one that the configured file system monitor can watch")];
+    }
     match glance(&repo.index_path(), repo) {
         // What is in entries is not its business.
         Ok(_) if command == "clean" => Vec::new(),
-        Ok(Some(found)) if found.gitlinks && kinds(&found).is_empty() => submodules::within(repo, env),
-        Ok(found) => found.as_ref().map_or_else(Vec::new, kinds),
+        Ok(Some(found)) if found.gitlinks => submodules::within(repo, env),
+        Ok(_) => Vec::new(),
         Err(reason) => vec![reason],
     }
 }
 
 /// What is in the index at `path` against it; submodules do not matter.
 pub(super) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
-    glance(path, repo).map_or_else(|reason| vec![reason], |found| found.as_ref().map_or_else(Vec::new, kinds))
+    glance(path, repo).err().into_iter().collect()
 }
 
 /// `None` if there is no index.
@@ -520,16 +527,8 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
         let base = by_path::open(&path.with_file_name(format!("sharedindex.{shared}")));
         let base = base.ok().and_then(look).ok_or_else(unreadable)?;
         found.gitlinks |= base.gitlinks;
-        found.fsmonitor |= base.fsmonitor;
     }
     Ok(Some(found))
-}
-
-/// The kinds of index that are not native.
-fn kinds(glance: &Glance) -> Vec<Reason> {
-    let monitored =
-        glance.fsmonitor.then(|| Reason::repository("the index belongs to a file system monitor"));
-    monitored.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -547,13 +546,16 @@ mod tests {
 
     #[test]
     fn settings_of_a_clone_that_count() {
-        for counted in
-            ["core.fsmonitor=true", "Core.FSMonitor", "extensions.x=1", "include.path=a", "url.a.insteadOf=b"]
-        {
+        for counted in [
+            "core.sharedRepository=group",
+            "Core.HooksPath",
+            "extensions.x=1",
+            "include.path=a",
+            "url.a.insteadOf=b",
+        ] {
             assert!(counts(counted.into()), "{counted}");
         }
-        for plain in ["user.name=me", "core.fsmonitor=False", "branch.main.remote=x", "protocol.allow=never"]
-        {
+        for plain in ["user.name=me", "core.fsmonitor=true", "branch.main.remote=x", "protocol.allow=never"] {
             assert!(!counts(plain.into()), "{plain}");
         }
     }

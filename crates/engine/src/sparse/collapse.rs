@@ -152,7 +152,6 @@ pub fn collapse(
     }
     push(index, at..full.entries().len());
     index.cache_tree = cached;
-    index.fsmonitor = None;
     index.sparse = true;
     Some(full)
 }

@@ -195,7 +195,6 @@ fn fill(
         replace(&mut cached, path.strip_suffix(b"/").unwrap_or(path).into(), 1, node);
     }
     index.cache_tree = Some(cached);
-    index.fsmonitor = None;
 }
 
 /// Puts `node` in the place of directory `dir`, which had `before` entries.

@@ -136,7 +136,6 @@ fn settings_and_states_that_are_handed_over() {
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
     for setting in [
-        "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=maybe",
         "attr.tree=HEAD",
         "color.advice=always",
@@ -152,6 +151,8 @@ fn settings_and_states_that_are_handed_over() {
     }
     for setting in [
         "core.fsmonitor=false",
+        "core.fsmonitor=true",
+        "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=no",
         "submodule.recurse=true",
         "color.ui=always",
@@ -257,7 +258,7 @@ fn clones() {
     }
     // A template brings settings and hooks before anything could be asked of the new repository.
     for (file, content, why) in [
-        ("config", "[core]\n\tfsmonitor = true\n", "core.fsmonitor is set"),
+        ("config", "[attr]\n\ttree = HEAD\n", "attr.tree is set"),
         ("hooks/reference-transaction", "", "hooks/reference-transaction"),
     ] {
         repo.write_executable(format!("template/{file}"), content);

@@ -138,14 +138,14 @@ fn the_doctor() {
         healthy.stdout
     );
     assert!(!healthy.stdout.contains_str("Slower"), "{}", healthy.stdout);
-    repo.git(&["config", "core.fsmonitor", "true"]);
+    repo.git(&["config", "attr.tree", "HEAD"]);
     repo.git(&["config", "submodule.recurse", "true"]);
     repo.git(&["config", "checkout.workers", "1"]);
     repo.git(&["config", "filter.x.smudge", "cat"]);
     let ill = doctor();
     assert_eq!(ill.code, 1);
     for line in [
-        "\nswitch: handed over, because\n    core.fsmonitor is set\n",
+        "\nswitch: handed over, because\n    attr.tree is set\n",
         "\n    checkout.workers=1: ",
         "\n    filter.x has no 'process'",
     ] {
