@@ -151,7 +151,6 @@ fn settings_and_states_that_are_handed_over() {
     }
     for setting in [
         "core.fsmonitor=false",
-        "core.fsmonitor=true",
         "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=no",
         "submodule.recurse=true",
