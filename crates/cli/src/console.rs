@@ -13,6 +13,8 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 
+use crate::failure::Failure;
+
 /// Joins texts and names into one [`BString`].
 macro_rules! text {
     ($($part:expr),* $(,)?) => {{
@@ -58,6 +60,43 @@ pub(crate) fn flush() {
         held.clear();
     }
     let _ = std::io::stdout().lock().flush();
+}
+
+/// The results of a command that does nothing but list: gathered, and written as they become many. Here a write that fails
+/// is an error, and who reads no more ends the command, as Git's.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    bytes: Vec<u8>,
+}
+
+impl Listing {
+    /// Written from so many bytes on.
+    const FULL: usize = 64 << 10;
+
+    /// Where the next record goes. To be followed by [`Listing::relieve`].
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Writes if there is much.
+    pub(crate) fn relieve(&mut self) -> Result<(), Failure> {
+        if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
+    }
+
+    /// Writes everything. `what` an error calls it.
+    pub(crate) fn write(&mut self, what: &str) -> Result<(), Failure> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        flush();
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(&self.bytes).and_then(|()| stdout.flush());
+        self.bytes.clear();
+        written.map_err(|error| match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Failure::Signal(signal_hook::consts::SIGPIPE),
+            _ => Failure::fatal(format!("write failure on {what}: {}", crate::text::os_error(&error))),
+        })
+    }
 }
 
 /// A line on standard error.

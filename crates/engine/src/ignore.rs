@@ -2,9 +2,17 @@
 //!
 //! Source: `gitignore(5)`. [`Rules`] are one file's. [`Ignores`] asks for one path at a time: files are read when first
 //! needed and kept; a `.gitignore` that is a symbolic link is not read, as in Git. Who walks directories
-//! has a [`Level`] for each that holds rules.
+//! has a [`Level`] for each that holds rules. [`check`] tells which rule of which file it is.
 
-use std::{collections::HashMap, io, io::Read as _, path::Path, sync::Arc};
+pub mod check;
+
+use std::{
+    collections::HashMap,
+    io,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -13,7 +21,12 @@ use crate::pathspec::wildmatch;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
+    /// As it is written, without what the flags stand for.
     pattern: BString,
+    /// How many bytes of it at the beginning are not compared: a slash, or the star of a suffix.
+    skipped: u8,
+    /// The number of its line; 0 if it is none.
+    line: u32,
     negative: bool,
     directory: bool,
     /// Without a slash: compared with the last component only.
@@ -43,7 +56,11 @@ impl Rules {
     pub fn parse(content: &[u8], icase: bool) -> Rules {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         let lines = content.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        Rules { rules: lines.filter_map(Rule::parse_line).collect(), icase }
+        let rules = (1..).zip(lines).filter_map(|(number, line)| {
+            let rule = Rule::parse_line(line)?;
+            Some(Rule { line: number, ..rule })
+        });
+        Rules { rules: rules.collect(), icase }
     }
 
     /// Of patterns that are not lines of a file: `#` and spaces at the end are part of them.
@@ -58,9 +75,15 @@ impl Rules {
 
     /// Whether `path`, from the directory of the file, is ignored; `None` if no rule is about it.
     pub fn decide(&self, path: &BStr, is_dir: bool) -> Option<bool> {
+        self.position(path, || is_dir).map(|at| !self.rules[at].negative)
+    }
+
+    /// Which rule is about `path`. Whether that is a directory is asked only if it matters.
+    fn position(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<usize> {
         let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
-        let mut rules = self.rules.iter().rev();
-        rules.find(|rule| rule.matches(path, name, is_dir, self.icase)).map(|rule| !rule.negative)
+        self.rules
+            .iter()
+            .rposition(|rule| rule.matches(path, name, self.icase) && (!rule.directory || is_dir()))
     }
 }
 
@@ -82,15 +105,19 @@ impl Level {
 
 /// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
+    let files = [Some(repo.common_dir().join("info/exclude")), users_file(repo)?];
+    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
+}
+
+/// `core.excludesFile`, as it is configured.
+fn users_file(repo: &repo::Repository) -> Result<Option<PathBuf>, repo::Error> {
     let home = |name: &str, below: &str| {
         repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
     };
-    let users = repo
+    Ok(repo
         .config_path("core.excludesFile")?
         .or_else(|| home("XDG_CONFIG_HOME", "git/ignore"))
-        .or_else(|| home("HOME", ".config/git/ignore"));
-    let files = [Some(repo.common_dir().join("info/exclude")), users];
-    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
+        .or_else(|| home("HOME", ".config/git/ignore")))
 }
 
 /// Rules that hold for the whole worktree.
@@ -224,31 +251,29 @@ impl Rule {
             return None;
         }
         let anywhere = !pattern.contains(&b'/');
-        let pattern = pattern.strip_prefix(b"/").unwrap_or(pattern);
+        let compared = pattern.strip_prefix(b"/").unwrap_or(pattern);
         let is_plain = |text: &[u8]| !text.iter().any(|byte| b"*?[\\".contains(byte));
-        let (shape, pattern) = match pattern.strip_prefix(b"*") {
-            _ if is_plain(pattern) => (Shape::Literal, pattern),
+        let (shape, compared) = match compared.strip_prefix(b"*") {
+            _ if is_plain(compared) => (Shape::Literal, compared),
             Some(suffix) if anywhere && is_plain(suffix) => (Shape::Suffix, suffix),
-            _ => (Shape::Wild, pattern),
+            _ => (Shape::Wild, compared),
         };
-        Some(Rule { pattern: pattern.into(), negative, directory, anywhere, shape })
+        let skipped = (pattern.len() - compared.len()) as u8;
+        Some(Rule { pattern: pattern.into(), skipped, line: 0, negative, directory, anywhere, shape })
     }
 
-    fn matches(&self, path: &BStr, name: &BStr, is_dir: bool, icase: bool) -> bool {
-        if self.directory && !is_dir {
-            return false;
-        }
+    /// Whether the pattern is that of `path`, which may be no directory.
+    fn matches(&self, path: &BStr, name: &BStr, icase: bool) -> bool {
         let text = if self.anywhere { name } else { path };
+        let pattern = &self.pattern[usize::from(self.skipped)..];
         let same = |text: &[u8]| match icase {
-            true => self.pattern.eq_ignore_ascii_case(text),
-            false => self.pattern == text,
+            true => pattern.eq_ignore_ascii_case(text),
+            false => pattern == text,
         };
         match self.shape {
-            Shape::Literal => text.len() == self.pattern.len() && same(text),
-            Shape::Suffix => {
-                text.len() >= self.pattern.len() && same(&text[text.len() - self.pattern.len()..])
-            }
-            Shape::Wild => wildmatch(&self.pattern, text, !self.anywhere, icase),
+            Shape::Literal => text.len() == pattern.len() && same(text),
+            Shape::Suffix => text.len() >= pattern.len() && same(&text[text.len() - pattern.len()..]),
+            Shape::Wild => wildmatch(pattern, text, !self.anywhere, icase),
         }
     }
 }

@@ -30,6 +30,8 @@ struct Item {
     icase: bool,
     /// `:(glob)`: wildcards stop at slashes.
     glob: bool,
+    /// `:(literal)`
+    literal_magic: bool,
 }
 
 /// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings.
@@ -77,6 +79,7 @@ impl Pathspecs {
                 exclude: false,
                 icase: false,
                 glob: false,
+                literal_magic: false,
             });
         }
         Ok(Pathspecs { items })
@@ -99,6 +102,7 @@ impl Pathspecs {
                 exclude: false,
                 icase: false,
                 glob: false,
+                literal_magic: false,
             });
         }
         Ok(parsed)
@@ -129,6 +133,59 @@ impl Pathspecs {
                     || dir.starts_with(&pattern[..literal]) && wildmatch(pattern, dir, false, false)
             })
         })
+    }
+
+    /// Parses paths: as [`Pathspecs::parse`], and of all magic only `top` is known.
+    pub fn parse_paths(
+        specs: &[BString],
+        prefix: &BStr,
+        root: &BStr,
+        defaults: Defaults,
+    ) -> Result<Self, Error> {
+        let items = specs.iter().map(|spec| {
+            let item = Item::parse(spec, prefix, root, defaults)?;
+            let magic = [
+                (item.literal_magic, "'literal'"),
+                (item.glob, "'glob'"),
+                (item.icase, "'icase'"),
+                (item.exclude, "'exclude' (mnemonic: '!')"),
+            ];
+            let given: Vec<&str> = magic.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
+            match given.is_empty() {
+                true => Ok(item),
+                false => {
+                    let names = given.join(", ");
+                    Err(fail(&[spec, b": pathspec magic not supported by this command: ", names.as_bytes()]))
+                }
+            }
+        });
+        Ok(Pathspecs { items: items.collect::<Result<_, _>>()? })
+    }
+
+    /// Each as it is compared with paths, from the root of the worktree, and as given.
+    pub fn patterns(&self) -> impl Iterator<Item = (&BStr, &BStr)> {
+        self.items.iter().map(|item| (item.pattern.as_bstr(), item.original.as_bstr()))
+    }
+
+    /// Whether any entry is meant. Names are looked up; only wildcards are compared with every entry.
+    pub fn match_any(&self, index: &Index) -> bool {
+        let names = |item: &Item| {
+            let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
+            let here = || index.entries()[index.range_of(name)].iter();
+            let is_here = match name.len() == item.pattern.len() {
+                true => here().next().is_some(),
+                false => here().any(|entry| entry.mode.is_gitlink()),
+            };
+            is_here || !index.range_below(name).is_empty()
+        };
+        let is_plain = |item: &Item| !item.exclude && !item.icase && item.literal == item.pattern.len();
+        match self.items.iter().all(is_plain) {
+            true => self.items.iter().any(names),
+            false => index
+                .entries()
+                .iter()
+                .any(|entry| self.matches_entry(index.path(entry), entry.mode, &mut Seen::default())),
+        }
     }
 
     /// Whether there are none: then nothing matches, and the caller decides what that means.
@@ -282,6 +339,7 @@ impl Item {
             exclude: magic.exclude,
             icase: magic.icase,
             glob: magic.glob && !magic.literal,
+            literal_magic: magic.literal,
         })
     }
 

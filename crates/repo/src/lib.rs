@@ -4,6 +4,7 @@
 //! all else is read when it is asked for. Nothing here writes, prints or asks the process for its
 //! environment, and nothing of gix shows in the public interface.
 
+pub mod attributes;
 mod branch;
 mod config;
 pub mod convert;

@@ -11,10 +11,13 @@ use crate::{
 };
 
 pub(crate) mod branch;
+pub(crate) mod check_attr;
+mod check_ignore;
 pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+mod names;
 mod paths;
 mod pathspec_file;
 pub(crate) mod read_tree;
@@ -33,6 +36,8 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"reset" => reset::run(run),
         b"read-tree" => read_tree::run(run),
         b"checkout-index" => checkout_index::run(run),
+        b"check-attr" => check_attr::run(run),
+        b"check-ignore" => check_ignore::run(run),
         b"clean" => clean::run(run),
         b"clone" => clone::run(run),
         b"worktree" => worktree::run(run),
@@ -69,6 +74,8 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"reset" => reset::survey(args),
         b"read-tree" => read_tree::survey(args),
         b"checkout-index" => checkout_index::survey(args),
+        b"check-attr" => check_attr::survey(args),
+        b"check-ignore" => check_ignore::survey(args),
         b"clean" => clean::survey(args),
         b"clone" => clone::survey(args),
         b"worktree" => worktree::survey(args),
@@ -96,6 +103,13 @@ Git's commands that fill and change a worktree:
               Write files of the index
    sparse-checkout
               Reduce your working tree to a subset of tracked files
+
+and that look at one:
+
+   check-attr
+              Display gitattributes information
+   check-ignore
+              Debug gitignore / exclude files
 
 Beside them:
 

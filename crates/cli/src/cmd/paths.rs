@@ -139,6 +139,11 @@ pub(crate) fn parse_or_here(
     parse_by(run, repo, args, Pathspecs::parse_or_here)
 }
 
+/// An argument as a path: of all magic only `:/` is known.
+pub(crate) fn parse_path(run: &Invocation, repo: &Repository, arg: &BString) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, std::slice::from_ref(arg), Pathspecs::parse_paths)
+}
+
 type Parser = fn(&[BString], &BStr, &BStr, Defaults) -> Result<Pathspecs, engine::pathspec::Error>;
 
 fn parse_by(

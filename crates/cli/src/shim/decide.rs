@@ -88,9 +88,10 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     // What cannot be opened Git refuses in its own words, or opens.
     let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
     first(obstacles::settings(scope.command, &repo, &run.env))?;
-    if scope.command != "clean" {
+    if !obstacles::LOOKING.contains(&scope.command) {
         first(obstacles::files(&repo))?;
     }
+    first(obstacles::place(scope.command, &repo, survey, &run.env))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     let asked = recursion::asked(survey).ok().flatten();

@@ -13,6 +13,7 @@ use sys::by_path;
 
 use super::{Env, Reason, submodules};
 use crate::{
+    args::Survey,
     console::text,
     monitor::{self, Monitor},
 };
@@ -105,8 +106,14 @@ const RECORDS: &[&str] = &[
 /// To `checkout-index`, which lets no filter put a file off.
 const CHECKOUT_INDEX_SETTINGS: &[Setting] = &[("filter.*.process", When::Not(&[""]))];
 
-/// To `clean`, which neither asks attributes, filters and hooks nor writes the index.
-const CLEAN_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
+/// To commands that neither ask filters and hooks nor write the index.
+const LOOKING_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
+
+/// To `check-attr`, of these.
+const ATTRIBUTE_SETTINGS: &[Setting] = &[("attr.tree", When::Set)];
+
+/// These commands: hooks, locks and what is in the index is not their business.
+pub(super) const LOOKING: &[&str] = &["check-attr", "check-ignore", "clean"];
 
 /// What a repository may be extended by.
 const EXTENSIONS: &[&str] = &[
@@ -228,7 +235,8 @@ impl Config for repo::Outside {
 pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Reason> {
     let clones = command == "clone";
     let tables = match command {
-        "clean" => [CLEAN_SETTINGS, &[]],
+        "check-attr" => [LOOKING_SETTINGS, ATTRIBUTE_SETTINGS],
+        _ if LOOKING.contains(&command) => [LOOKING_SETTINGS, &[]],
         "checkout-index" => [SETTINGS, CHECKOUT_INDEX_SETTINGS],
         "clone" => [SETTINGS, CLONE_SETTINGS],
         "worktree add" | "worktree remove" => [SETTINGS, WORKTREE_SETTINGS],
@@ -252,7 +260,7 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
             None => {
                 is_unknown(&name)
                     || name_text == format!("pager.{name_of_command}")
-                    || !matches!(command, "clean")
+                    || !LOOKING.contains(&command)
                         && !RECORDS.contains(&command)
                         && is_a_hook_of_gits(config, &name_text)
             }
@@ -493,6 +501,19 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
     found
 }
 
+/// What is against a command that only looks in where the repository is, and how it was found.
+pub(super) fn place(command: &str, repo: &Repository, survey: &Survey, env: &Env) -> Vec<Reason> {
+    let verbose = || survey.options.iter().any(|given| given.name == "--verbose");
+    match command {
+        "check-attr" if repo.work_tree().is_none() => vec![Reason::repository("there is no worktree")],
+        // Files are named by the path that it has.
+        "check-ignore" if env.contains_key(OsStr::new("GIT_DIR")) && verbose() => {
+            vec![Reason::Variable("GIT_DIR")]
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// What is in the index against the native `command`, and in the submodules that it names.
 pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
     if !matches!(monitor::configured(env, repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_)))
@@ -501,8 +522,7 @@ pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> 
         return vec![Reason::repository("it is not one that the configured file system monitor can watch")];
     }
     match glance(&repo.index_path(), repo) {
-        // What is in entries is not its business.
-        Ok(_) if command == "clean" => Vec::new(),
+        Ok(_) if LOOKING.contains(&command) => Vec::new(),
         Ok(Some(found)) if found.gitlinks => submodules::within(repo, env),
         Ok(_) => Vec::new(),
         Err(reason) => vec![reason],

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use super::Reason;
 use crate::{
     args::{Given, Survey},
-    cmd::checkout::is_conflict_style,
+    cmd::{check_attr, checkout::is_conflict_style},
     recursion,
 };
 
@@ -68,6 +68,23 @@ pub(super) struct Scope {
 
 /// Every command that is native in part.
 pub(super) const SCOPES: &[Scope] = &[
+    Scope {
+        command: "check-attr",
+        first: First::Path,
+        options: &[both("--all"), both("--cached"), both("--stdin"), both("-z"), off("--source")],
+    },
+    Scope {
+        command: "check-ignore",
+        first: First::Path,
+        options: &[
+            both("--quiet"),
+            both("--verbose"),
+            both("--stdin"),
+            both("-z"),
+            both("--non-matching"),
+            both("--no-index"),
+        ],
+    },
     Scope {
         command: "checkout",
         first: First::Revision,
@@ -348,6 +365,12 @@ impl Scope {
         }
         if self.command != "clone" && recursion::asked(survey).is_err() {
             return Some(Reason::command_line("--recurse-submodules with what is no boolean"));
+        }
+        if self.command == "check-attr" && check_attr::is_mistaken(survey) {
+            return Some(Reason::command_line("a wrong number of arguments"));
+        }
+        if self.command == "check-attr" && survey.rest.iter().any(|word| word == "builtin_objectmode") {
+            return Some(Reason::command_line("an attribute that is built in"));
         }
         if self.merges_files()
             && let Some(reason) = conflicts(survey)

@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod args;
+mod check_attr;
+mod check_ignore;
 mod clean;
 mod clone;
 mod clone_collisions;

@@ -1,6 +1,6 @@
-//! Attributes of paths, as far as they concern conversion.
+//! Attribute files, and the attributes of paths as far as they concern conversion.
 //!
-//! Only six attributes and the macros that lead to them are kept; lines that set none of these are
+//! Of the files as they are read ([`RawFile`]), only six attributes and the macros that lead to them are kept; lines that set none of these are
 //! dropped when a file is read. So a tree whose attribute files speak of other things costs nothing.
 //!
 //! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the
@@ -27,7 +27,7 @@ const MAX_FILE: usize = 100 * 1024 * 1024;
 
 /// What an attribute is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     Set,
     Unset,
     /// `!attr`, which hides what weaker lines say.
@@ -37,21 +37,33 @@ pub(super) enum State {
 
 /// A line, its attributes by name.
 #[derive(Clone, Debug)]
-struct RawLine {
+pub(crate) struct RawLine {
     /// A macro's name, or a pattern.
-    head: Head,
-    states: Vec<(BString, State)>,
+    pub(crate) head: Head,
+    pub(crate) states: Vec<(BString, State)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Head {
+pub(crate) enum Head {
     Macro(BString),
     Pattern(BString),
 }
 
 /// An attribute file as read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RawFile(Vec<RawLine>);
+pub(crate) struct RawFile(pub(crate) Vec<RawLine>);
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    TooLong,
+    /// What ought to be an attribute's name.
+    Name(BString),
+    /// A macro where there may be none: the line from there on.
+    Macro(BString),
+    /// A pattern that begins with `!`.
+    Negative,
+}
 
 /// An attribute file reduced to what matters.
 #[derive(Debug, Default)]
@@ -85,6 +97,15 @@ impl Values {
 impl RawFile {
     /// Parses a file. Macros count only where `macros` says so; what is not well formed is passed over.
     pub(super) fn parse(bytes: &[u8], macros: bool) -> RawFile {
+        RawFile::parse_strictly(bytes, macros, |_, _| {})
+    }
+
+    /// The same; `complain` is told of each line that is not well formed, with its number.
+    pub(crate) fn parse_strictly(
+        bytes: &[u8],
+        macros: bool,
+        mut complain: impl FnMut(usize, Flaw),
+    ) -> RawFile {
         if bytes.len() >= MAX_FILE {
             return RawFile::default();
         }
@@ -94,21 +115,33 @@ impl RawFile {
             0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
             _ => line,
         });
-        RawFile(lines.filter_map(|line| parse_line(line, macros)).collect())
+        let parsed = (1..).zip(lines).filter_map(|(number, line)| {
+            parse_line(line, macros).unwrap_or_else(|flaw| {
+                complain(number, flaw);
+                None
+            })
+        });
+        RawFile(parsed.collect())
     }
 
     /// The line that Git has built in.
-    pub(super) fn built_in() -> RawFile {
+    pub(crate) fn built_in() -> RawFile {
         RawFile::parse(b"[attr]binary -diff -merge -text", true)
     }
 }
 
 const BLANK: &[u8] = b" \t\r\n";
 
-fn parse_line(line: &[u8], macros: bool) -> Option<RawLine> {
+/// `None` for what says nothing.
+fn parse_line(line: &[u8], macros: bool) -> Result<Option<RawLine>, Flaw> {
+    const MACRO: &[u8] = b"[attr]";
+    let length = line.len();
     let line = line.trim_start_with(|c| BLANK.contains(&(c as u8)));
-    if line.is_empty() || line[0] == b'#' || line.len() >= MAX_LINE {
-        return None;
+    if line.is_empty() || line[0] == b'#' {
+        return Ok(None);
+    }
+    if length >= MAX_LINE {
+        return Err(Flaw::TooLong);
     }
     let end_of_word = |text: &[u8]| text.find_byteset(BLANK).unwrap_or(text.len());
     let (name, rest) = match format::unquote(line) {
@@ -118,30 +151,28 @@ fn parse_line(line: &[u8], macros: bool) -> Option<RawLine> {
             (line[..end].into(), &line[end..])
         }
     };
-    let head = match name.strip_prefix(b"[attr]") {
-        Some(_) if line[0] != b'"' => {
-            if !macros {
-                return None;
-            }
-            // The macro's name may be set off by blanks.
-            let after = line[b"[attr]".len()..].trim_start_with(|c| BLANK.contains(&(c as u8)));
-            let end = end_of_word(after);
-            let name = &after[..end];
-            if !is_attribute_name(name) {
-                return None;
-            }
-            return Some(RawLine { head: Head::Macro(name.into()), states: parse_states(&after[end..])? });
+    if name.len() > MACRO.len() && name.starts_with(MACRO) && line[0] != b'"' {
+        if !macros {
+            return Err(Flaw::Macro(line.into()));
         }
-        _ => Head::Pattern(name),
-    };
-    if matches!(&head, Head::Pattern(pattern) if pattern.starts_with(b"!")) {
-        return None;
+        // The macro's name may be set off by blanks.
+        let after = line[MACRO.len()..].trim_start_with(|c| BLANK.contains(&(c as u8)));
+        let end = end_of_word(after);
+        let name = &after[..end];
+        if !is_attribute_name(name) {
+            return Err(Flaw::Name(name.into()));
+        }
+        return Ok(Some(RawLine { head: Head::Macro(name.into()), states: parse_states(&after[end..])? }));
     }
-    Some(RawLine { head, states: parse_states(rest)? })
+    let states = parse_states(rest)?;
+    match name.starts_with(b"!") {
+        true => Err(Flaw::Negative),
+        false => Ok(Some(RawLine { head: Head::Pattern(name), states })),
+    }
 }
 
 /// One wrong name spoils the line, as in Git.
-fn parse_states(text: &[u8]) -> Option<Vec<(BString, State)>> {
+fn parse_states(text: &[u8]) -> Result<Vec<(BString, State)>, Flaw> {
     let words = text.split(|c| BLANK.contains(c)).filter(|word| !word.is_empty());
     words
         .map(|word| {
@@ -154,14 +185,22 @@ fn parse_states(text: &[u8]) -> Option<Vec<(BString, State)>> {
                 [b'!', name @ ..] => (name, State::Unspecified),
                 name => (name, value.map_or(State::Set, |value| State::Value(value.into()))),
             };
-            is_attribute_name(name).then(|| (name.into(), state))
+            match is_attribute_name(name) {
+                true => Ok((name.into(), state)),
+                false => Err(Flaw::Name(name.into())),
+            }
         })
         .collect()
 }
 
 fn is_attribute_name(name: &[u8]) -> bool {
+    is_name(name) && !name.starts_with(b"builtin_")
+}
+
+/// Whether an attribute may be asked for by this name.
+pub fn is_name(name: &[u8]) -> bool {
     let plain = |c: &u8| c.is_ascii_alphanumeric() || b"-._".contains(c);
-    !name.is_empty() && name[0] != b'-' && name.iter().all(plain) && !name.starts_with(b"builtin_")
+    !name.is_empty() && name[0] != b'-' && name.iter().all(plain)
 }
 
 impl Names {
@@ -233,13 +272,14 @@ impl Names {
         }
     }
 
-    /// Sets what is not set yet; of several words for one attribute the last one counts.
+    /// Sets what is not set yet; of several words for one attribute the last one counts. Macros may lead to macros as deep as they like.
     fn fill(&self, states: &[(usize, State)], values: &mut Values) {
-        for (at, state) in states.iter().rev() {
+        let mut todo: Vec<&(usize, State)> = states.iter().collect();
+        while let Some((at, state)) = todo.pop() {
             if values.0[*at].is_none() {
                 values.0[*at] = Some(state.clone());
                 if *state == State::Set {
-                    self.fill(&self.macros[*at], values);
+                    todo.extend(&self.macros[*at]);
                 }
             }
         }

@@ -9,10 +9,10 @@
 //! being required is passed over with a message, as in Git: see [`Worker::take_messages`].
 //! Source: gitattributes(5).
 
-mod attributes;
+pub(crate) mod attributes;
 pub(crate) mod encoding;
 mod filter;
-mod pattern;
+pub(crate) mod pattern;
 mod process;
 mod shared;
 mod text;

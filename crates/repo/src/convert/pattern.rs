@@ -1,19 +1,19 @@
-//! Patterns of attribute files, matched as gitignore(5) says for files.
+//! Patterns of attribute files, matched as gitignore(5) says.
 
 use bstr::{BStr, BString, ByteSlice};
 use gix::glob::{wildmatch, wildmatch::Mode};
 
 /// A pattern, its kind decided once.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     text: BString,
     kind: Kind,
+    /// With a trailing slash: never a file.
+    directory: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// With a trailing slash: never a file.
-    Directory,
     /// Without a slash: compared with the last component.
     Name(Shape),
     /// Compared with the path below the directory of the attribute file.
@@ -30,10 +30,11 @@ enum Shape {
 }
 
 impl Pattern {
-    pub(super) fn new(text: &BStr) -> Pattern {
-        if text.len() > 1 && text.ends_with(b"/") {
-            return Pattern { text: text.to_owned(), kind: Kind::Directory };
-        }
+    pub(crate) fn new(text: &BStr) -> Pattern {
+        let (text, directory) = match text.strip_suffix(b"/") {
+            Some(text) if !text.is_empty() => (text.as_bstr(), true),
+            _ => (text, false),
+        };
         let is_name = !text.contains(&b'/');
         // A leading slash only says that it is a path.
         let text = if is_name { text } else { text.strip_prefix(b"/").unwrap_or(text).as_bstr() };
@@ -44,13 +45,17 @@ impl Pattern {
             _ => Shape::Wild,
         };
         let kind = if is_name { Kind::Name(shape) } else { Kind::Path(shape) };
-        Pattern { text: text.to_owned(), kind }
+        Pattern { text: text.to_owned(), kind, directory }
     }
 
-    /// `below` is the path from the attribute file's directory on, `name` its last component.
-    pub(super) fn matches(&self, below: &[u8], name: &[u8], fold_case: bool) -> bool {
+    /// Whether it matches a file: `below` is the path from the attribute file's directory on, `name` its last component.
+    pub(crate) fn matches(&self, below: &[u8], name: &[u8], fold_case: bool) -> bool {
+        !self.directory && self.matches_directory(below, name, fold_case)
+    }
+
+    /// The same of a directory, without a slash at its end.
+    pub(crate) fn matches_directory(&self, below: &[u8], name: &[u8], fold_case: bool) -> bool {
         let (text, shape, mut mode) = match &self.kind {
-            Kind::Directory => return false,
             Kind::Name(shape) => (name, shape, Mode::empty()),
             Kind::Path(shape) => (below, shape, Mode::NO_MATCH_SLASH_LITERAL),
         };
@@ -92,6 +97,13 @@ mod tests {
             let matched = Pattern::new(pattern.into()).matches(path.as_bytes(), name.as_bytes(), false);
             assert_eq!(matched, expected, "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn directories_alone() {
+        let pattern = Pattern::new("a/".into());
+        assert!(!pattern.matches(b"x/a", b"a", false) && pattern.matches_directory(b"x/a", b"a", false));
+        assert!(!Pattern::new("a/b/".into()).matches_directory(b"x/a/b", b"b", false));
     }
 
     #[test]

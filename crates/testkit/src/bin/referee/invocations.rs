@@ -18,6 +18,8 @@ pub(crate) const SERVED: &[&str] = &[
     "worktree",
     "clean",
     "clone",
+    "check-attr",
+    "check-ignore",
 ];
 
 /// One call of the shim.

@@ -1,0 +1,207 @@
+//! `sapwood check-attr`: the attributes of paths.
+//!
+//! Order: arguments; the index and the attribute files of everywhere; then one path after another, each answered before the
+//! next is read. Nothing is changed.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::pathspec;
+use repo::{
+    Repository,
+    attributes::{Attributes, Source, Value},
+};
+
+use crate::{
+    args::{DashDash, Opt, Stop, Survey, Table},
+    cmd::names::Names,
+    console::{self, Listing, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    sparse_index::Tell,
+    work,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    All,
+    Cached,
+    Stdin,
+    Nul,
+    Source,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood check-attr [--source <tree-ish>] [-a | --all | <attr>...] [--] <pathname>...",
+        "sapwood check-attr --stdin [-z] [--source <tree-ish>] [-a | --all | <attr>...]",
+    ],
+    options: &[
+        Opt::new(Key::All, "-a, --all", "report all attributes set on file"),
+        Opt::new(Key::Cached, "--cached", "use .gitattributes only from the index"),
+        Opt::new(Key::Stdin, "--stdin", "read file names from stdin"),
+        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character"),
+        Opt::new(Key::Source, "--source <tree-ish>", "which tree-ish to check attributes at"),
+    ],
+};
+
+/// What an error calls the output.
+const OUTPUT: &str = "'attribute to stdout'";
+
+#[derive(Default)]
+struct Request {
+    all: bool,
+    cached: bool,
+    stdin: bool,
+    nul: bool,
+    source: bool,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Keep)
+}
+
+/// Whether the arguments are too many or too few.
+pub(crate) fn is_mistaken(survey: &Survey) -> bool {
+    let on = |name: &str| {
+        survey.options.iter().rev().find(|given| given.name == name).is_some_and(|given| given.on)
+    };
+    let request = Request { all: on("--all"), stdin: on("--stdin"), ..Request::default() };
+    request.split(&survey.rest).is_err()
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::All => request.all = event.on,
+            Key::Cached => request.cached = event.on,
+            Key::Stdin => request.stdin = event.on,
+            Key::Nul => request.nul = event.on,
+            Key::Source => request.source = event.on,
+        }
+    }
+    if request.source {
+        return Err(Failure::unsupported("option '--source'"));
+    }
+    let repo = run.open()?;
+    if repo.is_bare() {
+        return Err(Failure::unsupported("a bare repository"));
+    }
+    if repo.work_tree().is_none() {
+        return Err(Failure::fatal("this operation must be run in a work tree"));
+    }
+    let settings = Settings::read(run, &repo)?;
+    let index = work::load_index(&repo, &settings, Tell::Nothing)?;
+    let (names, files) = request.split(&parsed.rest)?;
+    let source = if request.cached { Source::Index } else { Source::Worktree };
+    let info = crate::text::git_path(&repo, "info/attributes");
+    if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
+        return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));
+    }
+    let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;
+    let mut check = Check {
+        repo: &repo,
+        nul: request.nul,
+        asked: (!request.all).then_some(names),
+        quote_path: settings.quote_path,
+        attributes,
+        listing: Listing::default(),
+    };
+    let done = match request.stdin {
+        true => check.all_of_stdin(),
+        false => files.iter().try_for_each(|file| check.path(file.as_bstr())),
+    };
+    // What was found before a mistake is told.
+    let written = check.listing.write(OUTPUT);
+    done.and(written)?;
+    Ok(0)
+}
+
+impl Request {
+    /// Which of the arguments are attributes, and which files.
+    fn split<'a>(&self, args: &'a [BString]) -> Result<(&'a [BString], &'a [BString]), Failure> {
+        let wrong = |message: &str| {
+            Err(Failure::Usage(Stop::Mistake { message: message.into(), usage: Some(TABLE.help()) }))
+        };
+        let dashes = args.iter().position(|arg| arg == "--");
+        let (names, files) = match dashes {
+            Some(1..) if self.all => return wrong("Attributes and --all both specified"),
+            _ if self.all => (&args[..0], &args[dashes.map_or(0, |at| at + 1)..]),
+            Some(0) => return wrong("No attribute specified"),
+            None if args.is_empty() => return wrong("No attribute specified"),
+            Some(at) => (&args[..at], &args[at + 1..]),
+            None if self.stdin => (args, &args[args.len()..]),
+            None => args.split_at(1),
+        };
+        match (self.stdin, files.is_empty()) {
+            (true, false) => wrong("Can't specify files with --stdin"),
+            (false, true) => wrong("No file specified"),
+            _ => Ok((names, files)),
+        }
+    }
+}
+
+struct Check<'a> {
+    repo: &'a Repository,
+    nul: bool,
+    /// `None`: all that are set.
+    asked: Option<&'a [BString]>,
+    quote_path: bool,
+    attributes: Attributes<'a>,
+    listing: Listing,
+}
+
+impl Check<'_> {
+    fn all_of_stdin(&mut self) -> Result<(), Failure> {
+        let mut names = Names::new(self.nul);
+        while let Some(name) = names.next(&mut self.listing, OUTPUT)? {
+            self.path(name.as_bstr())?;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self, file: &BStr) -> Result<(), Failure> {
+        let root = self.repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
+        let path = pathspec::normalize(file, self.repo.prefix(), root.as_bstr())
+            .ok_or_else(|| Failure::Fatal(text!("'", file, "' is outside repository at '", root, "'")))?;
+        self.attributes.look_up(path.as_bstr());
+        self.attributes.take_messages().iter().for_each(console::note);
+        let quoted = if self.nul { file.to_owned() } else { format::quote(file, self.quote_path) };
+        let out = self.listing.buffer();
+        match self.asked {
+            Some(names) => {
+                for name in names {
+                    record(out, self.nul, &quoted, name, self.attributes.value(name.as_bstr()));
+                }
+            }
+            None => {
+                for name in self.attributes.names() {
+                    match self.attributes.value(name.as_bstr()) {
+                        Value::Unspecified => {}
+                        value => record(out, self.nul, &quoted, name, value),
+                    }
+                }
+            }
+        }
+        self.listing.relieve()
+    }
+}
+
+fn record(out: &mut Vec<u8>, nul: bool, file: &BString, name: &BString, value: Value<'_>) {
+    let value = match value {
+        Value::Set => "set".into(),
+        Value::Unset => "unset".into(),
+        Value::Unspecified => "unspecified".into(),
+        Value::Text(text) => text,
+    };
+    let (between, end): (&[u8], u8) = if nul { (b"\0", b'\0') } else { (b": ", b'\n') };
+    for part in [file, between, name, between, value] {
+        out.extend_from_slice(part);
+    }
+    out.push(end);
+}

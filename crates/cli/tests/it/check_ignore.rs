@@ -1,0 +1,177 @@
+//! `check-ignore`: which rule it is, what is said, and that each path is answered before the next is asked.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+};
+
+use testkit::{Oracle, Repo};
+
+use crate::{SAPWOOD, shim::Shim};
+
+/// Rules of all kinds and places.
+fn rules(repo: &Repo<'_>) {
+    repo.write("users", "\n# comment\n*.user\n");
+    repo.git(&["config", "core.excludesFile", "users"]);
+    std::fs::create_dir_all(repo.join(".git/info")).expect("made");
+    repo.write(".git/info/exclude", "*.info\n/top\n");
+    repo.write(".gitignore", "\u{feff}*.o\r\n!keep.o\nout/\n/a/b\n\n# x\n*\\ \ntr ail  \ndeep/**/x\n");
+    repo.write("a/.gitignore", "!*.o\nlocal\n\"quo\n");
+    repo.write("a/file.c", "1\n");
+    repo.write("a/tracked.user", "1\n");
+    repo.git(&["add", "-f", "."]);
+    repo.git(&["commit", "-qm", "first"]);
+    std::fs::create_dir_all(repo.join("out/sub")).expect("made");
+    repo.write("notdir", "x");
+    repo.symlink("a", "link");
+}
+
+const PATHS: &[&str] = &[
+    "x.o",
+    "keep.o",
+    "a/x.o",
+    "a/local",
+    "a/b",
+    "a/b/c",
+    "a/b/c.o",
+    "out",
+    "out/",
+    "out/sub/y",
+    "nowhere/out/y",
+    "new/",
+    "x.user",
+    "a/tracked.user",
+    "x.info",
+    "top",
+    "a/top",
+    "tr ail",
+    "deep/1/2/x",
+    "a/\"quo",
+    "t\u{e9}.o",
+    "a",
+    "a/*.c",
+    "*.o",
+    "notdir",
+    "./x.o",
+    "a/../x.o",
+];
+
+#[test]
+fn every_rule_by_its_file_and_line() {
+    let oracle = Oracle::new(SAPWOOD, rules);
+    for options in [&["-v", "-n"][..], &["-v"], &[], &["--no-index", "-v", "-n"]] {
+        oracle.same(&[&["check-ignore"], options, PATHS].concat());
+        oracle.same_in(
+            "a",
+            &[&["check-ignore"], options, &["x.o", "../x.o", "b", "local", ":/x.user"]].concat(),
+        );
+    }
+    for path in PATHS {
+        oracle.same(&["check-ignore", "-q", path]);
+        oracle.same(&["check-ignore", "-v", "--", path]);
+    }
+}
+
+#[test]
+fn mistakes() {
+    let oracle = Oracle::new(SAPWOOD, rules);
+    for args in [
+        &["-z", "x"][..],
+        &[],
+        &["-q", "a", "b"],
+        &["-q", "-v", "a"],
+        &["-n", "a"],
+        &["--stdin", "a"],
+        &["link/x"],
+        &["link/"],
+        &["link"],
+        &["../x"],
+        &["x.o", "../x"],
+        &[""],
+        &[":(icase)x"],
+        &[":!x"],
+        &[":(glob,exclude)x"],
+        &["."],
+        &["/"],
+    ] {
+        oracle.same(&[&["check-ignore"], args].concat());
+    }
+    oracle.both(|repo| {
+        repo.git(&["init", "-q", "sub"]);
+        repo.git(&["-C", "sub", "commit", "-q", "--allow-empty", "-m", "x"]);
+        repo.git(&["add", "sub"]);
+        repo.remove("a/.gitignore");
+        repo.symlink("../users", "a/.gitignore");
+    });
+    for path in ["sub", "sub/", "sub/x", "a/x.o"] {
+        oracle.same(&["check-ignore", "-v", "-n", path]);
+    }
+}
+
+#[test]
+fn names_on_standard_input() {
+    let oracle = Oracle::new(SAPWOOD, rules);
+    let plain = "x.o\n\"a\\tb.o\"\nkeep.o\nout/y\nx.user";
+    let bad = "x.o\n\"open\n";
+    let outside = "x.o\n../x\nkeep.o\n";
+    let nul = "x.o\0\"a\0t b.o\0";
+    for (input, args) in [
+        (plain, &["--stdin"][..]),
+        (plain, &["--stdin", "-v", "-n"]),
+        (nul, &["--stdin", "-z", "-v", "-n"]),
+        (nul, &["--stdin", "-z"]),
+        (bad, &["--stdin"]),
+        (outside, &["--stdin", "-v"]),
+        ("", &["--stdin"]),
+        ("\n", &["--stdin"]),
+    ] {
+        let args = [&["check-ignore"], args].concat();
+        let theirs = fed(&oracle.git(), "git", &args, input);
+        let ours = fed(&oracle.ours(), SAPWOOD, &args, input);
+        assert_eq!(theirs, ours, "{args:?} {input:?}");
+    }
+}
+
+/// Exit code, standard output, standard error without the place of the repository.
+pub(crate) fn fed(
+    repo: &Repo<'_>,
+    program: &str,
+    args: &[&str],
+    input: &str,
+) -> (Option<i32>, String, String) {
+    let mut command = if program == "git" { repo.git_command() } else { repo.command(program.as_ref()) };
+    let command = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it can be run");
+    // It may have ended by then.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&repo.path.display().to_string(), "<repo>");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Asks one path, waits for the answer, and only then asks the next.
+pub(crate) fn in_turns(command: &mut std::process::Command, turns: &[(&str, &str)]) {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    for (asked, expected) in turns {
+        input.write_all(format!("{asked}\n").as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        output.read_line(&mut answer).expect("it answers");
+        assert_eq!(answer.trim_end(), *expected, "{asked}");
+    }
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_co_process() {
+    let oracle = Oracle::new(SAPWOOD, rules);
+    let shim = Shim::new();
+    let turns = [("x.o", ".gitignore:1:*.o\tx.o"), ("z", "::\tz"), ("x.user", "users:3:*.user\tx.user")];
+    let args = ["check-ignore", "--stdin", "-v", "-n"];
+    in_turns(oracle.ours().command(SAPWOOD.as_ref()).args(args), &turns);
+    in_turns(shim.command(&oracle.ours()).args(args), &turns);
+    shim.was_native(&args);
+}

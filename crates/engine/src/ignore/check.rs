@@ -1,0 +1,279 @@
+//! Which rule of which file ignores a path, or keeps it: `check-ignore`, and ignored files that are tracked (`ls-files -ci`).
+//!
+//! Paths are asked for one at a time. The rules of the directories above the last one are kept, so who asks in order reads
+//! each file once. What could not be read is a warning; there are no rules in it.
+
+use std::path::PathBuf;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::{Flags, Index};
+use repo::Repository;
+use sys::{Dir, FileType};
+
+use super::{Rule, Rules};
+
+/// Git reads no larger files of patterns.
+const LARGEST: usize = 100 << 20;
+
+/// The rules of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// As Git names the file.
+    pub name: BString,
+    /// Its lines.
+    pub rules: Rules,
+}
+
+/// Where rules come from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// From the command line: stronger than any file.
+    pub first: Rules,
+    /// What the file of rules is called that each directory may have.
+    pub per_directory: Option<BString>,
+    /// Files for the whole worktree, the weakest first.
+    pub last: Vec<Source>,
+    /// What is to be said of files that could not be read.
+    pub warnings: Vec<BString>,
+}
+
+/// A rule that is about a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Match<'c> {
+    /// The file, as Git names it.
+    pub source: &'c BStr,
+    /// The number of its line there.
+    pub line: u32,
+    /// Without the signs that the flags stand for.
+    pub pattern: &'c BStr,
+    /// `!`: the path is not ignored.
+    pub negative: bool,
+    /// A slash at the end: it is about directories.
+    pub directory: bool,
+}
+
+impl Sources {
+    /// Adds Git's own: `.gitignore` in each directory, `core.excludesFile`, and `info/exclude`, which Git calls `info_exclude`.
+    pub fn add_standard(&mut self, repo: &Repository, info_exclude: &BStr) -> Result<(), repo::Error> {
+        use std::os::unix::ffi::OsStrExt as _;
+        self.per_directory = Some(".gitignore".into());
+        let top = repo.work_tree().unwrap_or(repo.git_dir());
+        let icase = folds_case(repo)?;
+        if let Some(users) = super::users_file(repo)? {
+            self.add_if_there(users.as_os_str().as_bytes().into(), top.join(&users), icase);
+        }
+        self.add_if_there(info_exclude.to_owned(), repo.common_dir().join("info/exclude"), icase);
+        Ok(())
+    }
+
+    fn add_if_there(&mut self, name: BString, path: PathBuf, icase: bool) {
+        match sys::by_path::read(&path) {
+            Ok(Some(content)) => self.add(name, &content, icase),
+            Ok(None) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+            Err(error) => self.warnings.push(unable(name.as_bstr(), &error)),
+        }
+    }
+
+    /// Adds a file's content, stronger than those before.
+    pub fn add(&mut self, name: BString, content: &[u8], icase: bool) {
+        match content.len() >= LARGEST {
+            true => self.warnings.push(too_large(name.as_bstr())),
+            false => self.last.push(Source { name, rules: Rules::parse(content, icase) }),
+        }
+    }
+}
+
+/// Whether patterns are compared without regard to case.
+pub fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
+    Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
+}
+
+fn unable(name: &BStr, error: &std::io::Error) -> BString {
+    [b"unable to access '", name.as_bytes(), b"': ", sys::reason(error).as_bytes()].concat().into()
+}
+
+fn too_large(name: &BStr) -> BString {
+    [b"ignoring excessively large pattern file: ", name.as_bytes()].concat().into()
+}
+
+/// A directory on the way to the last path.
+struct Place {
+    /// Length of its path with the slash at its end; 0 for the root.
+    end: usize,
+    own: Source,
+    /// The rule that ignores it: nothing below is asked any more.
+    ignored: Option<Found>,
+}
+
+/// Where a rule is: its file, and its number among the rules there.
+#[derive(Clone, Copy)]
+struct Found {
+    file: File,
+    rule: usize,
+}
+
+#[derive(Clone, Copy)]
+enum File {
+    CommandLine,
+    /// Of which [`Place`].
+    Directory(usize),
+    Outside(usize),
+}
+
+/// Asks for one path after another.
+pub struct Checker<'a> {
+    repo: &'a Repository,
+    worktree: Option<&'a Dir>,
+    index: Option<&'a Index>,
+    sources: Sources,
+    icase: bool,
+    dir: BString,
+    places: Vec<Place>,
+    warnings: Vec<BString>,
+}
+
+impl<'a> Checker<'a> {
+    /// For the paths of a worktree. Files of rules that are in `index` and not to be in the worktree count as well.
+    pub fn new(
+        repo: &'a Repository,
+        worktree: Option<&'a Dir>,
+        index: Option<&'a Index>,
+        mut sources: Sources,
+    ) -> Result<Self, repo::Error> {
+        let warnings = std::mem::take(&mut sources.warnings);
+        let (icase, dir, places) = (folds_case(repo)?, BString::default(), Vec::new());
+        Ok(Checker { repo, worktree, index, sources, icase, dir, places, warnings })
+    }
+
+    /// What is to be said, since the last time this was asked.
+    pub fn take_warnings(&mut self) -> Vec<BString> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The rule that is about `path`: the one that ignores a directory above it, else the last one that matches. Whether
+    /// the path is a directory is told, or looked up if that matters.
+    pub fn find(&mut self, path: &BStr, is_dir: Option<bool>) -> Option<Match<'_>> {
+        self.enter(path);
+        let worktree = self.worktree;
+        let found = match self.places.last().and_then(|place| place.ignored) {
+            Some(found) => Some(found),
+            None => self.search(path, || is_dir.unwrap_or_else(|| is_directory(worktree, path))),
+        };
+        found.map(|found| self.shown(found))
+    }
+
+    /// Goes to the directory of `path`.
+    fn enter(&mut self, path: &BStr) {
+        let dir = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
+        let kept = self
+            .places
+            .iter()
+            .take_while(|place| place.end <= dir.len() && self.dir.get(..place.end) == dir.get(..place.end))
+            .count();
+        self.places.truncate(kept);
+        self.dir = dir.into();
+        if self.places.is_empty() {
+            let own = self.load(BStr::new(""));
+            self.places.push(Place { end: 0, own, ignored: None });
+        }
+        let done = self.places.last().map_or(0, |place| place.end);
+        for end in dir.find_iter("/").map(|slash| slash + 1).filter(|&end| end > done) {
+            if self.places.last().is_some_and(|place| place.ignored.is_some()) {
+                return;
+            }
+            let found = self.search(dir[..end - 1].as_bstr(), || true);
+            let ignored = found.filter(|&found| !self.rule(found).negative);
+            let own = match ignored {
+                Some(_) => Source::default(),
+                None => self.load(dir[..end].as_bstr()),
+            };
+            self.places.push(Place { end, own, ignored });
+        }
+    }
+
+    /// Asks the rules of the directories entered so far, and those of everywhere.
+    fn search(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<Found> {
+        let within =
+            |file, rules: &Rules, path: &BStr| rules.position(path, &is_dir).map(|rule| Found { file, rule });
+        let first = within(File::CommandLine, &self.sources.first, path);
+        let inside = || {
+            let mut places = self.places.iter().enumerate().rev();
+            places.find_map(|(at, place)| {
+                within(File::Directory(at), &place.own.rules, path[place.end..].as_bstr())
+            })
+        };
+        let outside = || {
+            let mut files = self.sources.last.iter().enumerate().rev();
+            files.find_map(|(at, file)| within(File::Outside(at), &file.rules, path))
+        };
+        first.or_else(inside).or_else(outside)
+    }
+
+    fn source(&self, file: File) -> (&BStr, &Rules) {
+        match file {
+            File::CommandLine => (BStr::new("--exclude option"), &self.sources.first),
+            File::Directory(at) => (self.places[at].own.name.as_bstr(), &self.places[at].own.rules),
+            File::Outside(at) => (self.sources.last[at].name.as_bstr(), &self.sources.last[at].rules),
+        }
+    }
+
+    fn rule(&self, found: Found) -> &Rule {
+        &self.source(found.file).1.rules[found.rule]
+    }
+
+    fn shown(&self, found: Found) -> Match<'_> {
+        let Rule { pattern, line, negative, directory, .. } = self.rule(found);
+        Match {
+            source: self.source(found.file).0,
+            line: *line,
+            pattern: pattern.as_bstr(),
+            negative: *negative,
+            directory: *directory,
+        }
+    }
+
+    /// The file of rules in `dir`, which has a slash at its end or is empty.
+    fn load(&mut self, dir: &BStr) -> Source {
+        let Some(per_directory) = &self.sources.per_directory else { return Source::default() };
+        let name: BString = [dir.as_bytes(), per_directory.as_bytes()].concat().into();
+        let content = match self.worktree.map(|worktree| worktree.open_file(&name)) {
+            Some(Ok(mut file)) => {
+                let mut content = Vec::new();
+                // Of a directory, say.
+                let read = std::io::Read::read_to_end(&mut file, &mut content);
+                read.is_ok().then_some(content)
+            }
+            Some(Err(error)) => {
+                use std::io::ErrorKind::{NotADirectory, NotFound};
+                if !matches!(error.kind(), NotFound | NotADirectory) {
+                    self.warnings.push(unable(name.as_bstr(), &error));
+                }
+                self.of_the_index(name.as_bstr())
+            }
+            None => self.of_the_index(name.as_bstr()),
+        };
+        let content = content.unwrap_or_default();
+        if content.len() >= LARGEST {
+            self.warnings.push(too_large(name.as_bstr()));
+            return Source::default();
+        }
+        Source { name, rules: Rules::parse(&content, self.icase) }
+    }
+
+    fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
+        let index = self.index?;
+        let entries = &index.entries()[index.range_of(path)];
+        let entry = entries.iter().find(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))?;
+        self.repo.objects().reader().read(&entry.oid).ok().map(|(_, content)| content.to_vec())
+    }
+}
+
+fn is_directory(worktree: Option<&Dir>, path: &BStr) -> bool {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    if path.is_empty() {
+        return true;
+    }
+    let found = worktree.and_then(|worktree| worktree.stat(path).ok().flatten());
+    found.is_some_and(|stat| stat.file_type == FileType::Directory)
+}

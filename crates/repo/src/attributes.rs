@@ -1,0 +1,340 @@
+//! All attributes of a path, and not only those that concern conversion: `check-attr`.
+//!
+//! Files are read as the paths come: those of the directory of the last one are kept. What is wrong in them is said in Git's words
+//! ([`Attributes::take_messages`]); it stops nothing.
+//!
+//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the path's directory and upwards,
+//! `core.attributesFile`, the system's, the built-in macro.
+
+use std::{
+    collections::HashMap,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::{Index, Stage};
+
+use crate::{
+    Error, Repository,
+    convert::{
+        attributes::{Flaw, Head, RawFile, State},
+        pattern::Pattern,
+    },
+    objects::Kind,
+};
+
+pub use crate::convert::attributes::is_name;
+
+/// Git reads no larger files.
+const MAX_FILE: u64 = 100 * 1024 * 1024;
+
+/// Whose `.gitattributes` count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The worktree's; where there is none, the index's.
+    Worktree,
+    /// The index's alone.
+    Index,
+}
+
+/// What an attribute is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// `attr`
+    Set,
+    /// `-attr`
+    Unset,
+    /// Nothing is said, or `!attr`.
+    Unspecified,
+    /// `attr=value`
+    Text(&'a BStr),
+}
+
+/// An attribute by its number in [`Attributes::names`].
+type Number = usize;
+
+/// A file's lines: what each pattern sets.
+#[derive(Default)]
+struct File(Vec<(Pattern, Vec<(Number, State)>)>);
+
+/// Asks for one path after another.
+pub struct Attributes<'a> {
+    repo: &'a Repository,
+    index: &'a Index,
+    source: Source,
+    worktree: Option<sys::Dir>,
+    fold_case: bool,
+    /// In the order in which they were met.
+    names: Vec<BString>,
+    numbers: HashMap<BString, Number>,
+    /// What a name stands for that is a macro.
+    macros: HashMap<Number, Vec<(Number, State)>>,
+    /// Of the whole repository, weakest first, but for the last, which is stronger than those of directories.
+    everywhere: Vec<File>,
+    info: File,
+    /// The directory of the path asked for last, and the files on the way there, each with the length of its directory.
+    dir: BString,
+    inside: Vec<(File, usize)>,
+    values: Vec<Option<State>>,
+    messages: Vec<BString>,
+}
+
+impl<'a> Attributes<'a> {
+    /// `names` are met first; `info` is what Git calls `info/attributes`.
+    pub fn new(
+        repo: &'a Repository,
+        index: &'a Index,
+        source: Source,
+        names: &[BString],
+        info: &BStr,
+    ) -> Result<Self, Error> {
+        let worktree = match repo.work_tree() {
+            Some(top) => Some(sys::Dir::open(top).map_err(|error| {
+                Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&error)))
+            })?),
+            None => None,
+        };
+        let mut attributes = Attributes {
+            repo,
+            index,
+            source,
+            worktree,
+            fold_case: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
+            names: Vec::new(),
+            numbers: HashMap::new(),
+            macros: HashMap::new(),
+            everywhere: Vec::new(),
+            info: File::default(),
+            dir: BString::default(),
+            inside: Vec::new(),
+            values: Vec::new(),
+            messages: Vec::new(),
+        };
+        for name in names {
+            attributes.number(name);
+        }
+        attributes.read_everywhere(info)?;
+        Ok(attributes)
+    }
+
+    /// The attributes met so far.
+    pub fn names(&self) -> &[BString] {
+        &self.names
+    }
+
+    /// What is to be said on standard error since the last time this was asked: whole lines.
+    pub fn take_messages(&mut self) -> Vec<BString> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Looks a path up. A directory has a slash at its end.
+    pub fn look_up(&mut self, path: &BStr) {
+        let (path, is_dir) = match path.strip_suffix(b"/") {
+            Some(path) => (path.as_bstr(), true),
+            None => (path, false),
+        };
+        let slash = path.rfind_byte(b'/');
+        self.enter(path[..slash.unwrap_or(0)].as_bstr());
+        let name = path[slash.map_or(0, |slash| slash + 1)..].as_bstr();
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        values.resize(self.names.len(), None);
+        let inside = self.inside.iter().rev().map(|(file, length)| (file, *length));
+        let everywhere = self.everywhere.iter().rev().map(|file| (file, 0));
+        for (file, length) in std::iter::once((&self.info, 0)).chain(inside).chain(everywhere) {
+            let below = if length == 0 { path } else { path[length + 1..].as_bstr() };
+            for (pattern, states) in file.0.iter().rev() {
+                let matches = match is_dir {
+                    true => pattern.matches_directory(below, name, self.fold_case),
+                    false => pattern.matches(below, name, self.fold_case),
+                };
+                if matches {
+                    self.fill(states, &mut values);
+                }
+            }
+        }
+        self.values = values;
+    }
+
+    /// What an attribute is for the path looked up last.
+    pub fn value(&self, name: &BStr) -> Value<'_> {
+        let known = self.numbers.get(name).and_then(|&number| self.values.get(number));
+        match known.and_then(Option::as_ref) {
+            None | Some(State::Unspecified) => Value::Unspecified,
+            Some(State::Set) => Value::Set,
+            Some(State::Unset) => Value::Unset,
+            Some(State::Value(text)) => Value::Text(text.as_bstr()),
+        }
+    }
+
+    /// Sets what is not set yet; of several words for one attribute the last one counts. Macros may lead to macros as deep as they like.
+    fn fill(&self, states: &[(Number, State)], values: &mut [Option<State>]) {
+        let mut todo: Vec<&(Number, State)> = states.iter().collect();
+        while let Some((number, state)) = todo.pop() {
+            if values[*number].is_none() {
+                values[*number] = Some(state.clone());
+                if let (State::Set, Some(states)) = (state, self.macros.get(number)) {
+                    todo.extend(states);
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, name: &BString) -> Number {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        self.numbers.insert(name.clone(), self.names.len());
+        self.names.push(name.clone());
+        self.names.len() - 1
+    }
+
+    /// Numbers what a file speaks of. Its macros take the place of those before.
+    fn take(&mut self, raw: RawFile) -> File {
+        let mut file = File::default();
+        for line in raw.0 {
+            let named = match &line.head {
+                Head::Macro(name) => Some(self.number(name)),
+                Head::Pattern(_) => None,
+            };
+            let states: Vec<_> =
+                line.states.into_iter().map(|(name, state)| (self.number(&name), state)).collect();
+            match (line.head, named) {
+                (Head::Pattern(pattern), _) => file.0.push((Pattern::new(pattern.as_bstr()), states)),
+                (Head::Macro(_), Some(number)) => drop(self.macros.insert(number, states)),
+                (Head::Macro(_), None) => unreachable!("every macro has been numbered"),
+            }
+        }
+        file
+    }
+
+    fn read_everywhere(&mut self, info: &BStr) -> Result<(), Error> {
+        let built_in = self.take(RawFile::built_in());
+        self.everywhere.push(built_in);
+        let env = self.repo.env();
+        let system = match env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
+            true => None,
+            false => Some(PathBuf::from("/etc/gitattributes")),
+        };
+        let users = match self.repo.config_path("core.attributesFile")? {
+            Some(path) => Some(path),
+            None => env.xdg_config("attributes"),
+        };
+        for path in [system, users].into_iter().flatten() {
+            use std::os::unix::ffi::OsStrExt as _;
+            let file = self.read_outside(&path, path.as_os_str().as_bytes().into());
+            self.everywhere.push(file);
+        }
+        let root = self.read_inside(BStr::new(""));
+        self.inside.push((root, 0));
+        let path = self.repo.common_dir().join("info/attributes");
+        self.info = self.read_outside(&path, info);
+        Ok(())
+    }
+
+    /// A file outside the worktree, by the name that Git has for it.
+    fn read_outside(&mut self, path: &Path, name: &BStr) -> File {
+        let top = self.repo.work_tree().unwrap_or(self.repo.git_dir());
+        let opened = sys::by_path::open(&top.join(path));
+        self.read(opened, name, true).unwrap_or_default()
+    }
+
+    /// The file of a directory of the worktree.
+    fn read_inside(&mut self, dir: &BStr) -> File {
+        let mut name = dir.to_owned();
+        if !dir.is_empty() {
+            name.push(b'/');
+        }
+        name.extend_from_slice(b".gitattributes");
+        let (name, macros) = (name.as_bstr(), dir.is_empty());
+        if let (Source::Worktree, Some(worktree)) = (self.source, &self.worktree) {
+            let opened = worktree.open_file(name);
+            if let Some(file) = self.read(opened, name, macros) {
+                return file;
+            }
+        }
+        let ours = [Stage::Normal, Stage::Ours];
+        let at = ours.into_iter().find_map(|stage| self.index.position(name, stage).ok());
+        let Some(at) = at else { return File::default() };
+        let mut reader = self.repo.objects().reader();
+        let Ok((Kind::Blob, content)) = reader.read(&self.index.entries()[at].oid) else {
+            return File::default();
+        };
+        if content.len() as u64 >= MAX_FILE {
+            let what = b"ignoring overly large gitattributes blob '".as_slice();
+            self.warn(&[what, name, b"'"]);
+            return File::default();
+        }
+        let content = content.to_vec();
+        self.parse(&content, name, macros)
+    }
+
+    /// `None` if it could not be opened.
+    fn read(&mut self, opened: std::io::Result<sys::File>, name: &BStr, macros: bool) -> Option<File> {
+        let mut file = match opened {
+            Ok(file) => file,
+            Err(error) => {
+                if !crate::disk::is_missing(&error) {
+                    let reason = sys::reason(&error);
+                    self.warn(&[b"unable to access '", name, b"': ", reason.as_bytes()]);
+                }
+                return None;
+            }
+        };
+        if sys::stat_of(&file).is_ok_and(|stat| stat.size >= MAX_FILE) {
+            self.warn(&[b"ignoring overly large gitattributes file '", name, b"'"]);
+            return None;
+        }
+        let mut content = Vec::new();
+        // What cannot be read says nothing.
+        let _ = file.read_to_end(&mut content);
+        Some(self.parse(&content, name, macros))
+    }
+
+    fn parse(&mut self, content: &[u8], name: &BStr, macros: bool) -> File {
+        let mut messages = Vec::new();
+        let raw = RawFile::parse_strictly(content, macros, |line, flaw| {
+            let place = [b": ", name.as_bytes(), b":", line.to_string().as_bytes()].concat();
+            messages.push(match flaw {
+                Flaw::TooLong => format!("warning: ignoring overly long attributes line {line}").into(),
+                Flaw::Name(name) => {
+                    [name.as_slice(), b" is not a valid attribute name", &place].concat().into()
+                }
+                Flaw::Macro(line) => [line.as_slice(), b" not allowed", &place].concat().into(),
+                Flaw::Negative => BString::from(
+                    "warning: Negative patterns are ignored in git attributes\n\
+                     Use '\\!' for literal leading exclamation.",
+                ),
+            });
+        });
+        self.messages.append(&mut messages);
+        self.take(raw)
+    }
+
+    fn warn(&mut self, parts: &[&[u8]]) {
+        self.messages.push([b"warning: ", parts.concat().as_slice()].concat().into());
+    }
+
+    /// Goes to the directory of a path: keeps the files of directories that both are in, and reads the others.
+    fn enter(&mut self, dir: &BStr) {
+        if self.dir == dir {
+            return;
+        }
+        let both = |length: usize| {
+            length == 0
+                || self.dir.get(..length) == dir.get(..length)
+                    && matches!(self.dir.get(length), None | Some(b'/'))
+                    && matches!(dir.get(length), None | Some(b'/'))
+        };
+        let kept = self.inside.iter().take_while(|(_, length)| *length <= dir.len() && both(*length)).count();
+        self.inside.truncate(kept);
+        let done = self.inside.last().map_or(0, |(_, length)| *length);
+        let ends = dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len()));
+        for end in ends.filter(|&end| end > done) {
+            let file = self.read_inside(dir[..end].as_bstr());
+            self.inside.push((file, end));
+        }
+        self.dir = dir.to_owned();
+    }
+}
