@@ -73,6 +73,30 @@ impl<K: Copy> Opt<K> {
         names.rsplit(", ").next().unwrap_or(names)
     }
 
+    /// Whether `arg` is this one, alone and by its whole name.
+    fn is_whole(&self, arg: &BStr) -> bool {
+        let Some(word) = arg.strip_prefix(b"--") else {
+            return self.short() == arg.get(1).copied()
+                && match self.takes() {
+                    Takes::Nothing => arg.len() == 2,
+                    Takes::Value(_) | Takes::Optional(_) => true,
+                };
+        };
+        let (name, value) = match word.split_once_str("=") {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        let Some(long) = self.long() else { return false };
+        if self.negatable && name.strip_prefix(b"no-") == Some(long.as_bytes()) {
+            return value.is_none();
+        }
+        name == long.as_bytes()
+            && match self.takes() {
+                Takes::Nothing => value.is_none(),
+                Takes::Value(_) | Takes::Optional(_) => true,
+            }
+    }
+
     fn takes(&self) -> Takes {
         match self.parts().1 {
             "" => Takes::Nothing,
@@ -154,6 +178,9 @@ pub(crate) enum Stop {
     },
 }
 
+const UNKNOWN_OR_PART: &[u8] =
+    b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
+
 impl<K: Copy + PartialEq> Table<K> {
     /// Parses the arguments after the command's name.
     pub(crate) fn parse(&self, args: &[BString], dash_dash: DashDash) -> Result<Parsed<K>, Stop> {
@@ -180,6 +207,22 @@ impl<K: Copy + PartialEq> Table<K> {
             }
         }
         Ok(parsed)
+    }
+
+    /// Whether each option before a `--` is written in the one way that all of Git's parsers read alike: alone, by its whole name.
+    pub(crate) fn whole(&self, args: &[BString]) -> Result<(), Stop> {
+        if matches!(args, [only] if only == "-h") {
+            return Err(Stop::Help(self.help()));
+        }
+        let is_option = |arg: &&BString| arg.starts_with(b"-") && arg.len() > 1;
+        let mut options = args.iter().take_while(|arg| *arg != "--").filter(is_option);
+        match options.find(|arg| !self.options.iter().any(|option| option.is_whole(arg.as_bstr()))) {
+            Some(arg) => {
+                let message = [b"option '", arg.as_slice(), UNKNOWN_OR_PART].concat().into();
+                Err(Stop::Mistake { message, usage: None })
+            }
+            None => Ok(()),
+        }
     }
 
     /// As [`Table::parse`], with the options by name.

@@ -14,7 +14,7 @@ mod env;
 pub mod fetch;
 mod history;
 mod identity;
-mod message;
+pub mod message;
 pub mod objects;
 mod open;
 mod outside;
@@ -43,7 +43,6 @@ pub use config::parse_bool;
 pub use env::Env;
 pub use history::LeftBehind;
 pub use outside::{Outside, config_file};
-pub use reflog::DetachedFrom;
 pub use refs::branch_name;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 

@@ -6,15 +6,20 @@ use format::ObjectId;
 use crate::{Error, Repository, convert::encoding};
 
 /// Git never abbreviates further.
-const MINIMUM_ABBREV: usize = 4;
+pub const MINIMUM_ABBREV: usize = 4;
 /// Without `core.abbrev`, at least this.
 const FALLBACK_ABBREV: usize = 7;
 
 impl Repository {
     /// Shortest unique abbreviation (`core.abbrev`).
     pub fn abbreviate(&self, id: ObjectId) -> Result<String, Error> {
+        self.abbreviate_to(id, self.abbreviation_length()?)
+    }
+
+    /// Shortest unique abbreviation of at least so many digits.
+    pub fn abbreviate_to(&self, id: ObjectId, least: usize) -> Result<String, Error> {
         let hex = id.to_string();
-        let least = self.abbreviation_length()?.min(hex.len());
+        let least = least.min(hex.len());
         let others = self.with_prefix(hex[..least].into())?;
         let shared = |other: &ObjectId| {
             let other = other.to_string();
@@ -25,7 +30,7 @@ impl Repository {
     }
 
     /// `core.abbrev`, or what makes a collision unlikely for the number of objects there is.
-    fn abbreviation_length(&self) -> Result<usize, Error> {
+    pub fn abbreviation_length(&self) -> Result<usize, Error> {
         let full = self.layout.hash.hex_len();
         match self.config_str("core.abbrev") {
             Some(value) if value.eq_ignore_ascii_case(b"auto") => {}

@@ -26,7 +26,6 @@ mod reason;
 mod removal;
 mod stat;
 mod sync;
-pub mod terminal;
 mod umask;
 mod unreadable;
 pub mod user;

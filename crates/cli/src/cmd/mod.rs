@@ -17,13 +17,13 @@ pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+pub(crate) mod diff;
 mod names;
 mod paths;
 mod pathspec_file;
 pub(crate) mod read_tree;
 mod reset;
 mod sparse_checkout;
-pub(crate) mod status;
 mod trash;
 mod upstream;
 pub(crate) mod worktree;
@@ -41,9 +41,10 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"check-ignore" => check_ignore::run(run),
         b"clean" => clean::run(run),
         b"clone" => clone::run(run),
+        b"diff-files" => diff::files(run),
+        b"diff-index" => diff::index(run),
         b"worktree" => worktree::run(run),
         b"sparse-checkout" => sparse_checkout::run(run),
-        b"status" => status::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -80,9 +81,10 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"check-ignore" => check_ignore::survey(args),
         b"clean" => clean::survey(args),
         b"clone" => clone::survey(args),
+        b"diff-files" => diff::survey(diff::Dress::Files, args),
+        b"diff-index" => diff::survey(diff::Dress::Index, args),
         b"worktree" => worktree::survey(args),
         b"sparse-checkout" => sparse_checkout::survey(args),
-        b"status" => status::survey(args),
         _ => return None,
     })
 }
@@ -92,9 +94,8 @@ fn help() -> String {
 }
 
 const COMMANDS: &str = "\
-Git's commands that look at, fill and change a worktree:
+Git's commands that fill and change a worktree:
 
-   status     Show the working tree status
    clone      Clone a repository into a new directory
    checkout   Switch branches or restore working tree files
    switch     Switch branches
@@ -114,6 +115,8 @@ and that look at one:
               Display gitattributes information
    check-ignore
               Debug gitignore / exclude files
+   diff-files Compare files in the working tree and the index
+   diff-index Compare a tree to the working tree or index
 
 Beside them:
 

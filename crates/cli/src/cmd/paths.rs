@@ -229,15 +229,7 @@ pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -
     if word.starts_with(b"-") {
         return Err(Failure::Fatal(text!("option '", word, "' must come before non-option arguments")));
     }
-    let pattern = word.starts_with(b":(") || {
-        let mut escaped = false;
-        word.iter().any(|&byte| {
-            let special = !escaped && matches!(byte, b'*' | b'?' | b'[');
-            escaped = !escaped && byte == b'\\';
-            special
-        })
-    };
-    if pattern || is_a_file(repo, word)? {
+    if looks_like_a_path(repo, word)? {
         return Ok(());
     }
     say_unreadable(repo, word);
@@ -247,4 +239,30 @@ pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -
         "': unknown revision or path not in the working tree.\n",
         use_dashes(run)
     )))
+}
+
+/// As [`must_be_a_file`], for what comes behind a path, and so is no revision.
+pub(crate) fn must_be_another_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if looks_like_a_path(repo, word)? {
+        return Ok(());
+    }
+    let name = run.program.name();
+    Err(Failure::Fatal(text!(
+        word,
+        ": no such path in the working tree.\nUse '",
+        name,
+        " <command> -- <path>...' to specify paths that do not exist locally."
+    )))
+}
+
+fn looks_like_a_path(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
+    let pattern = word.starts_with(b":(") || {
+        let mut escaped = false;
+        word.iter().any(|&byte| {
+            let special = !escaped && matches!(byte, b'*' | b'?' | b'[');
+            escaped = !escaped && byte == b'\\';
+            special
+        })
+    };
+    Ok(pattern || is_a_file(repo, word)?)
 }

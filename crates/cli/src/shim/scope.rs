@@ -66,6 +66,40 @@ pub(super) struct Scope {
     pub(super) first: First,
 }
 
+/// The options of a command that lists differences: its own, and those of all.
+macro_rules! diff {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            on("--raw"),
+            on("--name-only"),
+            on("--name-status"),
+            on("--no-patch"),
+            on("-z"),
+            both("--abbrev"),
+            on("--line-prefix"),
+            on("--find-renames"),
+            on("--find-copies"),
+            on("--no-renames"),
+            on("-l"),
+            both("--relative"),
+            on("-R"),
+            both("--exit-code"),
+            both("--quiet"),
+            on("--diff-filter"),
+            on("--ignore-submodules"),
+            on("--ita-invisible-in-index"),
+            on("--ita-visible-in-index"),
+            on("-r"),
+            on("-t"),
+            on("--full-index"),
+            on("--no-ext-diff"),
+            on("--no-textconv"),
+            on("--no-color"),
+        ]
+    };
+}
+
 /// Every command that is native in part.
 pub(super) const SCOPES: &[Scope] = &[
     Scope {
@@ -263,6 +297,25 @@ pub(super) const SCOPES: &[Scope] = &[
         ],
     },
     Scope {
+        command: "diff-files",
+        first: First::Revision,
+        options: diff!(
+            on("-q"),
+            on("-0"),
+            on("-1"),
+            on("-2"),
+            on("-3"),
+            on("--base"),
+            on("--ours"),
+            on("--theirs"),
+        ),
+    },
+    Scope {
+        command: "diff-index",
+        first: First::Revision,
+        options: diff!(on("--cached"), on("--merge-base"), on("-m")),
+    },
+    Scope {
         command: "sparse-checkout add",
         first: First::Path,
         options: &[on("--skip-checks"), both("--stdin")],
@@ -293,26 +346,6 @@ pub(super) const SCOPES: &[Scope] = &[
         command: "sparse-checkout set",
         first: First::Path,
         options: &[both("--cone"), both("--sparse-index"), on("--skip-checks"), on("--stdin")],
-    },
-    Scope {
-        command: "status",
-        first: First::Path,
-        options: &[
-            off("--verbose"),
-            both("--short"),
-            both("--branch"),
-            both("--show-stash"),
-            both("--ahead-behind"),
-            both("--porcelain"),
-            both("--long"),
-            both("--null"),
-            both("--untracked-files"),
-            both("--ignored"),
-            both("--ignore-submodules"),
-            both("--column"),
-            both("--no-renames"),
-            on("--find-renames"),
-        ],
     },
     Scope {
         command: "worktree add",
@@ -539,6 +572,11 @@ mod tests {
             "worktree add -ff --no-checkout ../w main~2",
             "worktree list --porcelain -z",
             "worktree prune -n --expire now",
+            "diff-files -z --name-only -- a b",
+            "diff-files -q -2 -M50% -l 5 a",
+            "diff-files --ignore-submodules --quiet",
+            "diff-index --cached --quiet --diff-filter=ACM HEAD --",
+            "diff-index -C --relative=sub --abbrev=7 main~2 a",
         ] {
             assert_eq!(obstacle(line), None, "{line}");
         }
@@ -567,6 +605,9 @@ mod tests {
             ("clone --revision=x a", "option '--revision'"),
             ("clean -id", "option '--interactive'"),
             ("worktree add ../w :x", "an argument that may look into the index"),
+            ("diff-files -p", "option '--patch'"),
+            ("diff-index --stat HEAD", "option '--stat'"),
+            ("diff-index -m --find-copies-harder HEAD", "option '--find-copies-harder'"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

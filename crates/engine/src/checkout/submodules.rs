@@ -61,6 +61,11 @@ impl<'a> Submodules<'a> {
         Ok(Submodules { repo, root, ignore, modules: OnceCell::new() })
     }
 
+    /// As Git's plumbing has them, to which `diff.ignoreSubmodules` means nothing: untracked files do not count.
+    pub(crate) fn for_plumbing(repo: &'a Repository, root: &'a Dir) -> Self {
+        Submodules { repo, root, ignore: Ignore::Untracked, modules: OnceCell::new() }
+    }
+
     /// What counts of the submodule at `path`.
     pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
         if self.modules.get().is_none() {

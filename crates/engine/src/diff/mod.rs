@@ -1,13 +1,16 @@
 //! Differences as Git's diff commands have them: pairs of what is at a path on one side and on the other.
 //!
-//! [`staged()`] compares a tree with the index; [`crate::status`] compares the index with the worktree. [`renames`] finds what was moved.
+//! [`tree()`] compares a tree with the index or the worktree; [`crate::status`] the index with the worktree, which [`unstaged()`] makes
+//! into what Git's plumbing shows. [`renames`] finds what was moved.
 
 pub mod renames;
-mod staged;
+mod tree;
+mod unstaged;
 
 use bstr::BString;
 use format::{Mode, ObjectId};
-pub use staged::staged;
+pub use tree::{Against, Counts, Intended, Missing, Scope, staged, tree};
+pub use unstaged::unstaged;
 
 /// How the two sides of a pair differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,13 @@ pub struct Dirt {
     pub untracked: bool,
 }
 
+impl Dirt {
+    /// Whether anything but the commit was changed.
+    pub fn is_within(self) -> bool {
+        self.modified || self.untracked
+    }
+}
+
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
@@ -68,7 +78,7 @@ pub struct Pair {
     pub source: Option<BString>,
     /// From the root of the worktree.
     pub path: BString,
-    /// What was there, if anything. Nothing if unmerged.
+    /// What was there, if anything. Nothing if unmerged, but where a tree is compared with the index.
     pub old: Option<Side>,
     /// What is there now, if anything. Of an unmerged path: what is in the worktree, if that was compared.
     pub new: Option<Side>,
@@ -80,6 +90,14 @@ pub struct Pair {
 pub const MAX_SCORE: u32 = 60_000;
 
 impl Pair {
+    /// The same the other way round (`-R`), for what is neither a rename nor a copy. What is unmerged stays.
+    pub fn reversed(self) -> Pair {
+        match self.status {
+            Status::Unmerged => self,
+            _ => Pair { dirt: self.dirt, ..Pair::new(self.path, self.new, self.old) },
+        }
+    }
+
     /// A pair that is neither a rename nor a copy; one side at least is there. A symbolic link and a file are of different types.
     pub fn new(path: BString, old: Option<Side>, new: Option<Side>) -> Pair {
         let status = match (&old, &new) {

@@ -52,7 +52,7 @@ pub struct Options<'a> {
 pub enum Touched {
     /// Its content decides.
     Compared,
-    /// It is a change, as for Git's plumbing, which does not refresh.
+    /// It is a change, as for Git's plumbing, which does not refresh. Nor does `diff.ignoreSubmodules` mean anything to that.
     Changed,
 }
 
@@ -112,8 +112,11 @@ pub fn examine(
         None => Found::default(),
     };
     scan.run(&tuning);
-    let judge =
-        Judge { repo, root, index, rules, options, submodules: Submodules::new(repo, root, Ignore::None)? };
+    let submodules = match options.touched {
+        Touched::Compared => Submodules::new(repo, root, Ignore::None)?,
+        Touched::Changed => Submodules::for_plumbing(repo, root),
+    };
+    let judge = Judge { repo, root, index, rules, options, submodules };
     let mut worktree = judge.judge(scan)?;
     worktree.found = found;
     Ok(worktree)
@@ -226,7 +229,10 @@ fn side(rules: &StatRules, entry: &Entry, stat: &sys::Stat) -> Option<Side> {
         FileType::File if rules.file_mode && stat.is_executable() => Mode::EXECUTABLE,
         FileType::File => Mode::FILE,
         FileType::Directory if entry.mode.is_gitlink() => Mode::GITLINK,
-        FileType::Directory | FileType::Other => return None,
+        FileType::Directory => return None,
+        // To Git what is nothing else is a file.
+        FileType::Other if stat.mode & 0o100 != 0 => Mode::EXECUTABLE,
+        FileType::Other => Mode::FILE,
     };
     Some(Side { mode, oid: None })
 }

@@ -4,8 +4,7 @@
 //!
 //! - [`names`]: what a word on the command line means as a branch;
 //! - [`tracking`]: what a new branch is to follow;
-//! - [`state`]: operations in progress, and ending them;
-//! - [`standing`]: the same, in the detail that `status` tells.
+//! - [`state`]: operations in progress, and ending them.
 //!
 //! Order: the worktree and the index are brought to the target first; refs move last, all locked
 //! and checked before the first is changed, so a failure leaves HEAD naming what it named before.
@@ -15,7 +14,6 @@ use format::ObjectId;
 use store::refs::{Change, Expected};
 
 pub mod names;
-pub mod standing;
 pub mod state;
 pub mod tracking;
 

@@ -68,6 +68,8 @@ const SERVED: &[&str] = &[
     "checkout-index",
     "clean",
     "clone",
+    "diff-files",
+    "diff-index",
     "read-tree",
     "reset",
     "restore",

@@ -50,6 +50,24 @@ pub const DEFAULT_MINIMUM: u32 = MAX_SCORE / 2;
 /// The limit where nothing is configured.
 pub const DEFAULT_LIMIT: usize = 1000;
 
+/// A score as it is given to `-M` and its like: digits are a fraction of one, unless a `%` follows; nothing is 0. `None` if anything else is
+/// in it.
+pub fn parse_score(text: &[u8]) -> Option<u32> {
+    let (mut number, mut scale, mut has_point) = (0u64, 1u64, false);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            b'.' if !has_point => (scale, has_point) = (1, true),
+            b'%' if at + 1 == text.len() => scale = if has_point { scale * 100 } else { 100 },
+            // More digits than that make no difference.
+            b'0'..=b'9' if scale >= 100_000 => {}
+            b'0'..=b'9' => (number, scale) = (number * 10 + u64::from(byte - b'0'), scale * 10),
+            _ => return None,
+        }
+    }
+    let score = u64::from(MAX_SCORE) * number / scale;
+    Some(u32::try_from(score).map_or(MAX_SCORE, |score| score.min(MAX_SCORE)))
+}
+
 /// What became of the pairs.
 #[derive(Debug, Default)]
 pub struct Detected {
@@ -160,7 +178,11 @@ impl Candidates {
             pair.new = Some(file.side);
             let Some((source, score)) = from else { continue };
             let Source { file: source, used } = &mut self.sources[source];
-            (pair.old, pair.source, pair.score) = (Some(source.side), Some(source.path.clone()), score);
+            pair.old = Some(source.side);
+            // The file of an unmerged path may be the copy of what a stage has there.
+            if source.path != file.path {
+                (pair.source, pair.score) = (Some(source.path.clone()), score);
+            }
             if pair.status != Status::Unmerged {
                 *used -= 1;
                 pair.status = if *used > 0 { Status::Copied } else { Status::Renamed };
@@ -174,4 +196,31 @@ impl Candidates {
 /// The part of a path after the last slash.
 fn basename(path: &BStr) -> &BStr {
     path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..].as_bstr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores() {
+        for (text, score) in [
+            ("", 0),
+            ("5", 30_000),
+            ("50%", 30_000),
+            ("100%", 60_000),
+            ("9", 54_000),
+            ("1", 6000),
+            ("01", 600),
+        ] {
+            assert_eq!(parse_score(text.as_bytes()), Some(score), "{text}");
+        }
+        for (text, score) in
+            [(".25", 15_000), ("1.5%", 900), ("250%", 60_000), ("0", 0), ("99999999", 59_999)]
+        {
+            assert_eq!(parse_score(text.as_bytes()), Some(score), "{text}");
+        }
+        assert_eq!(parse_score(b"5x"), None);
+        assert_eq!(parse_score(b"5%5"), None);
+    }
 }

@@ -15,12 +15,13 @@ pub(crate) const SERVED: &[&str] = &[
     "read-tree",
     "checkout-index",
     "sparse-checkout",
-    "status",
     "worktree",
     "clean",
     "clone",
     "check-attr",
     "check-ignore",
+    "diff-files",
+    "diff-index",
 ];
 
 /// One call of the shim.

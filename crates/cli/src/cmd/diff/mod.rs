@@ -1,0 +1,283 @@
+//! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of what differs.
+//!
+//! Order: arguments; index; what differs; renames among it; what is shown of that. Nothing is written, and no lock taken: the index is
+//! not refreshed, so a file that was touched is listed until somebody refreshes it.
+
+mod options;
+mod show;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    diff::{self, Against, Counts, Intended, Pair, renames},
+    pathspec::Pathspecs,
+    status,
+};
+use format::{ObjectId, index::Index};
+use repo::Repository;
+use sys::Dir;
+
+pub(crate) use options::{Dress, survey};
+
+use crate::{
+    cmd::{checkout::warn_ambiguous, paths},
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    monitor,
+    settings::Settings,
+    sparse_index::{Fill, Tell},
+    work,
+};
+use options::{Kind, Request};
+use show::{Dots, Format};
+
+/// `diff-files`. Returns the exit code.
+pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
+    let request = Request::parse(Dress::Files, &run.args)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let top = repo.work_tree().ok_or_else(no_worktree)?;
+    let specs = pathspecs(run, &repo, &request, &request.words)?;
+    let root = open(top)?;
+    let index = load(run, &repo, &settings, &root)?;
+    let changes = examine(run, &repo, &root, &index, &specs, &request)?;
+    let intended = request.intended.unwrap_or(Intended::Hidden);
+    let pairs = diff::unstaged(&repo, &index, changes, request.stage, intended)?;
+    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+/// `diff-index`. Returns the exit code.
+pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
+    let request = Request::parse(Dress::Index, &run.args)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let (word, words) = request.words.split_first().expect("one is asked for");
+    let tree = tree(run, &repo, &settings, &request, word.as_bstr())?;
+    let specs = pathspecs(run, &repo, &request, words)?;
+    let top = match repo.work_tree() {
+        Some(top) => top,
+        None if request.cached => repo.git_dir(),
+        None => return Err(no_worktree()),
+    };
+    console::complaints(&repo);
+    let root = open(top)?;
+    let index = load(run, &repo, &settings, &root)?;
+    let changes = match request.cached {
+        true => Vec::new(),
+        false => examine(run, &repo, &root, &index, &specs, &request)?,
+    };
+    let against = match request.cached {
+        true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
+        false => Against::Worktree { changes: &changes, missing: request.missing },
+    };
+    let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
+    let scope = diff::Scope { pathspecs: &specs, submodules };
+    let pairs = diff::tree(&repo, &root, &index, Some(tree), against, &scope)?;
+    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+fn no_worktree() -> Failure {
+    Failure::fatal("this operation must be run in a work tree")
+}
+
+fn open(top: &std::path::Path) -> Result<Dir, Failure> {
+    Dir::open(top).map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))
+}
+
+/// The index as it is, full, and with what the file system monitor has to say.
+fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) -> Result<Index, Failure> {
+    let mut index = work::read_index(repo, settings, root, Tell::Nothing, Fill::AtOnce)?.index;
+    monitor::refresh(run, repo, settings, &mut index)?;
+    Ok(index)
+}
+
+/// What differs between index and worktree; stat data that are not the file's are a difference.
+fn examine(
+    run: &Invocation,
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    specs: &Pathspecs,
+    request: &Request,
+) -> Result<Vec<Pair>, Failure> {
+    let options = status::Options {
+        pathspecs: specs,
+        untracked: None,
+        touched: status::Touched::Changed,
+        submodules: request.ignore_submodules,
+        ignore_untracked_in_submodules: false,
+        interrupt: run.interrupt.flag(),
+    };
+    let worktree = status::examine(repo, root, index, &options)?;
+    run.interrupt.check()?;
+    worktree.warnings.iter().for_each(console::warning);
+    for (path, error) in &worktree.unreadable {
+        console::note(text!(path, ": ", crate::text::os_error(error)));
+    }
+    Ok(worktree.changes)
+}
+
+/// The tree that `word` names.
+fn tree(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    word: &BStr,
+) -> Result<ObjectId, Failure> {
+    let Some(oid) = repo.resolve(word)?.filter(|_| !is_a_range(word)) else {
+        if request.paths.is_none() {
+            paths::must_be_a_file(run, repo, word)?;
+        }
+        return Err(Failure::Fatal(text!("bad revision '", word, "'")));
+    };
+    warn_ambiguous(repo, settings, word, 1)?;
+    if request.paths.is_none() {
+        paths::must_not_be_a_file(run, repo, word)?;
+    }
+    let oid = if request.merge_base { base(repo, oid)? } else { oid };
+    repo.tree_of(oid).map_err(|_| {
+        console::error(text!("bad tree object ", word));
+        Failure::Said(128)
+    })
+}
+
+/// The merge base of a commit and HEAD.
+fn base(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
+    let commit = repo.peel_to_commit(oid)?.ok_or_else(|| Failure::fatal(format!("{oid} is no commit")))?;
+    let head = repo.head()?.oid().ok_or_else(|| Failure::fatal("unable to get HEAD"))?;
+    match repo.merge_bases(commit, head)?[..] {
+        [] => Err(Failure::fatal("no merge base found")),
+        [base] => Ok(base),
+        _ => Err(Failure::fatal("multiple merge bases found")),
+    }
+}
+
+fn is_a_range(word: &BStr) -> bool {
+    word.starts_with(b"^") || [&b".."[..], b"^@", b"^!", b"^-"].iter().any(|mark| word.contains_str(mark))
+}
+
+/// What is behind a `--`, or the words that are no revisions.
+fn pathspecs(
+    run: &Invocation,
+    repo: &Repository,
+    request: &Request,
+    words: &[BString],
+) -> Result<Pathspecs, Failure> {
+    if let Some(given) = &request.paths {
+        return paths::parse(run, repo, given);
+    }
+    if let Some((first, others)) = words.split_first() {
+        if repo.resolve(first.as_bstr())?.is_some() {
+            paths::must_not_be_a_file(run, repo, first.as_bstr())?;
+            return Err(Failure::Fatal(text!("'", first, "' is one revision too many")));
+        }
+        paths::must_be_a_file(run, repo, first.as_bstr())?;
+        others.iter().try_for_each(|word| paths::must_be_another_file(run, repo, word.as_bstr()))?;
+    }
+    paths::parse(run, repo, words)
+}
+
+/// Whether these words are for the real Git: one that should be a tree and is none, or a path that is not there or a revision.
+pub(crate) fn obstacle(
+    run: &Invocation,
+    repo: &Repository,
+    dress: Dress,
+    args: &[BString],
+) -> Option<&'static str> {
+    let Ok(request) = Request::parse(dress, args) else {
+        return Some("options or arguments that do not go together");
+    };
+    let mut words = &request.words[..];
+    if dress == Dress::Index {
+        let (word, others) = words.split_first().expect("one is asked for");
+        words = others;
+        let word = word.as_bstr();
+        let oid = repo.resolve(word).ok().flatten().filter(|_| !is_a_range(word));
+        let base = |oid| if request.merge_base { base(repo, oid).ok() } else { Some(oid) };
+        let is_file = request.paths.is_none() && paths::must_not_be_a_file(run, repo, word).is_err();
+        if is_file || oid.and_then(base).is_none_or(|oid| repo.tree_of(oid).is_err()) {
+            return Some("an argument that may be no tree");
+        }
+    }
+    let is_revision = words.first().is_some_and(|word| !matches!(repo.resolve(word.as_bstr()), Ok(None)));
+    let is_path = |word: &BString| paths::must_be_a_file(run, repo, word.as_bstr()).is_ok();
+    (is_revision || !words.iter().all(is_path)).then_some("an argument that may be no path")
+}
+
+/// Finds renames, and shows what there is.
+fn finish(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    (root, index): (&Dir, &Index),
+    mut pairs: Vec<Pair>,
+) -> Result<u8, Failure> {
+    let base = match &request.relative {
+        None => BString::default(),
+        Some(None) => repo.prefix().to_owned(),
+        Some(Some(base)) => base.clone(),
+    };
+    pairs.retain(|pair| pair.path.starts_with(&base));
+    if request.reverse {
+        pairs = pairs.into_iter().map(Pair::reversed).collect();
+    }
+    let mut needed_limit = None;
+    if let Some(detect) = request.detect {
+        let configured = repo.config_int("diff.renameLimit")?;
+        let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
+        let options = renames::Options {
+            detect,
+            minimum: request.minimum,
+            limit: request.limit.or(configured).unwrap_or(renames::DEFAULT_LIMIT),
+            worktree: Some((root, index)),
+        };
+        let found = renames::detect(repo, pairs, &options)?;
+        (pairs, needed_limit) = (found.pairs, found.needed_limit);
+    }
+    let filter = &request.filter;
+    let is_taken = |pair: &Pair| filter.takes(pair.status.letter());
+    match filter.is_all_or_none() {
+        true if pairs.iter().any(is_taken) => {}
+        true => pairs.clear(),
+        false => pairs.retain(is_taken),
+    }
+    if request.kind != Kind::Nothing {
+        console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
+    }
+    if let Some(limit) = needed_limit {
+        console::flush();
+        console::warning("exhaustive rename detection was skipped due to too many files.");
+        console::warning(format!(
+            "you may want to set your diff.renameLimit variable to at least {limit} and retry the command."
+        ));
+    }
+    Ok(u8::from(request.exit_code && !pairs.is_empty()))
+}
+
+fn format(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    base: BString,
+) -> Result<Format, Failure> {
+    let wants_dots =
+        run.variable("GIT_PRINT_SHA1_ELLIPSIS").is_some_and(|it| it.eq_ignore_ascii_case(b"yes"));
+    let digits = match request.abbrev {
+        None => None,
+        Some(Some(digits)) => Some(digits.min(repo.hash().hex_len())),
+        Some(None) => Some(repo.abbreviation_length()?),
+    };
+    let dots = if request.abbrev == Some(None) { Dots::Three } else { Dots::Aligned };
+    Ok(Format {
+        kind: request.kind,
+        nul: request.nul,
+        quote_path: settings.quote_path,
+        digits,
+        ellipsis: wants_dots.then_some(dots),
+        lead: request.line_prefix.clone(),
+        base,
+    })
+}

@@ -1,0 +1,416 @@
+//! The options of `diff-files` and `diff-index`, as far as they are native, and how they are written.
+//!
+//! Git takes some of these options at their word and others abbreviated or in clusters, and none after the first path. Here an option stands alone
+//! by its whole name, and before paths: that means the same to both.
+
+use bstr::{BString, ByteSlice as _};
+use engine::diff::{
+    Intended, Missing,
+    renames::{Detect, parse_score},
+};
+use format::index::Stage;
+use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
+
+use crate::args::{DashDash, Event, Opt, Stop, Survey, Table};
+
+/// Which of the two commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dress {
+    Files,
+    Index,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Raw,
+    NameOnly,
+    NameStatus,
+    NoPatch,
+    Nul,
+    Abbrev,
+    /// Means nothing to what is native.
+    Idle(&'static str),
+    LinePrefix,
+    FindRenames,
+    FindCopies,
+    NoRenames,
+    RenameLimit,
+    Relative,
+    Reverse,
+    ExitCode,
+    Quiet,
+    Filter,
+    IgnoreSubmodules,
+    Hidden,
+    Visible,
+    /// By number, or by name, which is stronger.
+    Stage(Option<Stage>),
+    Side(Stage),
+    Cached,
+    MergeBase,
+    MatchMissing,
+    /// Not native.
+    Foreign(&'static str),
+}
+
+const fn foreign(spelling: &'static str) -> Opt<Key> {
+    Opt::new(Key::Foreign(spelling), spelling, "").hidden()
+}
+
+const fn idle(spelling: &'static str, help: &'static str) -> Opt<Key> {
+    Opt::new(Key::Idle(spelling), spelling, help).only()
+}
+
+/// A command's own options, and those that both have.
+macro_rules! table {
+    ($usage:literal, $($own:expr),* $(,)?) => {
+        Table {
+            usage: &[$usage],
+            options: &[
+                $($own,)*
+                Opt::new(Key::Raw, "--raw", "generate the diff in raw format").only(),
+                Opt::new(Key::NameOnly, "--name-only", "show only names of changed files").only(),
+                Opt::new(Key::NameStatus, "--name-status", "show only names and status of changed files")
+                    .only(),
+                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output").only(),
+                Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only(),
+                Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names"),
+                Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only(),
+                Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only(),
+                Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only(),
+                Opt::new(Key::NoRenames, "--no-renames", "disable rename detection").only(),
+                Opt::new(Key::RenameLimit, "-l <n>", "detect no renames if there are more files").only(),
+                Opt::new(Key::Relative, "--relative[=<prefix>]", "show only what is in a directory, from there"),
+                Opt::new(Key::Reverse, "-R", "swap two inputs, reverse the diff").only(),
+                Opt::new(Key::ExitCode, "--exit-code", "exit with 1 if there were differences, 0 otherwise"),
+                Opt::new(Key::Quiet, "--quiet", "disable all output of the program"),
+                Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only(),
+                Opt::new(Key::IgnoreSubmodules, "--ignore-submodules[=<when>]", "ignore changes to submodules")
+                    .only(),
+                Opt::new(Key::Hidden, "--ita-invisible-in-index", "hide 'git add -N' entries from the index")
+                    .only(),
+                Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
+                    .only(),
+                idle("-r", "show what is in directories: always done"),
+                idle("-t", "show directories too: there are none"),
+                idle("--full-index", "show full object names in patches"),
+                idle("--no-ext-diff", "run no external diff helper"),
+                idle("--no-textconv", "run no text conversion filters"),
+                idle("--no-color", "show no colors"),
+                foreign("-p, --patch"),
+                foreign("-u"),
+                foreign("-U, --unified[=<n>]"),
+                foreign("-c"),
+                foreign("--cc"),
+                foreign("-B, --break-rewrites[=<n>]"),
+                foreign("--find-copies-harder"),
+                foreign("--patch-with-raw"),
+                foreign("--patch-with-stat"),
+                foreign("--stat[=<width>]"),
+                foreign("--numstat"),
+                foreign("--shortstat"),
+                foreign("--dirstat[=<param>]"),
+                foreign("--summary"),
+                foreign("--compact-summary"),
+                foreign("--check"),
+                foreign("--binary"),
+                foreign("--color[=<when>]"),
+                foreign("--submodule[=<format>]"),
+                foreign("-S <string>"),
+                foreign("-G <regex>"),
+                foreign("-O <file>"),
+                foreign("--no-rename-empty"),
+            ],
+        }
+    };
+}
+
+const FILES: Table<Key> = table!(
+    "sapwood diff-files [-q] [-0 | -1 | -2 | -3] [<common-diff-options>] [<path>...]",
+    idle("-q", "say nothing of removed files: without effect"),
+    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").only(),
+    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base").only(),
+    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version").only(),
+    Opt::new(Key::Stage(Some(Stage::Theirs)), "-3", "compare unmerged files with their version").only(),
+    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base").only(),
+    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version").only(),
+    Opt::new(Key::Side(Stage::Theirs), "--theirs", "compare unmerged files with their version").only(),
+);
+
+const INDEX: Table<Key> = table!(
+    "sapwood diff-index [-m] [--cached] [--merge-base] [<common-diff-options>] <tree-ish> [<path>...]",
+    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree").only(),
+    Opt::new(Key::MergeBase, "--merge-base", "compare the merge base of the commit and HEAD").only(),
+    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged").only(),
+);
+
+impl Dress {
+    /// That of a command's name.
+    pub(crate) fn of(command: &str) -> Option<Dress> {
+        match command {
+            "diff-files" => Some(Dress::Files),
+            "diff-index" => Some(Dress::Index),
+            _ => None,
+        }
+    }
+
+    fn table(self) -> &'static Table<Key> {
+        match self {
+            Dress::Files => &FILES,
+            Dress::Index => &INDEX,
+        }
+    }
+}
+
+/// What is printed of each pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Raw,
+    NameOnly,
+    NameStatus,
+    Nothing,
+}
+
+/// Classes of changes.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    /// Letters of what is shown; empty: of all but `without`.
+    only: Vec<u8>,
+    without: Vec<u8>,
+    /// `*`: all is shown if anything would be.
+    all_or_none: bool,
+}
+
+impl Filter {
+    /// Whether a change of this letter is shown, or makes all be.
+    pub(super) fn takes(&self, letter: u8) -> bool {
+        let is_wanted = self.only.is_empty() && !self.all_or_none || self.only.contains(&letter);
+        is_wanted && !self.without.contains(&letter)
+    }
+
+    pub(super) fn is_all_or_none(&self) -> bool {
+        self.all_or_none
+    }
+
+    /// Whether all letters are classes.
+    fn add(&mut self, classes: &[u8]) -> bool {
+        for &class in classes {
+            match class {
+                b'*' => self.all_or_none = true,
+                b'A' | b'C' | b'D' | b'M' | b'R' | b'T' | b'U' | b'X' | b'B' => self.only.push(class),
+                b'a' | b'c' | b'd' | b'm' | b'r' | b't' | b'u' | b'x' | b'b' => {
+                    self.without.push(class.to_ascii_uppercase());
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) kind: Kind,
+    pub(super) nul: bool,
+    /// How many digits names have at least; `Some(None)` is for the configuration to say. Without it, all.
+    pub(super) abbrev: Option<Option<usize>>,
+    pub(super) line_prefix: BString,
+    pub(super) detect: Option<Detect>,
+    pub(super) minimum: u32,
+    pub(super) limit: Option<usize>,
+    /// The directory; `Some(None)` is where we are.
+    pub(super) relative: Option<Option<BString>>,
+    pub(super) reverse: bool,
+    pub(super) exit_code: bool,
+    pub(super) filter: Filter,
+    pub(super) ignore_submodules: Option<Ignore>,
+    pub(super) intended: Option<Intended>,
+    /// With what the file of an unmerged path is compared.
+    pub(super) stage: Option<Stage>,
+    pub(super) cached: bool,
+    pub(super) merge_base: bool,
+    pub(super) missing: Missing,
+    /// Words that are no options, before a `--` and after it.
+    pub(super) words: Vec<BString>,
+    pub(super) paths: Option<Vec<BString>>,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(dress: Dress, args: &[BString]) -> Result<Survey, Stop> {
+    dress.table().whole(args)?;
+    dress.table().survey(args, DashDash::Keep)
+}
+
+fn mistake(message: impl Into<BString>) -> Stop {
+    Stop::Mistake { message: message.into(), usage: None }
+}
+
+fn unserved(what: &str) -> Stop {
+    mistake(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)"))
+}
+
+impl Request {
+    pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
+        let table = dress.table();
+        table.whole(args)?;
+        let parsed = table.parse(args, DashDash::Keep)?;
+        let mut request = Request {
+            kind: Kind::Raw,
+            nul: false,
+            abbrev: None,
+            line_prefix: BString::default(),
+            detect: None,
+            minimum: 0,
+            limit: None,
+            relative: None,
+            reverse: false,
+            exit_code: false,
+            filter: Filter::default(),
+            ignore_submodules: None,
+            intended: None,
+            stage: Some(Stage::Ours),
+            cached: false,
+            merge_base: false,
+            missing: Missing::Gone,
+            words: Vec::new(),
+            paths: None,
+        };
+        let mut folded = Folded::default();
+        for event in parsed.events {
+            folded.take(&mut request, event)?;
+        }
+        folded.finish(&mut request)?;
+        let dashes = parsed.rest.iter().position(|word| word == "--");
+        request.words = parsed.rest[..dashes.unwrap_or(parsed.rest.len())].to_vec();
+        request.paths = dashes.map(|at| parsed.rest[at + 1..].to_vec());
+        let revisions = if dress == Dress::Index { 1 } else { 0 };
+        if request.words.len() < revisions || request.paths.is_some() && request.words.len() > revisions {
+            return Err(Stop::Mistake {
+                message: "wrong number of revisions".into(),
+                usage: Some(table.help()),
+            });
+        }
+        let mut left = revisions;
+        let mut options = args.iter().take_while(|arg| *arg != "--").peekable();
+        while let Some(arg) = options.next() {
+            let is_word = !arg.starts_with(b"-") || arg.len() == 1;
+            if is_word && left == 0 {
+                break;
+            }
+            left -= usize::from(is_word);
+            if APART.iter().any(|name| *arg == *name) {
+                options.next();
+            }
+        }
+        if let Some(option) = options.find(|arg| arg.starts_with(b"-") && arg.len() > 1) {
+            return Err(mistake(format!("option '{option}' must come before non-option arguments")));
+        }
+        Ok(request)
+    }
+}
+
+/// Options whose value may be an argument of its own.
+const APART: [&str; 3] = ["--diff-filter", "--line-prefix", "-l"];
+
+/// Options that others change, on the way.
+#[derive(Default)]
+struct Folded {
+    raw: bool,
+    names: bool,
+    statuses: bool,
+    nothing: bool,
+    quiet: bool,
+    side: Option<Stage>,
+}
+
+impl Folded {
+    fn take(&mut self, request: &mut Request, event: Event<Key>) -> Result<(), Stop> {
+        let value = event.value;
+        match event.key {
+            Key::Raw => (self.raw, self.nothing) = (true, false),
+            Key::NameOnly => self.names = true,
+            Key::NameStatus => self.statuses = true,
+            Key::NoPatch => {
+                *self = Folded { nothing: true, quiet: self.quiet, side: self.side, ..Folded::default() }
+            }
+            Key::Nul => request.nul = true,
+            Key::Abbrev if !event.on => request.abbrev = None,
+            Key::Abbrev => {
+                let digits = value.map(|value| number(&value).ok_or_else(|| unserved("such an '--abbrev'")));
+                request.abbrev = Some(digits.transpose()?.map(|digits| digits.max(MINIMUM_ABBREV)));
+            }
+            Key::Idle(_) => {}
+            Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
+            Key::FindRenames | Key::FindCopies => {
+                let score = parse_score(&value.unwrap_or_default());
+                request.minimum = score.ok_or_else(|| mistake("invalid argument to find-renames"))?;
+                if event.key == Key::FindCopies && request.detect == Some(Detect::Copies) {
+                    return Err(unserved("option '--find-copies-harder'"));
+                }
+                let copies = event.key == Key::FindCopies;
+                request.detect = Some(if copies { Detect::Copies } else { Detect::Renames });
+            }
+            Key::NoRenames => request.detect = None,
+            Key::RenameLimit => {
+                let limit = value.and_then(|value| number(&value));
+                request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
+            }
+            Key::Relative => request.relative = event.on.then_some(value),
+            Key::Reverse => request.reverse = true,
+            Key::ExitCode => request.exit_code = event.on,
+            Key::Quiet => self.quiet = event.on,
+            Key::Filter => {
+                let classes = value.unwrap_or_default();
+                if !request.filter.add(&classes) {
+                    return Err(mistake(format!("unknown change class in --diff-filter={classes}")));
+                }
+            }
+            Key::IgnoreSubmodules => {
+                let when = value.unwrap_or_else(|| "all".into());
+                let ignore = Ignore::parse(when.as_bstr());
+                let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
+                request.ignore_submodules = Some(ignore.ok_or_else(bad)?);
+            }
+            Key::Hidden => request.intended = Some(Intended::Hidden),
+            Key::Visible => request.intended = Some(Intended::Shown),
+            Key::Stage(stage) => request.stage = stage,
+            Key::Side(stage) => self.side = Some(stage),
+            Key::Cached => request.cached = true,
+            Key::MergeBase => request.merge_base = true,
+            Key::MatchMissing => request.missing = Missing::AsIndexed,
+            Key::Foreign(spelling) => {
+                let name = spelling.split(['[', '<', ' ', ',']).next().unwrap_or(spelling);
+                return Err(unserved(&format!("option '{name}'")));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, request: &mut Request) -> Result<(), Stop> {
+        request.stage = self.side.or(request.stage);
+        if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
+            let names = "'--name-only', '--name-status', '--check', and '-s'";
+            return Err(mistake(format!("options {names} cannot be used together")));
+        }
+        request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
+            (_, _, true) => Kind::Nothing,
+            (true, _, _) => Kind::NameOnly,
+            (_, true, _) => Kind::NameStatus,
+            _ => Kind::Raw,
+        };
+        if self.quiet {
+            (request.exit_code, request.detect) = (true, None);
+        }
+        // Git then finds pairs that differ in nothing, and says so.
+        if request.reverse && request.detect == Some(Detect::Copies) {
+            return Err(unserved("'-C' with '-R'"));
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &[u8]) -> Option<usize> {
+    let is_plain = !text.is_empty() && text.len() < 10 && text.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
+}

@@ -1,0 +1,333 @@
+//! `diff-files` and `diff-index`: what is listed, and how.
+
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use testkit::{Oracle, Repo};
+
+use crate::{SAPWOOD, random::Random};
+
+/// Gives a file a time long ago, so that nothing depends on when it was written.
+fn age(repo: &Repo<'_>, path: &str, seconds: u64) {
+    let file = std::fs::File::open(repo.join(path)).expect("the file exists");
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
+    file.set_modified(time).expect("the file is ours");
+}
+
+fn lines(from: usize, to: usize) -> String {
+    (from..to).map(|number| format!("line {number}\n")).collect()
+}
+
+/// One path of each kind of difference, unmerged ones left out.
+fn changed(repo: &Repo<'_>) {
+    let files =
+        ["modified", "touched", "same size", "gone", "sub/moved", "executable", "becomes a link", "ä"];
+    for (number, path) in files.iter().enumerate() {
+        repo.write(path, lines(number * 20, number * 20 + 15));
+        age(repo, path, 0);
+    }
+    for path in ["becomes a directory", "becomes a repository", "assumed", "skipped", "staged", "sub/deep/x"]
+    {
+        repo.write(path, format!("{path}\n"));
+        age(repo, path, 0);
+    }
+    repo.symlink("modified", "link");
+    repo.symlink("gone", "link that becomes a file");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-q", "-m", "one"]);
+    repo.write("modified", lines(1, 16));
+    repo.write("same size", lines(40, 54) + "line xx\n");
+    age(repo, "touched", 1);
+    repo.write("executable", lines(100, 115));
+    age(repo, "executable", 0);
+    repo.git(&["add", "executable"]);
+    repo.write_executable("executable", lines(100, 115));
+    for path in ["gone", "becomes a link", "becomes a directory", "becomes a repository", "ä"] {
+        repo.remove(path);
+    }
+    repo.symlink("x", "becomes a link");
+    repo.write("becomes a directory/file", "x\n");
+    repo.git(&["init", "-q", "becomes a repository"]);
+    repo.git(&["-C", "becomes a repository", "commit", "-q", "--allow-empty", "-m", "x"]);
+    repo.remove("link that becomes a file");
+    repo.write("link that becomes a file", "gone");
+    repo.write("staged", "otherwise\n");
+    repo.git(&["add", "staged"]);
+    repo.write("new", "new\n");
+    repo.git(&["add", "new"]);
+    repo.write("new and changed", "new\n");
+    repo.git(&["add", "new and changed"]);
+    repo.write("new and changed", "newer\n");
+    repo.write("assumed", "changed, and nobody is to know\n");
+    repo.remove("skipped");
+    repo.git(&["update-index", "--assume-unchanged", "assumed"]);
+    repo.git(&["update-index", "--skip-worktree", "skipped"]);
+    // Renames without the index: what is only intended to be added is new.
+    repo.remove("sub/moved");
+    repo.write("sub/deep/moved", lines(81, 97));
+    repo.write("intended and gone", "x\n");
+    repo.git(&["add", "-N", "sub/deep/moved", "intended and gone"]);
+    repo.remove("intended and gone");
+    repo.git(&["rm", "-q", "--cached", "link"]);
+}
+
+const FILES: &[&[&str]] = &[
+    &[],
+    &["-q"],
+    &["-z"],
+    &["--raw", "-r"],
+    &["--name-only"],
+    &["--name-status", "-z"],
+    &["--name-only", "--raw"],
+    &["-s"],
+    &["-s", "--raw"],
+    &["--quiet"],
+    &["--exit-code", "-s"],
+    &["--exit-code"],
+    &["--quiet", "--", "link"],
+    &["--abbrev"],
+    &["--abbrev=4"],
+    &["--abbrev=100", "--full-index"],
+    &["--abbrev", "--no-abbrev"],
+    &["-R"],
+    &["-M"],
+    &["-M", "-R"],
+    &["-M99%"],
+    &["--find-renames=.5", "--name-status"],
+    &["-C"],
+    &["-C", "-M"],
+    &["-M", "--no-renames"],
+    &["-M", "-l1"],
+    &["-M", "-l", "0"],
+    &["--diff-filter=MT"],
+    &["--diff-filter=dm"],
+    &["--diff-filter=Ad"],
+    &["--diff-filter=*A"],
+    &["--diff-filter=R*", "-M", "--name-status"],
+    &["--diff-filter=X", "--exit-code"],
+    &["--line-prefix=| ", "--name-status"],
+    &["--relative"],
+    &["--relative=sub/"],
+    &["--relative=su", "--name-only"],
+    &["--relative=sub", "--no-relative"],
+    &["--ita-visible-in-index"],
+    &["sub"],
+    &["--", "sub/*d", ":!gone"],
+    &["--", "nowhere"],
+    &["--name-only", "modified", "gone"],
+];
+
+#[test]
+fn files_of_every_kind() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    for args in FILES {
+        oracle.same(&[&["diff-files"], *args].concat());
+    }
+    for args in [&["--relative"][..], &["--relative", "-M"], &["--name-only", "."], &["../gone"], &["moved"]]
+    {
+        oracle.same_in("sub", &[&["diff-files"], args].concat());
+    }
+}
+
+#[test]
+fn trees_against_files_and_index() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    let both: Vec<&[&str]> = FILES.iter().copied().filter(|args| !args.contains(&"-q")).collect();
+    for args in both {
+        let at = args.iter().position(|arg| !arg.starts_with('-') || *arg == "--").unwrap_or(args.len());
+        // A value that is an argument of its own stays with its option.
+        let at = if args.contains(&"-l") { args.len() } else { at };
+        let (options, paths) = args.split_at(at);
+        oracle.same(&[&["diff-index"], options, &["HEAD"], paths].concat());
+        oracle.same(&[&["diff-index", "--cached"], options, &["HEAD"], paths].concat());
+        oracle.same(&[&["diff-index", "-m"], options, &["HEAD"], paths].concat());
+    }
+    oracle.same(&["diff-index", "--cached", "--ita-invisible-in-index", "HEAD"]);
+    oracle.same(&["diff-index", "HEAD:sub", "--exit-code"]);
+    oracle.same(&["diff-index", "--cached", "4b825dc642cb6eb9a060e54bf8d69288fbee4904"]);
+    oracle.same_in("sub", &["diff-index", "--relative", "HEAD", "--", "."]);
+}
+
+/// Both sides changed one file, one of them removed another.
+fn conflicted(repo: &Repo<'_>) {
+    for path in ["both", "ours", "theirs", "sub/both", "kept"] {
+        repo.write(path, lines(0, 20));
+    }
+    repo.commit("base");
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    repo.write("both", lines(1, 21));
+    repo.write("sub/both", lines(1, 22));
+    repo.write("theirs", lines(2, 20));
+    repo.write("added", lines(50, 60));
+    repo.git(&["rm", "-q", "ours"]);
+    repo.commit("side");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.write("both", lines(0, 19));
+    repo.write("sub/both", lines(0, 18));
+    repo.write("ours", lines(3, 20));
+    repo.write("added", lines(50, 61));
+    repo.git(&["rm", "-q", "theirs"]);
+    repo.commit("main");
+    assert_eq!(repo.try_git(&["merge", "-q", "side"]).code, 1, "it conflicts");
+    repo.write("kept", "changed\n");
+    repo.remove("sub/both");
+}
+
+#[test]
+fn unmerged_paths() {
+    let oracle = Oracle::new(SAPWOOD, conflicted);
+    let sides = ["-0", "-1", "-2", "-3", "--base", "--ours", "--theirs"];
+    for side in sides {
+        oracle.same(&["diff-files", side]);
+        oracle.same(&["diff-files", side, "-M", "--exit-code"]);
+    }
+    oracle.same(&["diff-files", "--theirs", "-1"]);
+    for args in
+        [&["-C"][..], &["-R"], &["--name-status"], &["--diff-filter=U"], &["--diff-filter=u"], &["sub"]]
+    {
+        oracle.same(&[&["diff-files"], args].concat());
+    }
+    for args in [&["HEAD"][..], &["--cached", "HEAD"], &["-m", "HEAD"], &["-M", "side"], &["-R", "HEAD"]] {
+        oracle.same(&[&["diff-index"], args].concat());
+        oracle.same(&[&["diff-index", "--merge-base"], args].concat());
+    }
+    oracle.same(&["diff-index", "--merge-base", "--cached", "side"]);
+}
+
+/// Submodules: untouched, with another commit, with a change, with an untracked file, gone, staged.
+fn with_submodules(repo: &Repo<'_>) {
+    let source = repo.path.join("../source");
+    if !source.exists() {
+        std::fs::create_dir(&source).expect("a new directory");
+        let in_source = |args: &[&str]| repo.git(&[&["-C", "../source"], args].concat());
+        in_source(&["init", "-q", "-b", "main"]);
+        std::fs::write(source.join("file"), "x\n").expect("a new file");
+        in_source(&["add", "file"]);
+        in_source(&["commit", "-q", "-m", "one"]);
+    }
+    let names = ["same", "moved", "dirty", "littered", "gone", "all", "quiet"];
+    for name in names {
+        let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../source", name];
+        repo.git(&add);
+        // What Git makes of the address is the copy's own.
+        repo.git(&["config", &format!("submodule.{name}.url"), "../source"]);
+    }
+    repo.git(&["config", "-f", ".gitmodules", "submodule.all.ignore", "all"]);
+    repo.git(&["config", "-f", ".gitmodules", "submodule.quiet.ignore", "none"]);
+    repo.commit("submodules");
+    for name in ["moved", "all"] {
+        repo.git(&["-C", name, "commit", "-q", "--allow-empty", "-m", "two"]);
+    }
+    for name in ["littered", "quiet"] {
+        repo.write(format!("{name}/litter"), "x\n");
+    }
+    repo.write("dirty/file", "changed\n");
+    repo.remove("gone");
+}
+
+#[test]
+fn submodules() {
+    let oracle = Oracle::new(SAPWOOD, with_submodules);
+    oracle.both(|repo| drop(repo.git(&["config", "diff.ignoreSubmodules", "all"])));
+    for args in [
+        &[][..],
+        &["--ignore-submodules"],
+        &["--ignore-submodules=all"],
+        &["--ignore-submodules=dirty"],
+        &["--ignore-submodules=untracked"],
+        &["--ignore-submodules=none"],
+        &["-R"],
+        &["--", "dirty/", "moved"],
+    ] {
+        oracle.same(&[&["diff-files"], args].concat());
+        let at = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
+        let (options, paths) = args.split_at(at);
+        oracle.same(&[&["diff-index"], options, &["HEAD"], paths].concat());
+        oracle.same(&[&["diff-index", "--cached"], options, &["HEAD~0"], paths].concat());
+    }
+    oracle.both(|repo| drop(repo.git(&["add", "moved", "all"])));
+    for args in [&["diff-files"][..], &["diff-index", "HEAD"], &["diff-index", "--cached", "HEAD"]] {
+        oracle.same(args);
+    }
+}
+
+/// Edits of all kinds in index and worktree, a few at a time, and every list after each.
+#[test]
+fn random_edits() {
+    let cases = if crate::full() { 60 } else { 5 };
+    for case in 0..cases {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            let mut random = Random::new(case);
+            for number in 0..20 {
+                let path = path(&mut random);
+                if !repo.exists(&path) {
+                    repo.write(&path, lines(number, number + random.below(30)));
+                    age(repo, &path, 0);
+                }
+            }
+            repo.write("stays", "x\n");
+            repo.commit("one");
+        });
+        for step in 0..6 {
+            let seed = case * 100 + step;
+            oracle.both(|repo| {
+                let mut random = Random::new(seed);
+                for _ in 0..3 {
+                    edit(repo, &mut random);
+                }
+            });
+            let context = format!("case {case}, step {step}");
+            for args in [
+                &["diff-files"][..],
+                &["diff-files", "-M20%", "-z"],
+                &["diff-files", "-C", "--name-status"],
+                &["diff-index", "HEAD"],
+                &["diff-index", "-m", "-M", "HEAD", "--abbrev=8"],
+                &["diff-index", "-C40%", "HEAD", "--exit-code"],
+                &["diff-index", "--cached", "-M", "HEAD"],
+                &["diff-index", "--cached", "-C", "HEAD", "--", "a"],
+            ] {
+                oracle.same_as(&context, args);
+            }
+        }
+    }
+}
+
+fn path(random: &mut Random) -> String {
+    let dirs = ["", "a/", "b/", "a/c/"];
+    format!("{}{}", dirs[random.below(dirs.len())], ["x", "y", "z", "w", "v"][random.below(5)])
+}
+
+/// Something that may fail, in both copies alike.
+fn edit(repo: &Repo<'_>, random: &mut Random) {
+    let (one, other) = (path(random), path(random));
+    let (from, to) = (repo.join(&one), repo.join(&other));
+    let there = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_file());
+    match random.below(10) {
+        0 | 1 if there(&from) => {
+            let start = random.below(10);
+            repo.write(&one, lines(start, start + random.below(30)));
+            age(repo, &one, 7);
+        }
+        2 if there(&from) => age(repo, &one, random.below(2) as u64),
+        3 if there(&from) => repo.remove(&one),
+        4 | 5 if there(&from) && !to.exists() => {
+            let _ = std::fs::create_dir_all(to.parent().expect("in the worktree"));
+            let _ = std::fs::rename(&from, &to);
+        }
+        6 => drop(repo.try_git(&["add", "-A", &one])),
+        7 if there(&from) => drop(repo.try_git(&["add", "-N", &one])),
+        8 => drop(repo.try_git(&["rm", "-q", "--cached", "-f", &one])),
+        9 if there(&from) && !to.exists() => {
+            let _ = std::fs::create_dir_all(to.parent().expect("in the worktree"));
+            let _ = std::fs::copy(&from, &to);
+            if there(&to) {
+                age(repo, &other, 3);
+            }
+            drop(repo.try_git(&["add", &other]));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,221 @@
+//! A tree against the index, or against the worktree as the index sees it: Git's `diff-index`.
+//!
+//! Directories whose cache-tree is the tree's are not opened, so the cost is that of what differs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    ObjectId,
+    index::{Flags, Index},
+};
+use repo::{Repository, submodule::Ignore};
+use sys::{
+    Dir,
+    profile::{self, Phase},
+};
+
+use super::{Dirt, Pair, Side, Status, unstaged::named};
+use crate::{
+    checkout::{
+        PlanError,
+        diff::{self, Kind, Side as TreeSide, Slot},
+        submodules::Submodules,
+    },
+    pathspec::{Pathspecs, Seen},
+};
+
+/// What a tree is compared with.
+#[derive(Clone, Copy, Debug)]
+pub enum Against<'a> {
+    /// The index.
+    Index {
+        /// Of what is only intended to be added.
+        intended: Intended,
+    },
+    /// The files of the index's entries.
+    Worktree {
+        /// In what they differ from the entries, as [`crate::status::examine`] found.
+        changes: &'a [Pair],
+        /// Of entries without a file.
+        missing: Missing,
+    },
+}
+
+/// What is only intended to be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intended {
+    /// It is in the index.
+    Shown,
+    /// It is not.
+    Hidden,
+}
+
+/// What becomes of an entry whose file is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It is gone.
+    Gone,
+    /// It counts as it is in the index (`-m`).
+    AsIndexed,
+}
+
+/// What is meant of what differs.
+pub struct Scope<'a> {
+    /// These paths.
+    pub pathspecs: &'a Pathspecs,
+    /// What counts of submodules.
+    pub submodules: Counts,
+}
+
+/// Who says what counts of submodules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// `.gitmodules` and all of the configuration.
+    Configured,
+    /// The same without `diff.ignoreSubmodules`, as for Git's plumbing.
+    BySubmodule,
+    /// The command line (`--ignore-submodules`).
+    Given(Ignore),
+}
+
+/// What differs between `tree` (`None` is the empty one) and what it is compared with, sorted by path. An unmerged path of the index has
+/// the tree's side, if there is one.
+pub fn tree(
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    tree: Option<ObjectId>,
+    against: Against<'_>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Pair>, PlanError> {
+    let _phase = profile::span(Phase::Plan);
+    let submodules = match scope.submodules {
+        Counts::Configured => Submodules::new(repo, root, Ignore::None)?,
+        Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo, root),
+    };
+    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![tree])?;
+    let mut comparison = Comparison { index, against, changes: HashMap::new(), pairs: BTreeMap::new() };
+    if let Against::Worktree { changes, .. } = against {
+        comparison.changes = changes.iter().map(|change| (change.path.as_bstr(), change)).collect();
+    }
+    for row in found.rows {
+        let old = match row.sides[0] {
+            TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
+            TreeSide::Missing | TreeSide::Conflict => None,
+        };
+        comparison.row(row.path, old, row.slot);
+    }
+    comparison.rest();
+    let mut pairs = Vec::new();
+    for (path, pair) in comparison.pairs {
+        if is_meant(index, path.as_bstr(), &pair, scope.pathspecs)
+            && !is_ignored(index, &pair, &submodules, scope.submodules)?
+        {
+            pairs.push(pair);
+        }
+    }
+    Ok(pairs)
+}
+
+/// What differs between `tree` (`None` is the empty one) and `index`, as [`tree()`] has it. What is only intended to be added is not in
+/// the index. `ignore` decides for submodules that do not say otherwise; `None` is what the configuration says.
+pub fn staged(
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    tree: Option<ObjectId>,
+    pathspecs: &Pathspecs,
+    ignore: Option<Ignore>,
+) -> Result<Vec<Pair>, PlanError> {
+    let against = Against::Index { intended: Intended::Hidden };
+    let submodules = ignore.map_or(Counts::Configured, Counts::Given);
+    self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })
+}
+
+struct Comparison<'a> {
+    index: &'a Index,
+    against: Against<'a>,
+    /// Those that no row was about yet.
+    changes: HashMap<&'a BStr, &'a Pair>,
+    pairs: BTreeMap<BString, Pair>,
+}
+
+impl Comparison<'_> {
+    fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) {
+        let change = self.changes.remove(path.as_bstr());
+        let (new, dirt) = match (slot, self.against) {
+            (Slot::Nothing, _) => (None, Dirt::default()),
+            (Slot::Unmerged(_), Against::Index { .. }) => {
+                let pair = Pair { old, ..Pair::unmerged(path.clone(), None) };
+                self.pairs.insert(path, pair);
+                return;
+            }
+            (Slot::Merged(at), Against::Index { intended }) => {
+                let entry = &self.index.entries()[at];
+                let is_hidden = intended == Intended::Hidden && entry.flags.contains(Flags::INTENT_TO_ADD);
+                let side = Side { mode: entry.mode, oid: Some(entry.oid) };
+                ((!is_hidden).then_some(side), Dirt::default())
+            }
+            (Slot::Merged(at) | Slot::Unmerged(at), Against::Worktree { missing, .. }) => {
+                let entry = &self.index.entries()[at];
+                let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
+                match change {
+                    None => (Some(indexed), Dirt::default()),
+                    Some(change) => {
+                        let indexed = (missing == Missing::AsIndexed).then_some(indexed);
+                        (named(change, entry.oid).or(indexed), change.dirt)
+                    }
+                }
+            }
+        };
+        if old != new || dirt != Dirt::default() {
+            let pair = Pair { dirt, ..Pair::new(path.clone(), old, new) };
+            self.pairs.insert(path, pair);
+        }
+    }
+
+    /// Entries that are the tree's, and whose files are not theirs.
+    fn rest(&mut self) {
+        let Against::Worktree { missing, .. } = self.against else { return };
+        for (path, change) in std::mem::take(&mut self.changes) {
+            let Some(at) = self.index.range_of(path).next() else { continue };
+            let entry = &self.index.entries()[at];
+            if change.new.is_some() || missing == Missing::Gone {
+                let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
+                let pair = Pair::new(path.to_owned(), old, named(change, entry.oid));
+                self.pairs.insert(path.to_owned(), Pair { dirt: change.dirt, ..pair });
+            }
+        }
+    }
+}
+
+/// Whether a pair's path is meant: what the index has there decides, else the tree.
+fn is_meant(index: &Index, path: &BStr, pair: &Pair, pathspecs: &Pathspecs) -> bool {
+    if pathspecs.is_empty() {
+        return true;
+    }
+    let indexed = index.entries()[index.range_of(path)].first().map(|entry| entry.mode);
+    match indexed.or(pair.old.map(|side| side.mode)) {
+        Some(mode) => pathspecs.matches_entry(path, mode, &mut Seen::default()),
+        None => pathspecs.matches(path, &mut Seen::default()),
+    }
+}
+
+/// Whether a pair is about a submodule of which nothing counts.
+fn is_ignored(
+    index: &Index,
+    pair: &Pair,
+    submodules: &Submodules<'_>,
+    counts: Counts,
+) -> Result<bool, PlanError> {
+    let sides = [pair.old, pair.new].into_iter().flatten();
+    if pair.status == Status::Unmerged || !sides.clone().all(|side| side.mode.is_gitlink()) {
+        return Ok(false);
+    }
+    let ignore = match counts {
+        Counts::Given(ignore) => ignore,
+        Counts::Configured | Counts::BySubmodule => submodules.ignore(index, pair.path.as_bstr())?,
+    };
+    Ok(ignore == Ignore::All)
+}
