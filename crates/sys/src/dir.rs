@@ -97,6 +97,12 @@ impl Dir {
         }
     }
 
+    /// As [`Dir::stat`], in one call whatever the path's length: links among the leading components would be followed. For who has
+    /// seen that these are directories, and only looks.
+    pub fn stat_below(&self, path: &[u8]) -> io::Result<Option<Stat>> {
+        stat_at(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
     /// Whether nothing is at `path` (`ENOENT`) even if links among its leading components are followed,
     /// wherever they lead. To look, never to act.
     pub fn is_absent_through_links(&self, path: &[u8]) -> bool {

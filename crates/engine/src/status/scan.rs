@@ -22,6 +22,7 @@ use sys::{Dir, FileType, Stat};
 use crate::{
     checkout::Workers,
     crew::{self, Pace, Tuning},
+    handle::Handle,
     pathspec::{Pathspecs, Seen},
     stat::{Match, StatRules},
     untracked::{Beside, Listed},
@@ -269,7 +270,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A directory that was listed for what is untracked in it: its tracked files are looked at by the way.
+/// A directory that was looked at for what is untracked in it: its tracked files are looked at by the way.
 impl Beside for Scan<'_> {
     fn directory(
         &self,
@@ -285,6 +286,7 @@ impl Beside for Scan<'_> {
         let mut notes = Vec::new();
         let mut files: Vec<(u64, usize)> = Vec::new();
         self.split(within, prefix, |part| match part {
+            Part::File(at) if self.visited[at].load(Ordering::Relaxed) => {}
             Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
                 Some((_, ino)) => files.push((ino, at)),
                 None => self.note(at, Sight::Missing, &mut notes),
@@ -307,6 +309,46 @@ impl Beside for Scan<'_> {
             pace.step();
         }
         self.keep(notes);
+    }
+
+    fn unlisted(&self, from: &Handle, prefix: usize, within: &Range<usize>, pace: &mut dyn Pace) {
+        if !self.any(within) {
+            return;
+        }
+        let mut notes = Vec::new();
+        self.split(within, prefix, |part| match part {
+            Part::File(at) if !self.visited[at].load(Ordering::Relaxed) => {
+                self.ask_below(from, at, &mut notes);
+                pace.step();
+            }
+            // A directory is a job of its own, or looked at in the end.
+            Part::File(_) | Part::Directory(..) => {}
+        });
+        self.keep(notes);
+    }
+
+    fn is_clean(&self, from: &Handle, at: usize) -> bool {
+        let entry = &self.index.entries()[at];
+        if entry.stage != Stage::Normal || !self.is_asked(at) {
+            return self.index.is_vouched_for(entry);
+        }
+        let mut notes = Vec::new();
+        self.ask_below(from, at, &mut notes);
+        let clean = notes.is_empty();
+        self.keep(notes);
+        clean
+    }
+}
+
+impl Scan<'_> {
+    /// As [`Scan::ask`], by the path from a directory above.
+    fn ask_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
+        let sight = match from.dir().stat_below(from.rest(self.index.path_at(at))) {
+            Ok(Some(stat)) => Sight::There(stat),
+            Ok(None) => Sight::Missing,
+            Err(error) => Sight::Unreadable(error),
+        };
+        self.note(at, sight, notes);
     }
 }
 

@@ -236,6 +236,12 @@ pub(crate) trait Beside: Sync {
         within: &Range<usize>,
         pace: &mut dyn Pace,
     );
+
+    /// A directory was not listed, because it is known what is in it: so are those above, up to `from`.
+    fn unlisted(&self, from: &Handle, prefix: usize, within: &Range<usize>, pace: &mut dyn Pace);
+
+    /// Whether the file of the entry at `at`, in such a directory, is the entry's, as far as its stat tells.
+    fn is_clean(&self, from: &Handle, at: usize) -> bool;
 }
 
 /// One walk.

@@ -23,7 +23,7 @@ mod resolve_undo;
 pub mod split;
 #[cfg(test)]
 mod tests;
-mod untracked;
+pub mod untracked;
 pub mod write;
 
 pub use cache_tree::CacheTree;

@@ -1,7 +1,8 @@
 //! The untracked cache (UNTR extension): for each directory what `status` found untracked in it.
 //!
-//! Sapwood keeps it true rather than uses it: what an index change may have made wrong is
-//! invalidated, as Git does.
+//! What an index change may have made wrong is invalidated, as Git does. Walks use and fill it by [`Directories`].
+
+mod dirs;
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -11,6 +12,7 @@ use super::{
     ewah::{self, Bitmap},
 };
 use crate::{HashKind, ObjectId};
+pub use dirs::{Directories, Listed, Recorded};
 
 /// Git's `DIR_SHOW_OTHER_DIRECTORIES`: whole untracked directories are shown by their name alone, so
 /// what is true of a directory depends on everything below it.

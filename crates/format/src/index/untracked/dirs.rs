@@ -1,0 +1,257 @@
+//! The directories of an untracked cache, for who walks a worktree: what is recorded of each, and recording what was found.
+
+use std::collections::BTreeMap;
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+use super::{Dir, Exclude, UntrackedCache};
+use crate::{ObjectId, index::Stat};
+
+/// The directories of a cache, each by its number.
+#[derive(Debug)]
+pub struct Directories<'c> {
+    dirs: &'c [Dir],
+    /// For each directory the first that is not below it.
+    ends: Vec<usize>,
+}
+
+/// What is recorded of a directory, if it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'c> {
+    /// Of the directory; as long as it is this, no name was added or removed.
+    pub stat: &'c Stat,
+    /// Names in it, with a slash at the end if it is a directory; one of which there is a record of its own may be empty by now.
+    pub untracked: &'c [BString],
+    /// Only whether there is anything untracked in it was asked, not what.
+    pub check_only: bool,
+    /// The name its `.gitignore` would have as a blob, if there is one.
+    pub exclude: Option<&'c ObjectId>,
+}
+
+/// What was found in a directory.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// See [`Recorded::stat`]; taken before it was listed.
+    pub stat: Stat,
+    /// See [`Recorded::untracked`].
+    pub untracked: Vec<BString>,
+    /// See [`Recorded::check_only`].
+    pub check_only: bool,
+    /// See [`Recorded::exclude`].
+    pub exclude: Option<ObjectId>,
+    /// The directories in it that were looked into, or would have been; sorted.
+    pub directories: Vec<BString>,
+    /// Nothing that is recorded of these holds any more: other rules apply.
+    pub forgets: bool,
+}
+
+impl<'c> Directories<'c> {
+    fn of(dirs: &'c [Dir]) -> Self {
+        let mut ends = vec![dirs.len(); dirs.len()];
+        // The directories that are open, and how many of those in them are still to come.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        for (at, dir) in dirs.iter().enumerate() {
+            while open.last().is_some_and(|&(_, left)| left == 0) {
+                let (ended, _) = open.pop().expect("there is a last one");
+                ends[ended] = at;
+            }
+            if let Some((_, left)) = open.last_mut() {
+                *left -= 1;
+            }
+            open.push((at, dir.subdirs));
+        }
+        Directories { dirs, ends }
+    }
+
+    /// The root of the worktree, if anything is recorded.
+    pub fn root(&self) -> Option<usize> {
+        (!self.dirs.is_empty()).then_some(0)
+    }
+
+    /// The directories in one.
+    pub fn below(&self, dir: usize) -> impl Iterator<Item = usize> + use<'_, 'c> {
+        let end = self.ends[dir];
+        let first = Some(dir + 1).filter(|&at| at < end);
+        std::iter::successors(first, move |&at| Some(self.ends[at]).filter(|&next| next < end))
+    }
+
+    /// The directory of this name in another.
+    pub fn find(&self, dir: usize, name: &BStr) -> Option<usize> {
+        self.below(dir).find(|&at| self.dirs[at].name == name)
+    }
+
+    /// The last component of its path.
+    pub fn name(&self, dir: usize) -> &'c BStr {
+        self.dirs[dir].name.as_bstr()
+    }
+
+    /// What is recorded of it, if it was not invalidated since.
+    pub fn recorded(&self, dir: usize) -> Option<Recorded<'c>> {
+        let Dir { untracked, valid, check_only, exclude, .. } = &self.dirs[dir];
+        let stat = valid.as_ref()?;
+        Some(Recorded { stat, untracked, check_only: *check_only, exclude: exclude.as_ref() })
+    }
+}
+
+impl UntrackedCache {
+    /// What is recorded.
+    pub fn directories(&self) -> Directories<'_> {
+        Directories::of(&self.dirs)
+    }
+
+    /// Git's flags of the walks that filled it.
+    pub fn dir_flags(&self) -> u32 {
+        self.dir_flags
+    }
+
+    /// The names that `info/exclude` and `core.excludesFile` had as blobs; null if they were not there.
+    pub fn excludes(&self) -> [&ObjectId; 2] {
+        [&self.info_exclude.1, &self.excludes_file.1]
+    }
+
+    /// Records what was found, by the paths of directories (without a slash at the end; the root is empty).
+    pub fn record(&mut self, excludes: [ObjectId; 2], mut found: BTreeMap<BString, Listed>) {
+        let [info, file] = excludes;
+        for (known, now) in [(&mut self.info_exclude, info), (&mut self.excludes_file, file)] {
+            let (_, oid): &mut Exclude = known;
+            if *oid != now {
+                *known = (Stat::default(), now);
+            }
+        }
+        let mut dirs = Vec::with_capacity(self.dirs.len() + found.len());
+        let old = Directories::of(&self.dirs);
+        emit(&old, old.root(), (&mut BString::default(), 0), &mut found, &mut dirs);
+        self.dirs = dirs;
+    }
+}
+
+/// Puts a directory and what is below it into `out`: what was found, else what is recorded. Whether there is anything of it.
+fn emit(
+    old: &Directories<'_>,
+    known: Option<usize>,
+    (path, name): (&mut BString, usize),
+    found: &mut BTreeMap<BString, Listed>,
+    out: &mut Vec<Dir>,
+) -> bool {
+    if !any_at_or_below(found, path.as_bstr()) {
+        let copied = known.map_or(&[][..], |at| &old.dirs[at..old.ends[at]]);
+        out.extend_from_slice(copied);
+        return !copied.is_empty();
+    }
+    let at = out.len();
+    let (dir, below): (Dir, Vec<(BString, Option<usize>)>) = match (found.remove(path.as_bstr()), known) {
+        (Some(listed), _) => {
+            let Listed { stat, untracked, check_only, exclude, directories, forgets } = listed;
+            let mut recorded = known.filter(|_| !forgets).map(|at| old.below(at).collect::<Vec<_>>());
+            let recorded = recorded.get_or_insert_default();
+            recorded.sort_unstable_by_key(|&at| old.name(at));
+            let find = |name: BString| {
+                let place = recorded.binary_search_by(|&at| old.name(at).cmp(name.as_bstr()));
+                (name, place.ok().map(|place| recorded[place]))
+            };
+            let below = directories.into_iter().map(find).collect();
+            let name = path[name..].into();
+            (Dir { name, untracked, subdirs: 0, valid: Some(stat), check_only, exclude }, below)
+        }
+        (None, Some(at)) => {
+            (old.dirs[at].clone(), old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect())
+        }
+        // Something below was found, and not the directory itself: it would have no place.
+        (None, None) => return false,
+    };
+    out.push(dir);
+    let base = path.len();
+    let mut subdirs = 0;
+    for (name, known) in below {
+        if base > 0 {
+            path.push(b'/');
+        }
+        let start = path.len();
+        path.extend_from_slice(&name);
+        subdirs += usize::from(emit(old, known, (path, start), found, out));
+        path.truncate(base);
+    }
+    out[at].subdirs = subdirs;
+    true
+}
+
+fn any_at_or_below(found: &BTreeMap<BString, Listed>, path: &BStr) -> bool {
+    if found.contains_key(path) || path.is_empty() {
+        return !found.is_empty();
+    }
+    let mut lead = path.to_owned();
+    lead.push(b'/');
+    found.range(lead.clone()..).next().is_some_and(|(first, _)| first.starts_with(&lead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HashKind;
+
+    fn listed(untracked: &[&str], directories: &[&str]) -> Listed {
+        Listed {
+            stat: Stat { size: 7, ..Stat::default() },
+            untracked: untracked.iter().map(|&name| name.into()).collect(),
+            check_only: false,
+            exclude: None,
+            directories: directories.iter().map(|&name| name.into()).collect(),
+            forgets: false,
+        }
+    }
+
+    fn all(cache: &UntrackedCache) -> Vec<(String, bool, usize)> {
+        let dirs = cache.directories();
+        let mut found = Vec::new();
+        let mut left = vec![(dirs.root().expect("recorded"), String::new())];
+        while let Some((at, path)) = left.pop() {
+            let recorded = dirs.recorded(at);
+            found.push((path.clone(), recorded.is_some(), recorded.map_or(0, |of| of.untracked.len())));
+            left.extend(dirs.below(at).map(|below| (below, format!("{path}/{}", dirs.name(below)))));
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn what_was_found_takes_the_place_of_what_was_recorded() {
+        let null = ObjectId::null(HashKind::Sha1);
+        let mut cache = UntrackedCache {
+            ident: "\0".into(),
+            info_exclude: (Stat::default(), null),
+            excludes_file: (Stat::default(), null),
+            dir_flags: 0,
+            exclude_per_dir: ".gitignore".into(),
+            dirs: Vec::new(),
+        };
+        let record = |cache: &mut UntrackedCache, found: Vec<(&str, Listed)>| {
+            cache.record([null; 2], found.into_iter().map(|(path, of)| (path.into(), of)).collect());
+            let mut bytes = Vec::new();
+            cache.write(&mut bytes);
+            assert_eq!(UntrackedCache::read(&bytes, HashKind::Sha1).as_ref(), Some(&*cache));
+        };
+        record(
+            &mut cache,
+            vec![
+                ("", listed(&["x"], &["a", "b"])),
+                ("a", listed(&[], &["c"])),
+                ("a/c", listed(&["y", "z"], &[])),
+                ("b", listed(&[], &[])),
+            ],
+        );
+        let entry = |path: &str, valid, untracked| (path.to_owned(), valid, untracked);
+        let before = [entry("", true, 1), entry("/a", true, 0), entry("/a/c", true, 2), entry("/b", true, 0)];
+        assert_eq!(all(&cache), before);
+        cache.invalidate("a/c/file".into());
+        assert_eq!(all(&cache)[2], entry("/a/c", false, 0));
+        record(&mut cache, vec![("a/c", listed(&["y"], &["new"])), ("a/c/new", listed(&[], &[]))]);
+        let with_new = entry("/a/c/new", true, 0);
+        let after = [before[0].clone(), before[1].clone(), entry("/a/c", true, 1), with_new, before[3].clone()];
+        assert_eq!(all(&cache), after);
+        // A directory that is gone takes with it what was below, and rules that changed what is not found anew.
+        record(&mut cache, vec![("a", listed(&[], &[]))]);
+        assert_eq!(all(&cache), [before[0].clone(), before[1].clone(), before[3].clone()]);
+        record(&mut cache, vec![("", Listed { forgets: true, ..listed(&[], &["a", "b"]) })]);
+        assert_eq!(all(&cache), [entry("", true, 0)]);
+    }
+}
