@@ -105,8 +105,13 @@ impl Level {
 
 /// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
-    let files = [Some(repo.common_dir().join("info/exclude")), users_file(repo)?];
-    Ok(files.into_iter().flatten().filter_map(|path| sys::by_path::read(&path).ok().flatten()).collect())
+    Ok(outside_files(repo)?.into_iter().flatten().collect())
+}
+
+/// The same, each by itself.
+pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
+    let read = |path: PathBuf| sys::by_path::read(&path).ok().flatten();
+    Ok([read(repo.common_dir().join("info/exclude")), users_file(repo)?.and_then(read)])
 }
 
 /// `core.excludesFile`, as it is configured.

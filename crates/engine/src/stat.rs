@@ -107,6 +107,20 @@ impl StatRules {
         }
     }
 
+    /// Whether a directory of this stat has the names in it that it had when `recorded` was; never if it is as young as the index, written at
+    /// `written`.
+    pub fn same_directory(&self, recorded: &Stat, stat: &sys::Stat, written: (u32, u32)) -> bool {
+        let now = index_stat(stat);
+        let same = |old: (u32, u32), now: (u32, u32)| {
+            old.0 == now.0 && (!self.check_stat || same_fraction(old.1, now.1))
+        };
+        !is_racy(recorded.mtime, written)
+            && recorded.size == now.size
+            && same(recorded.mtime, now.mtime)
+            && (!self.check_stat || !self.trust_ctime || same(recorded.ctime, now.ctime))
+            && (!self.check_stat || (recorded.uid, recorded.gid, recorded.ino) == (now.uid, now.gid, now.ino))
+    }
+
     /// Whether a file of this stat can be an entry of this mode at all.
     fn same_kind(&self, mode: Mode, stat: &sys::Stat) -> bool {
         match stat.file_type {

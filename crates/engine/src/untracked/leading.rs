@@ -9,8 +9,10 @@ use bstr::{BStr, ByteSlice as _};
 use sys::FileType;
 
 use super::{
-    IgnoreFile, Walk,
+    Walk,
     judge::{Judged, Place},
+    recorded::Known,
+    rules::{IgnoreFile, Ladder},
     tree::{Descent, Job, Manner, Node},
 };
 use crate::{handle::Handle, ignore::Level};
@@ -26,7 +28,11 @@ impl Walk<'_> {
             |within| Descent { manner: Manner::Enter, ignored: false, nested: None, within, entry: false };
         let job = |path: &BStr, descent, level: Option<Arc<Level>>| {
             let node = Node::below(top, path.to_owned(), 0, descent, self);
-            vec![Job { node, from: Arc::clone(&root), level }]
+            let known = match &self.recorded {
+                Some(recorded) if path.is_empty() => recorded.root(),
+                _ => Known::Unused,
+            };
+            vec![Job { node, from: Arc::clone(&root), ladder: Ladder::Known(level), known }]
         };
         if goal.is_empty() {
             return job(goal, enter(all), None);
@@ -53,7 +59,8 @@ impl Walk<'_> {
                 };
             }
             if !ignored && let Ok(handle) = self.open(dir) {
-                level = self.level(&handle, dir, IgnoreFile::Unknown, level, Vec::new);
+                let content = self.ignore_file(&handle, dir, IgnoreFile::Unknown, Vec::new);
+                level = self.level(dir, content.as_deref(), level, Vec::new);
             }
             let mut path = goal[..end].to_owned();
             let place = Place { ignored, level: level.as_deref(), within: &within };

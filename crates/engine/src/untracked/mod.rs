@@ -13,6 +13,8 @@
 mod any;
 mod judge;
 mod leading;
+mod recorded;
+mod rules;
 mod tracked;
 mod tree;
 
@@ -26,17 +28,20 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::{Flags, Index};
+use format::index::{Index, UntrackedCache};
 use repo::Repository;
 
 use sys::profile::{self, Phase};
 
 use crate::{
     crew::{self, Pace, Tuning, Workers},
+    handle::Handle,
     ignore::{self, Everywhere, Level, Rules},
     pathspec::{Pathspecs, Reach, Seen},
 };
 pub(crate) use any::any;
+use recorded::Recorded;
+use rules::IgnoreFile;
 use tracked::Tracked;
 pub(crate) use tree::Listed;
 
@@ -108,6 +113,8 @@ pub enum Nested {
 #[derive(Clone, Debug, Default)]
 pub struct Excludes {
     everywhere: Everywhere,
+    /// What `info/exclude` and `core.excludesFile` hold, if these and `.gitignore` files are all there is.
+    standard: Option<[Option<Vec<u8>>; 2]>,
     /// `.gitignore` files are read.
     inside: bool,
 }
@@ -116,15 +123,17 @@ impl Excludes {
     /// Git's own: `.gitignore` files, `info/exclude`, `core.excludesFile`; `first` come before these.
     pub fn standard(repo: &Repository, first: &[BString]) -> Result<Excludes, repo::Error> {
         let icase = folds_case(repo)?;
-        let last = ignore::outside(repo)?.iter().map(|content| Rules::parse(content, icase)).collect();
+        let outside = ignore::outside_files(repo)?;
+        let last = outside.iter().flatten().map(|content| Rules::parse(content, icase)).collect();
         let only = Excludes::only(repo, first)?;
-        Ok(Excludes { everywhere: Everywhere { last, ..only.everywhere }, inside: true })
+        let standard = first.is_empty().then_some(outside);
+        Ok(Excludes { everywhere: Everywhere { last, ..only.everywhere }, standard, inside: true })
     }
 
     /// Nothing but `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
-        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, inside: false })
+        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, standard: None, inside: false })
     }
 }
 
@@ -145,6 +154,8 @@ pub struct Found {
     pub directories_read: usize,
     /// How many names there were in them.
     pub names_judged: usize,
+    /// The untracked cache as it should be recorded, if directories had to be read although there is one.
+    pub cache: Option<UntrackedCache>,
 }
 
 /// What could not be read. Messages are Git's.
@@ -221,6 +232,7 @@ pub(crate) fn walk_beside(
         names_judged: AtomicUsize::new(0),
         beside: beside.filter(|_| !folds),
         tuning,
+        recorded: Recorded::of(repo, index, pathspecs, excludes, options)?.filter(|_| !folds && beside.is_some()),
     };
     Ok(walk.run())
 }
@@ -260,6 +272,7 @@ struct Walk<'a> {
     names_judged: AtomicUsize,
     beside: Option<&'a dyn Beside>,
     tuning: &'a Tuning,
+    recorded: Option<Recorded<'a>>,
 }
 
 impl Walk<'_> {
@@ -283,6 +296,7 @@ impl Walk<'_> {
             warnings: warnings.into_iter().map(|(_, warning)| warning).collect(),
             directories_read: self.directories_read.into_inner(),
             names_judged: self.names_judged.into_inner(),
+            cache: self.recorded.and_then(|recorded| recorded.renewed(self.index)),
         }
     }
 
@@ -309,70 +323,6 @@ impl Walk<'_> {
     fn is_ignored(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
         self.excludes.everywhere.ignores(level, path, is_dir)
     }
-
-    /// The rules for what is in `dir` (with a slash at its end, or empty): its own `.gitignore` over what is `above`. Where
-    /// there is none, or none that can be opened, that of the index counts if it is not to be in the worktree.
-    fn level(
-        &self,
-        handle: &sys::Dir,
-        dir: &BStr,
-        is_there: IgnoreFile,
-        above: Option<Arc<Level>>,
-        place: impl FnOnce() -> Vec<usize>,
-    ) -> Option<Arc<Level>> {
-        const LARGEST: usize = 100 << 20;
-        if !self.excludes.inside {
-            return above;
-        }
-        let path: BString = [dir.as_bytes(), b".gitignore"].concat().into();
-        let opened = match is_there {
-            IgnoreFile::Missing => None,
-            IgnoreFile::There | IgnoreFile::Unknown => match handle.open_file(b".gitignore") {
-                Ok(file) => Some(file),
-                Err(source) if source.kind() == io::ErrorKind::NotFound => None,
-                Err(source) => {
-                    self.warn(place(), Warning::IgnoreFile { path, source });
-                    return above;
-                }
-            },
-        };
-        let content = match opened {
-            Some(mut file) => {
-                let mut content = Vec::new();
-                // Of a directory, say.
-                if io::Read::read_to_end(&mut file, &mut content).is_err() {
-                    return above;
-                }
-                content
-            }
-            None => match self.of_the_index(path.as_bstr()) {
-                Some(content) => content,
-                None => return above,
-            },
-        };
-        if content.len() >= LARGEST {
-            self.warn(place(), Warning::LargeIgnoreFile { path });
-            return above;
-        }
-        let rules = Rules::parse(&content, self.tracked.folds_case());
-        if rules.is_empty() { above } else { Some(Level::new(rules, dir.len(), above)) }
-    }
-
-    /// The content of an entry that is not to be in the worktree.
-    fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
-        let at = self.tracked.skipped(path)?;
-        let entry = &self.index.entries()[at];
-        debug_assert!(entry.flags.contains(Flags::SKIP_WORKTREE), "only such are told of");
-        self.repo.objects().reader().read(&entry.oid).ok().map(|(_, content)| content.to_vec())
-    }
-}
-
-/// What is known of a directory's `.gitignore`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IgnoreFile {
-    There,
-    Missing,
-    Unknown,
 }
 
 #[cfg(test)]

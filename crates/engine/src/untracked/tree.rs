@@ -13,8 +13,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use sys::FileType;
 
 use super::{
-    Directories, IgnoreFile, Ignored, Walk, Warning,
+    Directories, Ignored, Walk, Warning,
     judge::{Judged, Place},
+    recorded::{self, Known, Looked},
+    rules::{IgnoreFile, Ladder},
 };
 use crate::{crew::Pace, handle::Handle, ignore::Level};
 
@@ -80,7 +82,8 @@ struct Gathered {
 pub(super) struct Job {
     pub(super) node: Arc<Node>,
     pub(super) from: Arc<Handle>,
-    pub(super) level: Option<Arc<Level>>,
+    pub(super) ladder: Ladder,
+    pub(super) known: Known,
 }
 
 /// What a thread keeps from one directory to the next.
@@ -176,6 +179,19 @@ impl Node {
         })
     }
 
+    /// There is one more directory in it to be looked into.
+    pub(super) fn expect(&self) {
+        self.pending.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn path(&self) -> &BStr {
+        self.path.as_bstr()
+    }
+
+    pub(super) fn descent(&self) -> &Descent {
+        &self.descent
+    }
+
     fn gathered(&self) -> MutexGuard<'_, Gathered> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +203,7 @@ impl Node {
     }
 
     /// Where in a walk of one thread this would be come across.
-    fn way(&self) -> Vec<usize> {
+    pub(super) fn way(&self) -> Vec<usize> {
         let mut way = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.way());
         way.push(self.place);
         way
@@ -216,10 +232,13 @@ impl Node {
 impl Walk<'_> {
     /// Looks into a directory: lists it, judges what is in it, brings a job for each directory to be looked into.
     pub(super) fn look(&self, worker: &mut Worker, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
-        let Job { node, from, level } = job;
+        let Job { node, from, ladder, known } = job;
         let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
-        if !is_settled && !self.interrupt.load(Ordering::Relaxed) {
-            self.look_into(worker, &node, (&from, level), jobs, pace);
+        if !is_settled
+            && !self.interrupt.load(Ordering::Relaxed)
+            && let Looked::Listing(entry) = self.look_up(&node, (&from, &ladder, known), jobs, pace)
+        {
+            self.look_into(worker, &node, (&from, ladder.get(self), entry), jobs, pace);
         }
         self.leave(node);
     }
@@ -228,7 +247,7 @@ impl Walk<'_> {
         &self,
         worker: &mut Worker,
         node: &Arc<Node>,
-        (from, level): (&Arc<Handle>, Option<Arc<Level>>),
+        (from, level, mut entry): (&Arc<Handle>, Option<Arc<Level>>, Option<recorded::Entry>),
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) {
@@ -252,6 +271,9 @@ impl Walk<'_> {
             && let Some(state) = nested()
         {
             node.gathered().nested = Some(state);
+            if let Some(recorded) = &self.recorded {
+                recorded.is_one(path);
+            }
             return;
         }
         self.directories_read.fetch_add(1, Ordering::Relaxed);
@@ -261,7 +283,11 @@ impl Walk<'_> {
             false => {
                 let is_there =
                     if worker.has(b".gitignore") { IgnoreFile::There } else { IgnoreFile::Missing };
-                self.level(&dir, path, is_there, level, || node.way())
+                let content = self.ignore_file(&dir, path, is_there, || node.way());
+                if let Some(entry) = &mut entry {
+                    entry.ignore_file(self.index.hash, content.as_deref());
+                }
+                self.level(path, content.as_deref(), level, || node.way())
             }
         };
         let handle = from.next(&dir, path.len());
@@ -272,20 +298,31 @@ impl Walk<'_> {
         let mut cursor = 0;
         let mut child = path.to_owned();
         let first = jobs.len();
-        for entry in entries.iter() {
+        for name in entries.iter() {
             child.truncate(path.len());
-            child.extend_from_slice(&names[entry.range.clone()]);
-            match self.judge(&mut child, entry.file_type, &place, &mut cursor) {
+            child.extend_from_slice(&names[name.range.clone()]);
+            match self.judge(&mut child, name.file_type, &place, &mut cursor) {
                 Judged::Is(State::Nothing, _) => {}
                 Judged::Is(state, is_entry) => {
-                    node.add(state, child.as_bstr(), is_entry, self.options.ignored)
+                    node.add(state, child.as_bstr(), is_entry, self.options.ignored);
+                    if let (State::Untracked, Some(entry)) = (state, &mut entry) {
+                        entry.untracked(&child[path.len()..]);
+                    }
                 }
                 Judged::Descend(descent) => {
-                    node.pending.fetch_add(1, Ordering::Relaxed);
-                    let below = Node::below(node, child.clone(), entry.place, descent, self);
-                    jobs.push(Job { node: below, from: Arc::clone(&handle), level: level.clone() });
+                    node.expect();
+                    let known = match &mut entry {
+                        Some(entry) => entry.directory(&names[name.range.clone()]),
+                        None => Known::Unused,
+                    };
+                    let below = Node::below(node, child.clone(), name.place, descent, self);
+                    let (from, ladder) = (Arc::clone(&handle), Ladder::Known(level.clone()));
+                    jobs.push(Job { node: below, from, ladder, known });
                 }
             }
+        }
+        if let Some(entry) = entry {
+            self.record(node, entry);
         }
         // The first of them is the next to be done.
         jobs[first..].reverse();

@@ -75,14 +75,14 @@ impl<'c> Directories<'c> {
         std::iter::successors(first, move |&at| Some(self.ends[at]).filter(|&next| next < end))
     }
 
-    /// The directory of this name in another.
-    pub fn find(&self, dir: usize, name: &BStr) -> Option<usize> {
-        self.below(dir).find(|&at| self.dirs[at].name == name)
-    }
-
     /// The last component of its path.
     pub fn name(&self, dir: usize) -> &'c BStr {
         self.dirs[dir].name.as_bstr()
+    }
+
+    /// What is recorded of its `.gitignore`, whether the rest holds or not.
+    pub fn exclude(&self, dir: usize) -> Option<&'c ObjectId> {
+        self.dirs[dir].exclude.as_ref()
     }
 
     /// What is recorded of it, if it was not invalidated since.

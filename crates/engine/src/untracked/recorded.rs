@@ -1,0 +1,329 @@
+//! The untracked cache in a walk: a directory whose stat is the recorded one is not listed, what was recorded is taken for what is in it.
+//!
+//! Promise: what is found is what a walk without it would find. Who makes, removes or renames something in a directory changes the
+//! directory's stat; what else decides is compared: the ignore files above it, its own, and what the index has in it (whoever changes
+//! the index invalidates). A directory as young as the index is not believed, for the reason for which a file is not.
+//!
+//! As in Git, an untracked directory that is shown as one has a record of its own, so that it is noticed when it becomes empty; the
+//! name in its parent's record alone decides nothing.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    HashKind, ObjectId,
+    index::{
+        Index, Stage, UntrackedCache, Word,
+        untracked::{Directories as Records, Listed, Recorded as Record},
+    },
+};
+use repo::Repository;
+use sys::{FileType, Stat};
+
+use super::{
+    Directories, Excludes, Ignored, Nested, Options, Walk, cache,
+    rules::{IgnoreFile, Ladder},
+    tracked::Below,
+    tree::{Descent, Job, Manner, Node, State},
+};
+use crate::{
+    checkout::facts,
+    crew::Pace,
+    handle::Handle,
+    pathspec::Pathspecs,
+    stat::{StatRules, index_stat},
+};
+
+/// The cache that is there, and what is found beside it.
+pub(super) struct Recorded<'a> {
+    cache: &'a UntrackedCache,
+    records: Records<'a>,
+    rules: StatRules,
+    /// The monitor has named what changed, so valid records hold.
+    watched: bool,
+    /// What the files outside the worktree hold is what it was when all this was recorded.
+    holds: bool,
+    excludes: [ObjectId; 2],
+    found: Mutex<BTreeMap<BString, Listed>>,
+}
+
+/// Where a directory stands in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// The cache is not used.
+    Unused,
+    /// Nothing is recorded of it.
+    No,
+    /// This record is its.
+    As(usize),
+}
+
+impl<'a> Recorded<'a> {
+    /// The cache of `index`, if it can serve such a walk. Git's `validate_untracked_cache`.
+    pub(super) fn of(
+        repo: &Repository,
+        index: &'a Index,
+        pathspecs: &Pathspecs,
+        excludes: &Excludes,
+        options: &Options,
+    ) -> Result<Option<Self>, repo::Error> {
+        let (Some(cache), Some(outside)) = (&index.untracked, &excludes.standard) else { return Ok(None) };
+        let flags = match options.directories {
+            Directories::Files => 0,
+            Directories::WholeUnlessEmpty => UntrackedCache::NORMAL,
+            Directories::Whole => return Ok(None),
+        };
+        let serves = cache.dir_flags() == flags
+            && options.ignored == Ignored::Left
+            && options.nested == Nested::AsOne
+            && pathspecs.is_empty()
+            && cache.ident() == cache::ident(repo);
+        if !serves {
+            return Ok(None);
+        }
+        let null = || ObjectId::null(index.hash);
+        let name = |content: &Option<Vec<u8>>| content.as_ref().map_or_else(null, |it| facts::name(index.hash, it));
+        let excludes = [name(&outside[0]), name(&outside[1])];
+        Ok(Some(Recorded {
+            cache,
+            records: cache.directories(),
+            rules: StatRules::of(repo)?,
+            watched: index.word() == Word::Changes,
+            holds: cache.excludes() == [&excludes[0], &excludes[1]],
+            excludes,
+            found: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn root(&self) -> Known {
+        self.records.root().map_or(Known::No, Known::As)
+    }
+
+    /// The cache with what was found, if that is news.
+    pub(super) fn renewed(self, index: &Index) -> Option<UntrackedCache> {
+        let found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if found.is_empty() {
+            return None;
+        }
+        debug_assert_eq!(index.untracked.as_ref(), Some(self.cache), "it was not changed meanwhile");
+        let mut cache = self.cache.clone();
+        cache.record(self.excludes, found);
+        Some(cache)
+    }
+
+    /// `path` (with a slash at its end), a directory that was to be looked into, turned out to be one thing: it has no record of its own. If
+    /// its parent's is an old one, that stays to be found out again.
+    pub(super) fn is_one(&self, path: &BStr) {
+        let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+        let start = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parent) = found.get_mut(path[..start.saturating_sub(1)].as_bstr()) else { return };
+        let name = path[start..].as_bstr();
+        parent.directories.retain(|other| *other != name);
+        parent.untracked.push([name.as_bytes(), b"/"].concat().into());
+    }
+
+    fn keep(&self, path: &BStr, listed: Listed) {
+        let path = path.strip_suffix(b"/").unwrap_or_default().into();
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).insert(path, listed);
+    }
+}
+
+/// What is to be recorded of a directory that is listed.
+pub(super) struct Entry {
+    /// The rules it was recorded by, if it was.
+    before: Option<Option<ObjectId>>,
+    /// The records in it, by name.
+    below: Vec<(BString, usize)>,
+    stat: Stat,
+    untracked: Vec<BString>,
+    directories: Vec<BString>,
+    exclude: Option<ObjectId>,
+    forgets: bool,
+}
+
+impl Entry {
+    /// `name` (with a slash at its end if it is a directory) is untracked.
+    pub(super) fn untracked(&mut self, name: &[u8]) {
+        self.untracked.push(name.into());
+    }
+
+    /// `name` is a directory that is looked into. Where its record is.
+    pub(super) fn directory(&mut self, name: &[u8]) -> Known {
+        self.directories.push(name.into());
+        match self.below.binary_search_by(|(other, _)| other.as_bytes().cmp(name)) {
+            Ok(place) if !self.forgets => Known::As(self.below[place].1),
+            _ => Known::No,
+        }
+    }
+
+    /// Its `.gitignore` has this content.
+    pub(super) fn ignore_file(&mut self, kind: HashKind, content: Option<&[u8]>) {
+        self.exclude = content.map(|content| facts::name(kind, content));
+        self.forgets |= self.before.as_ref().is_none_or(|before| *before != self.exclude);
+    }
+}
+
+/// What became of a directory that may be recorded.
+pub(super) enum Looked {
+    /// What is in it is known.
+    Done,
+    /// It has to be listed, and recorded if there is something to record.
+    Listing(Option<Entry>),
+}
+
+impl Walk<'_> {
+    /// Looks a directory up in the cache.
+    pub(super) fn look_up(
+        &self,
+        node: &Arc<Node>,
+        (from, ladder, known): (&Arc<Handle>, &Ladder, Known),
+        jobs: &mut Vec<Job>,
+        pace: &mut dyn Pace,
+    ) -> Looked {
+        let Some(recorded) = self.recorded.as_ref().filter(|_| known != Known::Unused) else {
+            return Looked::Listing(None);
+        };
+        let record = match known {
+            Known::As(at) => recorded.records.recorded(at).filter(|_| recorded.holds).map(|record| (at, record)),
+            _ => None,
+        };
+        let path = node.path();
+        let stat = match (&record, recorded.watched) {
+            (Some(_), true) => None,
+            _ => {
+                let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
+                let found = match rest.is_empty() {
+                    true => from.dir().stat_self().map(Some),
+                    false => from.dir().stat_below(rest),
+                };
+                pace.step();
+                // What is wrong with it, listing it will tell.
+                let Ok(Some(stat)) = found else { return Looked::Listing(None) };
+                if stat.file_type != FileType::Directory {
+                    return Looked::Listing(None);
+                }
+                Some(stat)
+            }
+        };
+        if let Some((at, record)) = record
+            && stat.is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
+            && record.check_only == (node.descent().manner == Manner::Judge)
+            && self.same_rules(from, path, node, &record)
+        {
+            let ladder = match record.exclude {
+                Some(_) => ladder.clone().later(from, path),
+                None => ladder.clone(),
+            };
+            self.take(recorded, node, (at, &record), (from, &ladder), jobs);
+            if let Some(beside) = self.beside {
+                beside.unlisted(from, path.len(), &node.descent().within, pace);
+            }
+            return Looked::Done;
+        }
+        let stat = match stat {
+            Some(stat) => stat,
+            // The monitor's word does not make it valid after all.
+            None => match from.dir().stat(from.rest(path.strip_suffix(b"/").unwrap_or(b"."))) {
+                Ok(Some(stat)) => stat,
+                _ => return Looked::Listing(None),
+            },
+        };
+        let records = &recorded.records;
+        let mut entry = Entry {
+            before: None,
+            below: Vec::new(),
+            stat,
+            untracked: Vec::new(),
+            directories: Vec::new(),
+            exclude: None,
+            forgets: !recorded.holds,
+        };
+        if let Known::As(at) = known {
+            entry.before = Some(records.exclude(at).copied());
+            entry.below = records.below(at).map(|below| (records.name(below).to_owned(), below)).collect();
+            entry.below.sort_unstable();
+        }
+        Looked::Listing(Some(entry))
+    }
+
+    /// Whether the `.gitignore` of a directory is as recorded. If it is tracked and clean it need not be read.
+    fn same_rules(&self, from: &Arc<Handle>, path: &BStr, node: &Node, record: &Record<'_>) -> bool {
+        let Some(exclude) = record.exclude else { return true };
+        let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
+        let at = self.index.position(file.as_bstr(), Stage::Normal);
+        if let (Ok(at), Some(beside)) = (at, self.beside)
+            && self.index.entries()[at].oid == *exclude
+            && beside.is_clean(from, at)
+        {
+            return true;
+        }
+        let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
+        let opened = match rest.is_empty() {
+            true => from.dir().try_clone(),
+            false => from.dir().open_dir(rest),
+        };
+        let Ok(dir) = opened else { return false };
+        let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.way());
+        content.is_some_and(|content| facts::name(self.index.hash, &content) == *exclude)
+    }
+
+    /// What is recorded of a directory is what is in it.
+    fn take(
+        &self,
+        recorded: &Recorded<'_>,
+        node: &Arc<Node>,
+        (at, record): (usize, &Record<'_>),
+        (from, ladder): (&Arc<Handle>, &Ladder),
+        jobs: &mut Vec<Job>,
+    ) {
+        let path = node.path();
+        let first = jobs.len();
+        let mut names = Vec::new();
+        for (place, below) in recorded.records.below(at).enumerate() {
+            let name = recorded.records.name(below);
+            names.push(name);
+            let mut child: BString = [path.as_bytes(), name].concat().into();
+            let known = self.tracked.look(child.as_bstr(), true, &node.descent().within, &mut 0);
+            let within = match known.below {
+                Below::Entries(within) => within,
+                Below::Nothing => 0..0,
+                Below::Submodule => continue,
+            };
+            child.push(b'/');
+            let checks_only = recorded.records.recorded(below).is_none_or(|of| of.check_only);
+            let manner = match within.is_empty() && checks_only && self.options.directories != Directories::Files {
+                true => Manner::Judge,
+                false => Manner::Enter,
+            };
+            let nested = within.is_empty().then_some(State::Untracked);
+            let descent = Descent { manner, ignored: false, nested, within, entry: known.entry };
+            node.expect();
+            let below_node = Node::below(node, child, place, descent, self);
+            let (from, level, known) = (Arc::clone(from), ladder.clone(), Known::As(below));
+            jobs.push(Job { node: below_node, from, ladder: level, known });
+        }
+        jobs[first..].reverse();
+        names.sort_unstable();
+        for name in record.untracked {
+            let has_record = |name: &[u8]| names.binary_search(&name.as_bstr()).is_ok();
+            if !name.strip_suffix(b"/").is_some_and(has_record) {
+                let child: BString = [path.as_bytes(), name].concat().into();
+                node.add(State::Untracked, child.as_bstr(), false, self.options.ignored);
+            }
+        }
+    }
+
+    /// A directory was listed.
+    pub(super) fn record(&self, node: &Node, entry: Entry) {
+        let Some(recorded) = &self.recorded else { return };
+        let Entry { stat, untracked, mut directories, exclude, forgets, before: _, below: _ } = entry;
+        directories.sort_unstable();
+        let check_only = node.descent().manner == Manner::Judge;
+        let stat = index_stat(&stat);
+        recorded.keep(node.path(), Listed { stat, untracked, check_only, exclude, directories, forgets });
+    }
+}
