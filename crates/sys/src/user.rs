@@ -47,6 +47,11 @@ pub fn host_name() -> Vec<u8> {
     rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
+/// The operating system's name, as the kernel has it.
+pub fn system_name() -> Vec<u8> {
+    rustix::system::uname().sysname().to_bytes().to_vec()
+}
+
 fn lookup(
     mut call: impl FnMut(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> libc::c_int,
 ) -> Option<User> {

@@ -1,6 +1,6 @@
 //! The index as it is read.
 
-use engine::sparse;
+use engine::{sparse, untracked};
 use format::index::Index;
 use repo::Repository;
 
@@ -43,8 +43,10 @@ pub(crate) fn load_beside(
     }
 }
 
-/// The index as it is on disk: it may be sparse.
+/// The index as it is on disk, with an untracked cache or without as the configuration wants it: it may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
-    store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
-        .map_err(|error| Failure::fatal(error.to_string()))
+    let mut index = store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
+        .map_err(|error| Failure::fatal(error.to_string()))?;
+    untracked::cache::settle(repo, &mut index)?;
+    Ok(index)
 }

@@ -11,6 +11,7 @@
 //! A directory that cannot be read is told as a warning and counts as empty, as with Git.
 
 mod any;
+pub mod cache;
 mod judge;
 mod leading;
 mod recorded;

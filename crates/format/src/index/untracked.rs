@@ -18,6 +18,9 @@ pub use dirs::{Directories, Listed, Recorded};
 /// what is true of a directory depends on everything below it.
 const SHOW_OTHER_DIRECTORIES: u32 = 1 << 1;
 
+/// Git's `DIR_HIDE_EMPTY_DIRECTORIES`.
+const HIDE_EMPTY_DIRECTORIES: u32 = 1 << 2;
+
 /// A file whose change makes the whole cache worthless: its stat data and the object name of its content.
 type Exclude = (Stat, ObjectId);
 
@@ -56,6 +59,27 @@ impl Dir {
 }
 
 impl UntrackedCache {
+    /// The flags of `status.showUntrackedFiles`: 0 for `all`, this for everything else.
+    pub const NORMAL: u32 = SHOW_OTHER_DIRECTORIES | HIDE_EMPTY_DIRECTORIES;
+
+    /// One that knows of no directory yet. `ident` says where it may be used; `dir_flags` are Git's of how it is filled.
+    pub fn new(ident: &BStr, dir_flags: u32, hash: HashKind) -> UntrackedCache {
+        let exclude = (Stat::default(), ObjectId::null(hash));
+        UntrackedCache {
+            ident: [ident.as_bytes(), b"\0"].concat().into(),
+            info_exclude: exclude,
+            excludes_file: exclude,
+            dir_flags,
+            exclude_per_dir: ".gitignore".into(),
+            dirs: Vec::new(),
+        }
+    }
+
+    /// Where it may be used. Older versions of Git wrote several places; only the first counts.
+    pub fn ident(&self) -> &BStr {
+        self.ident.split(|&byte| byte == 0).next().unwrap_or_default().as_bstr()
+    }
+
     /// Records that `path` was added to the index or left it.
     pub fn invalidate(&mut self, path: &BStr) {
         if self.dirs.is_empty() {
