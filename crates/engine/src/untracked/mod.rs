@@ -23,7 +23,7 @@ use std::{
     io,
     ops::Range,
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize},
     },
 };
@@ -42,7 +42,6 @@ use crate::{
 };
 pub(crate) use any::any;
 use recorded::Recorded;
-use rules::IgnoreFile;
 use tracked::Tracked;
 pub(crate) use tree::Listed;
 

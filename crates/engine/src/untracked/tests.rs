@@ -110,3 +110,121 @@ fn as_git_status_tells() {
         }
     }
 }
+
+/// Sets the time of every directory that was touched in step `step` to a time of that step, so that no two steps share a tick and no
+/// directory is as young as the index.
+fn settle_times(dir: &std::path::Path, step: u64) {
+    use std::time::{Duration, UNIX_EPOCH};
+    let recent = UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    let modified = dir.symlink_metadata().and_then(|found| found.modified()).expect("a directory");
+    for entry in std::fs::read_dir(dir).expect("readable").flatten() {
+        if entry.file_type().expect("known").is_dir() && entry.file_name() != ".git" {
+            settle_times(&entry.path(), step);
+        }
+    }
+    if modified > recent {
+        let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + 2 * step);
+        std::fs::File::open(dir).and_then(|dir| dir.set_modified(time)).expect("ours");
+    }
+}
+
+/// One change of the worktree or of the index. Which path's entry changed, if one did.
+fn edit(repo: &Repo<'_>, dice: &mut Dice) -> Option<String> {
+    let depth = 1 + dice.roll(3);
+    let path = (0..depth).map(|_| dice.pick(NAMES)).collect::<Vec<_>>().join("/");
+    let place = repo.join(&path);
+    let is_dir = place.is_dir();
+    match dice.roll(10) {
+        0 if is_dir => std::fs::remove_dir_all(&place).expect("ours"),
+        0 | 1 => drop(std::fs::remove_file(&place)),
+        2 => {
+            let to = repo.join(dice.pick(NAMES));
+            drop(std::fs::rename(&place, to));
+        }
+        3 => drop(std::fs::create_dir_all(&place)),
+        4 => {
+            let rules = ["*.o\n", "out/\n", "/dir\n", "b\n!dir/b\n", "a*/b\n", "", "*\n"];
+            let parent = place.parent().expect("below the root");
+            if std::fs::create_dir_all(parent).is_ok() {
+                drop(std::fs::write(parent.join(".gitignore"), dice.pick(&rules)));
+            }
+        }
+        5 | 6 => {
+            let known = !repo.git(&["ls-files", "--", &path]).stdout.is_empty();
+            let args: &[&str] = if known { &["rm", "-q", "-r", "--cached", "-f", "--"] } else { &["add", "-f", "--"] };
+            // One file at a time: each is told of.
+            if known == (depth > 0) && !is_dir && repo.try_git(&[args, &[&*path]].concat()).code == 0 {
+                return Some(path);
+            }
+        }
+        7 if dice.roll(4) == 0 => drop(repo.try_git(&["init", "-q", &path])),
+        8 => drop(std::fs::write(repo.join(".git/info/exclude"), dice.pick(&["", "a.o\n", "x*\n"]))),
+        _ => {
+            if std::fs::create_dir_all(place.parent().expect("below the root")).is_ok() && !is_dir {
+                drop(std::fs::write(&place, "x"));
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn with_a_cache_it_is_the_same_after_each_edit() {
+    let sandbox = Sandbox::new();
+    let steps = if std::env::var_os("SAPWOOD_TEST_FULL").is_some() { 2000 } else { 60 };
+    for (seed, directories, arg) in [
+        (0, Directories::WholeUnlessEmpty, "-unormal"),
+        (1, Directories::Files, "-uall"),
+        (2, Directories::WholeUnlessEmpty, "-unormal"),
+    ] {
+        let repo = sandbox.init(&format!("c{seed}"));
+        let mut dice = Dice(seed + 100);
+        scatter(&repo, &mut dice);
+        let (opened, root, mut index) = open(&repo);
+        let flags = if directories == Directories::Files { 0 } else { UntrackedCache::NORMAL };
+        let ident = cache::ident(&opened);
+        index.untracked = Some(UntrackedCache::new(ident.as_bstr(), flags, index.hash));
+        let specs = Pathspecs::parse(&[], "".into(), "/".into(), Default::default()).expect("none");
+        let mut spared = 0;
+        for step in 0..steps {
+            if let Some(path) = (step > 0).then(|| edit(&repo, &mut dice)).flatten() {
+                let untracked = index.untracked.take();
+                (_, _, index) = open(&repo);
+                index.untracked = untracked;
+                index.invalidate(path.as_str().into());
+            }
+            settle_times(&repo.path, step);
+            index.timestamp = (u32::try_from(1_000_000_000 + 2 * step + 1).expect("small"), 0);
+            let excludes = Excludes::standard(&opened, &[]).expect("plain configuration");
+            let options =
+                Options { directories, ignored: Ignored::Left, nested: Nested::AsOne, workers: Workers::Fixed(2) };
+            let examine = |index: &Index| {
+                let untracked = Some(crate::status::Untracked { options, excludes: &excludes });
+                let options = crate::status::Options {
+                    pathspecs: &specs,
+                    untracked,
+                    touched: crate::status::Touched::Compared,
+                    submodules: None,
+                    ignore_untracked_in_submodules: false,
+                    interrupt: &AtomicBool::new(false),
+                };
+                crate::status::examine(&opened, &root, index, &options).expect("readable").found
+            };
+            let found = examine(&index);
+            let mut untracked = found.untracked.clone();
+            untracked.retain(|path| is_other(&index, path.as_bstr()));
+            let status = ["--no-optional-locks", "status", "--porcelain", "-z", arg];
+            let run = repo.git(&status);
+            let mut expected: Vec<BString> =
+                run.stdout.split_str(b"\0").filter_map(|line| line.strip_prefix(b"?? ")).map(BString::from).collect();
+            expected.sort();
+            assert_eq!(untracked, expected, "seed {seed}, step {step}");
+            index.untracked = found.cache.or(index.untracked);
+            // What was recorded is taken, and is the same; what was not believed is read again.
+            let again = examine(&index);
+            assert_eq!(again.untracked, found.untracked, "seed {seed}, step {step}, again");
+            spared += usize::from(again.directories_read == 0);
+        }
+        assert!(spared * 2 > steps as usize, "{spared} of {steps}");
+    }
+}
