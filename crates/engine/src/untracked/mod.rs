@@ -232,7 +232,8 @@ pub(crate) fn walk_beside(
         names_judged: AtomicUsize::new(0),
         beside: beside.filter(|_| !folds),
         tuning,
-        recorded: Recorded::of(repo, index, pathspecs, excludes, options)?.filter(|_| !folds && beside.is_some()),
+        recorded: Recorded::of(repo, index, pathspecs, excludes, options)?
+            .filter(|_| !folds && beside.is_some()),
     };
     Ok(walk.run())
 }

@@ -85,7 +85,8 @@ impl<'a> Recorded<'a> {
             return Ok(None);
         }
         let null = || ObjectId::null(index.hash);
-        let name = |content: &Option<Vec<u8>>| content.as_ref().map_or_else(null, |it| facts::name(index.hash, it));
+        let name =
+            |content: &Option<Vec<u8>>| content.as_ref().map_or_else(null, |it| facts::name(index.hash, it));
         let excludes = [name(&outside[0]), name(&outside[1])];
         Ok(Some(Recorded {
             cache,
@@ -188,7 +189,9 @@ impl Walk<'_> {
             return Looked::Listing(None);
         };
         let record = match known {
-            Known::As(at) => recorded.records.recorded(at).filter(|_| recorded.holds).map(|record| (at, record)),
+            Known::As(at) => {
+                recorded.records.recorded(at).filter(|_| recorded.holds).map(|record| (at, record))
+            }
             _ => None,
         };
         let path = node.path();
@@ -295,10 +298,11 @@ impl Walk<'_> {
             };
             child.push(b'/');
             let checks_only = recorded.records.recorded(below).is_none_or(|of| of.check_only);
-            let manner = match within.is_empty() && checks_only && self.options.directories != Directories::Files {
-                true => Manner::Judge,
-                false => Manner::Enter,
-            };
+            let manner =
+                match within.is_empty() && checks_only && self.options.directories != Directories::Files {
+                    true => Manner::Judge,
+                    false => Manner::Enter,
+                };
             let nested = within.is_empty().then_some(State::Untracked);
             let descent = Descent { manner, ignored: false, nested, within, entry: known.entry };
             node.expect();

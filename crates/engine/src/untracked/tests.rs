@@ -151,7 +151,8 @@ fn edit(repo: &Repo<'_>, dice: &mut Dice) -> Option<String> {
         }
         5 | 6 => {
             let known = !repo.git(&["ls-files", "--", &path]).stdout.is_empty();
-            let args: &[&str] = if known { &["rm", "-q", "-r", "--cached", "-f", "--"] } else { &["add", "-f", "--"] };
+            let args: &[&str] =
+                if known { &["rm", "-q", "-r", "--cached", "-f", "--"] } else { &["add", "-f", "--"] };
             // One file at a time: each is told of.
             if known == (depth > 0) && !is_dir && repo.try_git(&[args, &[&*path]].concat()).code == 0 {
                 return Some(path);
@@ -196,8 +197,12 @@ fn with_a_cache_it_is_the_same_after_each_edit() {
             settle_times(&repo.path, step);
             index.timestamp = (u32::try_from(1_000_000_000 + 2 * step + 1).expect("small"), 0);
             let excludes = Excludes::standard(&opened, &[]).expect("plain configuration");
-            let options =
-                Options { directories, ignored: Ignored::Left, nested: Nested::AsOne, workers: Workers::Fixed(2) };
+            let options = Options {
+                directories,
+                ignored: Ignored::Left,
+                nested: Nested::AsOne,
+                workers: Workers::Fixed(2),
+            };
             let examine = |index: &Index| {
                 let untracked = Some(crate::status::Untracked { options, excludes: &excludes });
                 let options = crate::status::Options {
@@ -215,8 +220,12 @@ fn with_a_cache_it_is_the_same_after_each_edit() {
             untracked.retain(|path| is_other(&index, path.as_bstr()));
             let status = ["--no-optional-locks", "status", "--porcelain", "-z", arg];
             let run = repo.git(&status);
-            let mut expected: Vec<BString> =
-                run.stdout.split_str(b"\0").filter_map(|line| line.strip_prefix(b"?? ")).map(BString::from).collect();
+            let mut expected: Vec<BString> = run
+                .stdout
+                .split_str(b"\0")
+                .filter_map(|line| line.strip_prefix(b"?? "))
+                .map(BString::from)
+                .collect();
             expected.sort();
             assert_eq!(untracked, expected, "seed {seed}, step {step}");
             index.untracked = found.cache.or(index.untracked);

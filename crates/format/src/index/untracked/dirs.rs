@@ -153,9 +153,10 @@ fn emit(
             let name = path[name..].into();
             (Dir { name, untracked, subdirs: 0, valid: Some(stat), check_only, exclude }, below)
         }
-        (None, Some(at)) => {
-            (old.dirs[at].clone(), old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect())
-        }
+        (None, Some(at)) => (
+            old.dirs[at].clone(),
+            old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect(),
+        ),
         // Something below was found, and not the directory itself: it would have no place.
         (None, None) => return false,
     };
@@ -246,7 +247,8 @@ mod tests {
         assert_eq!(all(&cache)[2], entry("/a/c", false, 0));
         record(&mut cache, vec![("a/c", listed(&["y"], &["new"])), ("a/c/new", listed(&[], &[]))]);
         let with_new = entry("/a/c/new", true, 0);
-        let after = [before[0].clone(), before[1].clone(), entry("/a/c", true, 1), with_new, before[3].clone()];
+        let after =
+            [before[0].clone(), before[1].clone(), entry("/a/c", true, 1), with_new, before[3].clone()];
         assert_eq!(all(&cache), after);
         // A directory that is gone takes with it what was below, and rules that changed what is not found anew.
         record(&mut cache, vec![("a", listed(&[], &[]))]);
