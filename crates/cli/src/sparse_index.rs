@@ -180,8 +180,30 @@ fn tell_unmerged(index: &Index) {
     }
 }
 
+/// Makes `index` for being written as sparse as `patterns` have it and Git's would be, or full. What is given back is full.
+pub(crate) fn shape(
+    repo: &Repository,
+    settings: &Settings,
+    index: &mut Index,
+    before: Option<&Index>,
+    patterns: Option<&Patterns>,
+) -> Result<Option<Index>, Failure> {
+    if index.base.is_some() || settings.index_write.split == Some(true) {
+        fill(repo, index)?;
+        return Ok(None);
+    }
+    if before.is_none() {
+        fill(repo, index)?;
+    }
+    let made = patterns.and_then(|patterns| collapse(repo, settings, index, before, patterns));
+    if made.is_none() {
+        fill(repo, index)?;
+    }
+    Ok(made)
+}
+
 /// Makes `index` sparse for being written; gives the full one back. `None`: it stays full.
-pub(crate) fn collapse(
+fn collapse(
     repo: &Repository,
     settings: &Settings,
     index: &mut Index,

@@ -43,6 +43,7 @@ pub use config::parse_bool;
 pub use env::Env;
 pub use history::LeftBehind;
 pub use outside::{Outside, config_file};
+pub use reflog::DetachedFrom;
 pub use refs::branch_name;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 

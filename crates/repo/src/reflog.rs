@@ -14,6 +14,15 @@ pub(crate) struct Line {
     pub(crate) message: BString,
 }
 
+/// Where HEAD was detached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DetachedFrom {
+    /// As it is said.
+    pub name: BString,
+    /// Whether HEAD is there still.
+    pub is_there: bool,
+}
+
 impl Repository {
     /// The reflog of a full ref name, oldest first; `None` if it has none.
     pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
@@ -53,6 +62,37 @@ impl Repository {
             rest.find(b" to ").map(|end| rest[..end].as_bstr())
         });
         Ok(back.checked_sub(1).and_then(|skip| moves.map(ToOwned::to_owned).nth(skip)))
+    }
+
+    /// How many entries the reflog of a full ref name has.
+    pub fn reflog_length(&self, name: &BStr) -> Result<usize, Error> {
+        Ok(self.reflog(name)?.map_or(0, |lines| lines.len()))
+    }
+
+    /// What was checked out when HEAD was detached last, as HEAD's reflog tells: a ref's short name if it still is at that commit, or the
+    /// commit's. `None` if HEAD was never moved by a checkout.
+    pub fn detached_from(&self) -> Result<Option<DetachedFrom>, Error> {
+        let lines = self.reflog("HEAD".into())?.unwrap_or_default();
+        let last = lines.iter().rev().find_map(|line| {
+            let rest = line.message.strip_prefix(b"checkout: moving from ")?;
+            rest.find(b" to ").map(|end| (rest[end + b" to ".len()..].as_bstr(), line.new))
+        });
+        let Some((name, oid)) = last else { return Ok(None) };
+        // `@{u}`, say, means nothing any more.
+        let is_known = name != "HEAD" && self.interpret_branch_name(name).is_ok();
+        let mut refs = if is_known { self.refs_of_short_name(name)? } else { Vec::new() };
+        if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
+            refs.truncate(1);
+        }
+        let at = |found: ObjectId| Ok::<_, Error>(found == oid || self.peel_to_commit(found)? == Some(oid));
+        let name = match &refs[..] {
+            [(full, found)] if at(*found)? => {
+                let short = full.strip_prefix(b"refs/tags/").or_else(|| full.strip_prefix(b"refs/remotes/"));
+                short.unwrap_or(full).into()
+            }
+            _ => self.abbreviate(oid)?.into(),
+        };
+        Ok(Some(DetachedFrom { name, is_there: self.head()?.oid() == Some(oid) }))
     }
 
     /// `ref@{n}`: the value `n` changes ago. The error is Git's for a log that is too short.

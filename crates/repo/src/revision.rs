@@ -150,6 +150,19 @@ impl Repository {
         Ok(None)
     }
 
+    /// Every ref that a short name may stand for, symbolic ones followed to what they lead to.
+    pub(crate) fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
+        let short = self.interpret_branch_name(short)?;
+        let mut found = Vec::new();
+        for (before, after) in RULES {
+            let name = BString::from(bstr::concat([before.as_bytes(), &short, after.as_bytes()]));
+            if let (last, Some(id)) = self.resolve_in(&self.refs, name.as_bstr())? {
+                found.push((last.unwrap_or(name), id));
+            }
+        }
+        Ok(found)
+    }
+
     /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning by the names they stand for;
     /// anything else is returned as it is. The result of `@{-N}` is short, of `@{upstream}` full.
     pub fn interpret_branch_name(&self, name: &BStr) -> Result<BString, Error> {

@@ -123,6 +123,28 @@ pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
     Lock::take(path, options)
 }
 
+/// What tells an index file from another that takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    checksum: ObjectId,
+    /// The checksum may be left out (`index.skipHash`).
+    modified: (i64, u32),
+    inode: u64,
+    size: u64,
+}
+
+/// The fingerprint of the index at `path`: take it before loading, and again when it is locked. `None` if there is none, or it cannot be read.
+pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
+    use io::{Read as _, Seek as _};
+    let mut file = by_path::open(path).ok()?;
+    let stat = sys::stat_of(&file).ok()?;
+    let mut trailer = vec![0; hash.len()];
+    file.seek(io::SeekFrom::End(-i64::try_from(hash.len()).ok()?)).ok()?;
+    file.read_exact(&mut trailer).ok()?;
+    let checksum = ObjectId::from_bytes(hash, &trailer)?;
+    Some(Fingerprint { checksum, modified: stat.mtime, inode: stat.ino, size: stat.size })
+}
+
 /// Reads the index at `path`, and the shared index beside it if it is split. A missing file is an
 /// empty index.
 pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {

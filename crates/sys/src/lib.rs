@@ -26,6 +26,7 @@ mod reason;
 mod removal;
 mod stat;
 mod sync;
+pub mod terminal;
 mod umask;
 mod unreadable;
 pub mod user;

@@ -24,6 +24,7 @@ mod pathspec_file;
 pub(crate) mod read_tree;
 mod reset;
 mod sparse_checkout;
+pub(crate) mod status;
 mod trash;
 mod upstream;
 pub(crate) mod worktree;
@@ -45,6 +46,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"diff-index" => diff::index(run),
         b"worktree" => worktree::run(run),
         b"sparse-checkout" => sparse_checkout::run(run),
+        b"status" => status::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -85,6 +87,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"diff-index" => diff::survey(diff::Dress::Index, args),
         b"worktree" => worktree::survey(args),
         b"sparse-checkout" => sparse_checkout::survey(args),
+        b"status" => status::survey(args),
         _ => return None,
     })
 }
@@ -94,8 +97,9 @@ fn help() -> String {
 }
 
 const COMMANDS: &str = "\
-Git's commands that fill and change a worktree:
+Git's commands that look at, fill and change a worktree:
 
+   status     Show the working tree status
    clone      Clone a repository into a new directory
    checkout   Switch branches or restore working tree files
    switch     Switch branches

@@ -88,7 +88,9 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     // What cannot be opened Git refuses in its own words, or opens.
     let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
     first(obstacles::settings(scope.command, &repo, &run.env))?;
-    if !obstacles::LOOKING.contains(&scope.command) {
+    if scope.command == "status" {
+        first(obstacles::files_of_readers(&repo))?;
+    } else if !obstacles::LOOKING.contains(&scope.command) {
         first(obstacles::files(&repo))?;
     }
     first(obstacles::place(scope.command, &repo, survey, &run.env))?;
@@ -105,6 +107,11 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     if scope.command == "read-tree" && !run.args.iter().any(merges) {
         // Git fetches what trees that are laid over each other hold: it makes sure that their union can be a tree.
         first(obstacles::partial(&repo))?;
+    }
+    if scope.command == "status"
+        && let Some(reason) = cmd::status::obstacle(run, &repo)
+    {
+        return Err(reason);
     }
     let recurses = submodules::go_along(scope.command, asked, &repo)?;
     if recurses {

@@ -123,6 +123,39 @@ const DIFF_SETTINGS: &[Setting] = &[
     ("diff.wserrorhighlight", When::Set),
 ];
 
+/// Whether there are colours.
+const COLOR: When =
+    When::Not(&["always", "never", "auto", "true", "false", "yes", "no", "on", "off", "1", "0"]);
+
+/// Whether there are renames.
+const RENAMES: When = When::Not(&["copies", "copy", "true", "false", "yes", "no", "on", "off", "1", "0"]);
+
+/// To `status`.
+const STATUS_SETTINGS: &[Setting] = &[
+    ("advice.statusaheadbehindwarning", When::NoBoolean),
+    ("advice.statushints", When::NoBoolean),
+    ("advice.statusuoption", When::NoBoolean),
+    ("color.pager", When::NoBoolean),
+    ("color.status", COLOR),
+    ("color.ui", COLOR),
+    ("core.untrackedcache", When::Not(&["false", "no", "off", "0", "keep"])),
+    ("diff.orderfile", When::Set),
+    ("diff.renames", RENAMES),
+    ("feature.manyfiles", When::True),
+    ("status.aheadbehind", When::NoBoolean),
+    ("status.branch", When::NoBoolean),
+    ("status.color", COLOR),
+    ("status.displaycommentprefix", When::NoBoolean),
+    ("status.relativepaths", When::NoBoolean),
+    ("status.renames", RENAMES),
+    ("status.short", When::NoBoolean),
+    ("status.showstash", When::NoBoolean),
+    (
+        "status.showuntrackedfiles",
+        When::Not(&["normal", "all", "true", "false", "yes", "no", "on", "off", "1", "0"]),
+    ),
+];
+
 /// What a repository may be extended by.
 const EXTENSIONS: &[&str] = &[
     "noop",
@@ -248,6 +281,7 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
         "checkout-index" => [SETTINGS, CHECKOUT_INDEX_SETTINGS],
         "clone" => [SETTINGS, CLONE_SETTINGS],
         "diff-files" | "diff-index" => [SETTINGS, DIFF_SETTINGS],
+        "status" => [SETTINGS, STATUS_SETTINGS],
         "worktree add" | "worktree remove" => [SETTINGS, WORKTREE_SETTINGS],
         _ if RECORDS.contains(&command) => [RECORD_SETTINGS, &[]],
         _ => [SETTINGS, &[]],
@@ -418,7 +452,6 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
             found.push(Reason::repository(what));
         }
     };
-    look(&repo.common_dir().join("info/grafts"), "info/grafts exists");
     look(&repo.git_dir().join("MERGE_AUTOSTASH"), "a merge has an autostash");
     let mut lock = repo.index_path().into_os_string();
     lock.push(".lock");
@@ -430,6 +463,16 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
         look(&repo.common_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
     }
     found.extend(hooks(repo, HOOKS));
+    found.extend(files_of_readers(repo));
+    found
+}
+
+/// The same against a command that only looks, or writes nothing but the index if it can: locks are not in its way.
+pub(super) fn files_of_readers(repo: &Repository) -> Vec<Reason> {
+    let mut found = Vec::new();
+    if !matches!(by_path::stat(&repo.common_dir().join("info/grafts")), Ok(None)) {
+        found.push(Reason::repository("info/grafts exists"));
+    }
     let is_directory = |path| {
         let stat = by_path::stat_followed(path).ok().flatten();
         stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
@@ -532,6 +575,10 @@ pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> 
     }
     match glance(&repo.index_path(), repo) {
         Ok(_) if LOOKING.contains(&command) => Vec::new(),
+        // What it learns goes into the cache.
+        Ok(Some(found)) if command == "status" && found.untracked => {
+            vec![Reason::repository("the index has an untracked cache")]
+        }
         Ok(Some(found)) if found.gitlinks => submodules::within(repo, env),
         Ok(_) => Vec::new(),
         Err(reason) => vec![reason],

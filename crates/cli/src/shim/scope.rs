@@ -348,6 +348,26 @@ pub(super) const SCOPES: &[Scope] = &[
         options: &[both("--cone"), both("--sparse-index"), on("--skip-checks"), on("--stdin")],
     },
     Scope {
+        command: "status",
+        first: First::Path,
+        options: &[
+            off("--verbose"),
+            both("--short"),
+            both("--branch"),
+            both("--show-stash"),
+            both("--ahead-behind"),
+            both("--porcelain"),
+            both("--long"),
+            both("--null"),
+            both("--untracked-files"),
+            both("--ignored"),
+            both("--ignore-submodules"),
+            both("--column"),
+            both("--no-renames"),
+            on("--find-renames"),
+        ],
+    },
+    Scope {
         command: "worktree add",
         first: First::Worktree,
         options: &[

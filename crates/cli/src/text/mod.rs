@@ -1,5 +1,7 @@
 //! Texts made of values: the words are Git's, as scripts and people know them.
 
+pub(crate) mod color;
+pub(crate) mod columns;
 pub(crate) mod relative;
 pub(crate) mod sideband;
 pub(crate) mod tracking;

@@ -1,6 +1,6 @@
-//! "Your branch is up to date with 'origin/main'." and its kin, on standard output.
+//! "Your branch is up to date with 'origin/main'." and its kin.
 
-use bstr::BStr;
+use bstr::{BStr, BString};
 use repo::Repository;
 
 use crate::{
@@ -9,63 +9,80 @@ use crate::{
     settings::Settings,
 };
 
-/// Reports on a branch (full name), if there is something to compare it with.
+/// How far two branches are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AheadBehind {
+    /// Commits are counted.
+    Full,
+    /// It is only told whether they are the same.
+    Quick,
+}
+
+/// Reports on a branch (full name) on standard output, if there is something to compare it with.
 pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> Result<(), Failure> {
+    lines(repo, settings, branch, AheadBehind::Full)?.iter().for_each(console::out);
+    Ok(())
+}
+
+/// What is to be said of a branch (full name). Warnings are told.
+pub(crate) fn lines(
+    repo: &Repository,
+    settings: &Settings,
+    branch: &BStr,
+    how: AheadBehind,
+) -> Result<Vec<BString>, Failure> {
     let (others, warnings) = repo.compared_with(branch)?;
     for warning in warnings {
         console::warning(warning);
     }
     let hints = settings.advises(repo, "statusHints")?;
     let ours = repo.find_ref(branch)?;
-    let mut reported = false;
+    let mut lines: Vec<BString> = Vec::new();
     for other in others {
-        let hint = |wanted: bool, line: &str| {
-            if hints && wanted {
-                console::out(format!("  (use \"{line})"));
-            }
-        };
+        let hint = |wanted: bool, line: &str| (hints && wanted).then(|| format!("  (use \"{line})").into());
         let (Some(ours), Some(theirs)) = (ours, other.oid) else {
             if other.is_upstream {
                 let short = &other.short;
-                console::out(text!("Your branch is based on '", short, "', but the upstream is gone."));
-                hint(true, "git branch --unset-upstream\" to fixup");
-                reported = true;
+                lines.push(text!("Your branch is based on '", short, "', but the upstream is gone."));
+                lines.extend(hint(true, "git branch --unset-upstream\" to fixup"));
             }
             continue;
         };
-        if reported {
-            console::out("");
+        if !lines.is_empty() {
+            lines.push(BString::default());
         }
-        reported = true;
-        let (ahead, behind) = match ours == theirs {
-            true => (0, 0),
-            false => repo.ahead_behind(ours, theirs)?,
-        };
         let short = &other.short;
+        if ours == theirs {
+            lines.push(text!("Your branch is up to date with '", short, "'."));
+            continue;
+        }
+        if how == AheadBehind::Quick {
+            lines.push(text!("Your branch and '", short, "' refer to different commits."));
+            lines.extend(hint(other.is_push, "git status --ahead-behind\" for details"));
+            continue;
+        }
+        let (ahead, behind) = repo.ahead_behind(ours, theirs)?;
         let commits = |number: usize| format!("{number} commit{}", if number == 1 { "" } else { "s" });
         match (ahead, behind) {
-            (0, 0) => console::out(text!("Your branch is up to date with '", short, "'.")),
             (_, 0) => {
-                console::out(text!("Your branch is ahead of '", short, "' by ", commits(ahead), "."));
-                hint(other.is_push, "git push\" to publish your local commits");
+                lines.push(text!("Your branch is ahead of '", short, "' by ", commits(ahead), "."));
+                lines.extend(hint(other.is_push, "git push\" to publish your local commits"));
             }
             (0, _) => {
                 let by = commits(behind);
-                console::out(text!(
-                    "Your branch is behind '",
-                    short,
-                    "' by ",
-                    by,
-                    ", and can be fast-forwarded."
-                ));
-                hint(other.is_upstream, "git pull\" to update your local branch");
+                let line =
+                    text!("Your branch is behind '", short, "' by ", by, ", and can be fast-forwarded.");
+                lines.push(line);
+                lines.extend(hint(other.is_upstream, "git pull\" to update your local branch"));
             }
             _ => {
-                console::out(text!("Your branch and '", short, "' have diverged,"));
-                console::out(format!("and have {ahead} and {behind} different commits each, respectively."));
-                hint(other.is_upstream, "git pull\" if you want to integrate the remote branch with yours");
+                lines.push(text!("Your branch and '", short, "' have diverged,"));
+                let each = format!("and have {ahead} and {behind} different commits each, respectively.");
+                lines.push(each.into());
+                let advice = "git pull\" if you want to integrate the remote branch with yours";
+                lines.extend(hint(other.is_upstream, advice));
             }
         }
     }
-    Ok(())
+    Ok(lines)
 }

@@ -44,25 +44,12 @@ impl Work<'_> {
 
     /// Makes the index sparse where Git's would be. What is given back is full.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
-        let settings = self.settings;
-        if self.index.base.is_some() || settings.index_write.split == Some(true) {
-            sparse_index::fill(self.repo, &mut self.index)?;
-            return Ok(None);
-        }
         let patterns = match &self.collapse {
             Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
             Collapse::By(patterns) => patterns.clone(),
         };
-        if self.before.is_none() {
-            sparse_index::fill(self.repo, &mut self.index)?;
-        }
-        let made = patterns.and_then(|patterns| {
-            sparse_index::collapse(self.repo, settings, &mut self.index, self.before.as_ref(), &patterns)
-        });
-        if made.is_none() {
-            sparse_index::fill(self.repo, &mut self.index)?;
-        }
-        Ok(made)
+        let patterns = patterns.as_deref();
+        sparse_index::shape(self.repo, self.settings, &mut self.index, self.before.as_ref(), patterns)
     }
 
     /// Git makes the index full here, if it is not yet.

@@ -29,6 +29,7 @@ mod shim;
 mod sparse;
 mod sparse_index;
 mod split_index;
+mod status;
 mod submodules;
 mod switch;
 mod trace;

@@ -4,7 +4,8 @@
 //!
 //! - [`names`]: what a word on the command line means as a branch;
 //! - [`tracking`]: what a new branch is to follow;
-//! - [`state`]: operations in progress, and ending them.
+//! - [`state`]: operations in progress, and ending them;
+//! - [`standing`]: the same, in the detail that `status` tells.
 //!
 //! Order: the worktree and the index are brought to the target first; refs move last, all locked
 //! and checked before the first is changed, so a failure leaves HEAD naming what it named before.
@@ -14,6 +15,7 @@ use format::ObjectId;
 use store::refs::{Change, Expected};
 
 pub mod names;
+pub mod standing;
 pub mod state;
 pub mod tracking;
 

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 use store::refs::{Change, Expected};
 
-use super::Error;
+use super::{Error, standing::standing};
 
 /// Something a switch would interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,26 +30,21 @@ pub struct InProgress {
 
 /// Looks at the Git directory.
 pub fn in_progress(repo: &Repository) -> Result<InProgress, Error> {
-    let there = |name: &str| exists(&repo.git_dir().join(name));
-    let sequencer = match read(&repo.git_dir().join("sequencer/todo"))? {
-        None => None,
-        Some(todo) => sequencer_action(&todo),
-    };
-    let applying = there("rebase-apply")? && there("rebase-apply/applying")?;
-    let operation = if there("MERGE_HEAD")? {
+    let found = standing(repo)?;
+    let operation = if found.merge {
         Some(Operation::Merge)
-    } else if applying {
+    } else if found.am.is_some() {
         Some(Operation::Am)
-    } else if there("rebase-apply")? || there("rebase-merge")? {
+    } else if found.rebase.is_some() {
         Some(Operation::Rebase)
-    } else if there("CHERRY_PICK_HEAD")? || sequencer == Some(Operation::CherryPick) {
+    } else if found.cherry_pick.is_some() {
         Some(Operation::CherryPick)
-    } else if there("REVERT_HEAD")? || sequencer == Some(Operation::Revert) {
+    } else if found.revert.is_some() {
         Some(Operation::Revert)
     } else {
         None
     };
-    Ok(InProgress { operation, bisect: there("BISECT_LOG")? })
+    Ok(InProgress { operation, bisect: found.bisect.is_some() })
 }
 
 /// Whether a merge has not been concluded.
@@ -66,16 +61,6 @@ pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error
             remove(dir, name)
         }
         _ => Ok(()),
-    }
-}
-
-/// What the sequencer's list begins with.
-fn sequencer_action(todo: &[u8]) -> Option<Operation> {
-    let line = todo.lines().find(|line| !line.starts_with(b"#") && !line.trim().is_empty())?;
-    match line.fields().next()? {
-        b"pick" | b"p" => Some(Operation::CherryPick),
-        b"revert" => Some(Operation::Revert),
-        _ => None,
     }
 }
 
@@ -142,7 +127,7 @@ fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
     }
 }
 
-fn exists(path: &Path) -> Result<bool, Error> {
+pub(super) fn exists(path: &Path) -> Result<bool, Error> {
     path.try_exists().map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
@@ -163,16 +148,4 @@ pub(super) fn read(path: &Path) -> Result<Option<BString>, Error> {
     let mut content = Vec::new();
     file.read_to_end(&mut content).map_err(failed)?;
     Ok(Some(content.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sequencer_says_what_it_does() {
-        assert_eq!(sequencer_action(b"# x\n\npick 1234 a\n"), Some(Operation::CherryPick));
-        assert_eq!(sequencer_action(b"revert 1234 a\n"), Some(Operation::Revert));
-        assert_eq!(sequencer_action(b""), None);
-    }
 }

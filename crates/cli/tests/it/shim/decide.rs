@@ -91,8 +91,8 @@ fn what_is_not_native_is_the_real_git() {
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
     for (args, why) in [
-        (&["status", "--porcelain", "-b"][..], "command 'status'"),
-        (&["log", "--oneline"], "command 'log'"),
+        (&["log", "--oneline"][..], "command 'log'"),
+        (&["status", "-v"], "option '--verbose'"),
         (&["--version"], "command 'version'"),
         (&["version"], "command 'version'"),
         (&["-h"], "command 'help'"),
@@ -335,7 +335,7 @@ fn aliases() {
             ("back", "checkout -q -"),
             ("quoted", "checkout 'topic'"),
             ("outside", "!git switch main"),
-            ("st", "status"),
+            ("lg", "log --oneline"),
             ("loop", "loop"),
             ("reset", "log"),
             ("opts", "-c a.b=c checkout main"),
@@ -351,7 +351,7 @@ fn aliases() {
     for (args, why) in [
         (&["quoted"][..], "alias 'quoted' is more than"),
         (&["outside"], "alias 'outside' is more than"),
-        (&["st"], "alias 'st' of 'status'"),
+        (&["lg"], "alias 'lg' of 'log"),
         (&["loop"], "alias 'loop' of 'loop'"),
         (&["opts"], "alias 'opts' of"),
         (&["new"], "command 'new'"),

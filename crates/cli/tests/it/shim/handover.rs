@@ -204,7 +204,7 @@ fn handing_over_opens_nothing_of_the_repository() {
     let trace = shim.path("trace");
     let mut command = repo.command("strace".as_ref());
     command.args(["-e", "trace=execve,open,openat,stat,statx,newfstatat,lstat,access", "-o"]).arg(&trace);
-    command.arg(shim.path("bin/git")).arg("status");
+    command.arg(shim.path("bin/git")).arg("log");
     if !command.output().is_ok_and(|output| output.status.success()) {
         println!("skipped: strace cannot be run");
         return;

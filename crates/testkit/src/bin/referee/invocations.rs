@@ -15,6 +15,7 @@ pub(crate) const SERVED: &[&str] = &[
     "read-tree",
     "checkout-index",
     "sparse-checkout",
+    "status",
     "worktree",
     "clean",
     "clone",

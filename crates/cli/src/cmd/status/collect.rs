@@ -1,0 +1,309 @@
+//! What is found: HEAD against the index and the index against the worktree, put together path by path; what is not in the index; and what
+//! is in progress.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::Workers,
+    diff::{self, Dirt, Pair, Status, renames},
+    sparse::{self, Course},
+    status::{self, Touched},
+    switch::standing::{Standing, standing},
+    untracked::{self, Directories, Excludes, Nested},
+};
+use format::{
+    Mode, ObjectId,
+    index::{Flags, Index, Stage},
+};
+use repo::{DetachedFrom, Head, Repository, submodule::Ignore};
+use sys::Dir;
+
+use super::{
+    options::{Ignored, Renames, Request, Untracked},
+    record::{Learnt, record},
+};
+use crate::{
+    cmd::paths,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    monitor,
+    settings::Settings,
+    sparse_index::{self, Fill, Tell},
+    work,
+};
+
+/// One path that differs somewhere.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    /// How the index differs from HEAD.
+    pub(super) index: Option<Status>,
+    /// How the worktree differs from the index.
+    pub(super) worktree: Option<Status>,
+    /// What is there in HEAD and in the index, as far as a difference told of it.
+    pub(super) head_side: Option<(Mode, ObjectId)>,
+    pub(super) index_side: Option<(Mode, ObjectId)>,
+    pub(super) worktree_mode: Option<Mode>,
+    /// The sides of a conflict.
+    pub(super) stages: [Option<(Mode, ObjectId)>; 3],
+    pub(super) rename: Option<Rename>,
+    /// Of a submodule.
+    pub(super) dirt: Dirt,
+}
+
+/// Where it was.
+#[derive(Debug)]
+pub(super) struct Rename {
+    /// `Renamed` or `Copied`.
+    pub(super) status: Status,
+    pub(super) source: BString,
+    pub(super) percent: u32,
+}
+
+/// Who has, or has not, something in a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conflict {
+    BothDeleted,
+    AddedByUs,
+    DeletedByThem,
+    AddedByThem,
+    DeletedByUs,
+    BothAdded,
+    BothModified,
+}
+
+impl Conflict {
+    /// The two letters of the short formats.
+    pub(super) fn letters(self) -> &'static str {
+        match self {
+            Conflict::BothDeleted => "DD",
+            Conflict::AddedByUs => "AU",
+            Conflict::DeletedByThem => "UD",
+            Conflict::AddedByThem => "UA",
+            Conflict::DeletedByUs => "DU",
+            Conflict::BothAdded => "AA",
+            Conflict::BothModified => "UU",
+        }
+    }
+}
+
+impl Change {
+    /// What kind of a conflict it is, if it is one.
+    pub(super) fn conflict(&self) -> Option<Conflict> {
+        Some(match self.stages.map(|side| side.is_some()) {
+            [false, false, false] => return None,
+            [true, false, false] => Conflict::BothDeleted,
+            [false, true, false] => Conflict::AddedByUs,
+            [true, true, false] => Conflict::DeletedByThem,
+            [false, false, true] => Conflict::AddedByThem,
+            [true, false, true] => Conflict::DeletedByUs,
+            [false, true, true] => Conflict::BothAdded,
+            [true, true, true] => Conflict::BothModified,
+        })
+    }
+
+    /// A difference of the worktree.
+    fn take_unstaged(&mut self, pair: Pair) {
+        self.worktree = Some(pair.status);
+        self.index_side = pair.old.map(known);
+        self.worktree_mode = pair.new.map(|side| side.mode);
+        self.dirt = pair.dirt;
+        self.take_rename(pair);
+    }
+
+    /// A difference of the index.
+    fn take_staged(&mut self, pair: Pair) {
+        self.index = Some(pair.status);
+        if pair.status != Status::Unmerged {
+            self.head_side = pair.old.map(known);
+            self.index_side = pair.new.map(known).or(self.index_side);
+        }
+        self.take_rename(pair);
+    }
+
+    fn take_rename(&mut self, pair: Pair) {
+        if let Some(source) = pair.source {
+            let percent = pair.score * 100 / diff::MAX_SCORE;
+            self.rename = Some(Rename { status: pair.status, source, percent });
+        }
+    }
+}
+
+fn known(side: diff::Side) -> (Mode, ObjectId) {
+    (side.mode, side.oid.expect("only what is in the worktree may be without a name"))
+}
+
+/// How much of the index is in the worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sparse {
+    No,
+    /// The index is sparse itself.
+    Index,
+    /// So many of a hundred files are there.
+    Percent(usize),
+}
+
+/// All that was found.
+#[derive(Debug)]
+pub(super) struct Collected {
+    pub(super) head: Head,
+    pub(super) changes: BTreeMap<BString, Change>,
+    pub(super) untracked: Vec<BString>,
+    pub(super) ignored: Vec<BString>,
+    pub(super) standing: Standing,
+    /// Where HEAD was detached.
+    pub(super) detached: Option<DetachedFrom>,
+    pub(super) sparse: Sparse,
+    /// Something in the worktree differs from the index.
+    pub(super) is_dirty: bool,
+    /// The next commit is neither a merge's nor a cherry-pick's.
+    pub(super) is_plain_commit: bool,
+    /// There is something for a commit.
+    pub(super) is_committable: bool,
+    /// How long untracked files were looked for.
+    pub(super) took: Duration,
+}
+
+impl Collected {
+    pub(super) fn has_conflicts(&self) -> bool {
+        self.changes.values().any(|change| change.conflict().is_some())
+    }
+
+    /// There is no commit yet.
+    pub(super) fn is_initial(&self) -> bool {
+        self.head.oid().is_none()
+    }
+}
+
+/// Looks, and brings stat data in the index up to date.
+pub(super) fn collect(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    root: &Dir,
+    request: &Request,
+) -> Result<Collected, Failure> {
+    let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
+    let head = repo.head()?;
+    let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
+    let seen = store::index::fingerprint(&repo.index_path(), repo.hash());
+    let sparse_index::Read { mut index, before } =
+        work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
+    let sparse = match before {
+        Some(_) if sparse::is_on(repo)? => Sparse::Index,
+        _ => percentage(repo, &index)?,
+    };
+    let monitor = monitor::refresh(run, repo, settings, &mut index)?;
+    match tree {
+        Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
+        None => sparse_index::fill(repo, &mut index)?,
+    }
+    run.interrupt.check()?;
+    let began = Instant::now();
+    let excludes = Excludes::standard(repo, &[])?;
+    let options = status::Options {
+        pathspecs: &pathspecs,
+        untracked: wanted(request).map(|options| status::Untracked { options, excludes: &excludes }),
+        touched: Touched::Compared,
+        submodules: request.submodules,
+        ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
+        interrupt: run.interrupt.flag(),
+    };
+    let worktree = status::examine(repo, root, &index, &options)?;
+    let took = began.elapsed();
+    run.interrupt.check()?;
+    worktree.warnings.iter().for_each(console::warning);
+    for (path, error) in &worktree.unreadable {
+        console::note(text!(path, ": ", sys::reason(error)));
+    }
+    worktree.found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+    // Before there is a commit everything that is staged counts.
+    let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
+    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts))?;
+    let place = Some((root, &index));
+    let unstaged = with_renames(repo, worktree.changes, request, place)?;
+    let staged = with_renames(repo, staged, request, None)?;
+    let is_dirty = !unstaged.is_empty();
+    let is_committable = staged.iter().any(|pair| pair.status != Status::Unmerged || tree.is_none());
+    let mut changes: BTreeMap<BString, Change> = BTreeMap::new();
+    for pair in unstaged {
+        changes.entry(pair.path.clone()).or_default().take_unstaged(pair);
+    }
+    for pair in staged {
+        changes.entry(pair.path.clone()).or_default().take_staged(pair);
+    }
+    for (path, change) in changes.iter_mut().filter(|(_, change)| change.index == Some(Status::Unmerged)) {
+        for entry in &index.entries()[index.range_of(path.as_bstr())] {
+            if let Some(stage) = (entry.stage as usize).checked_sub(Stage::Base as usize) {
+                change.stages[stage] = Some((entry.mode, entry.oid));
+            }
+        }
+    }
+    let is_other = |path: &BString| untracked::is_other(&index, BStr::new(path));
+    let mut found = worktree.found;
+    found.untracked.retain(is_other);
+    found.ignored.retain(is_other);
+    let learnt = Learnt { seen, before, refreshed: worktree.refreshed, proved: worktree.proved, monitor };
+    record(run, repo, settings, root, index, learnt)?;
+    let detached = match head {
+        Head::Detached { .. } => repo.detached_from()?,
+        _ => None,
+    };
+    let standing = standing(repo)?;
+    let mut collected = Collected {
+        is_plain_commit: !standing.merge && repo.find_ref("CHERRY_PICK_HEAD".into())?.is_none(),
+        head,
+        changes,
+        untracked: found.untracked,
+        ignored: found.ignored,
+        standing,
+        detached,
+        sparse,
+        is_dirty,
+        is_committable,
+        took,
+    };
+    collected.is_committable |= collected.standing.merge && !collected.has_conflicts();
+    Ok(collected)
+}
+
+/// The differences, with what was renamed among them.
+fn with_renames(
+    repo: &Repository,
+    pairs: Vec<Pair>,
+    request: &Request,
+    worktree: Option<(&Dir, &Index)>,
+) -> Result<Vec<Pair>, Failure> {
+    let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
+    let options = renames::Options { detect, minimum, limit, worktree };
+    Ok(renames::detect(repo, pairs, &options)?.pairs)
+}
+
+/// What is looked for that is not in the index.
+fn wanted(request: &Request) -> Option<untracked::Options> {
+    let directories = match request.untracked {
+        Untracked::No => return None,
+        Untracked::Normal => Directories::WholeUnlessEmpty,
+        Untracked::All => Directories::Files,
+    };
+    let ignored = match request.ignored {
+        Ignored::No => untracked::Ignored::Left,
+        Ignored::Traditional => untracked::Ignored::Too,
+        Ignored::Matching => untracked::Ignored::Matching,
+    };
+    Some(untracked::Options { directories, ignored, nested: Nested::AsOne, workers: Workers::Auto })
+}
+
+/// How much of a full index is in a sparse worktree.
+fn percentage(repo: &Repository, index: &Index) -> Result<Sparse, Failure> {
+    let entries = index.entries();
+    if !sparse::is_on(repo)? || entries.is_empty() {
+        return Ok(Sparse::No);
+    }
+    let skipped = entries.iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)).count();
+    Ok(Sparse::Percent(100 - 100 * skipped / entries.len()))
+}

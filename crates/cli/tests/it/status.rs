@@ -1,0 +1,509 @@
+//! `status`: every format, and what is in progress.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+/// Changes of every kind, staged and not, and things that are not tracked.
+fn changed(repo: &Repo<'_>) {
+    repo.write(".gitignore", "*.o\nout/\n!keep.o\n");
+    for name in [
+        "same",
+        "modified",
+        "deleted",
+        "both",
+        "mode",
+        "type",
+        "staged",
+        "gone",
+        "moved",
+        "with space",
+        "tab\there",
+    ] {
+        repo.write(name, format!("{name}\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
+    }
+    repo.write("sub/deep/file", "1\n");
+    repo.write("sub/ä", "1\n");
+    repo.commit("first");
+    for name in ["modified", "both", "with space", "tab\there", "sub/ä"] {
+        repo.write(name, "other\n");
+    }
+    repo.remove("deleted");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(repo.path.join("mode"), executable).expect("it is there");
+    repo.remove("type");
+    std::os::unix::fs::symlink("same", repo.path.join("type")).expect("a link");
+    repo.write("staged", "staged\n");
+    repo.git(&["add", "staged", "both"]);
+    repo.write("both", "again\n");
+    repo.git(&["rm", "-q", "gone"]);
+    repo.git(&["mv", "moved", "sub/to here"]);
+    repo.write("sub/to here", "moved\n1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+    repo.git(&["add", "sub/to here"]);
+    repo.write("intended", "1\n");
+    repo.write("intended too", "1\n");
+    repo.git(&["add", "-N", "intended", "intended too"]);
+    repo.remove("intended too");
+    for path in [
+        "new",
+        "sub/new one",
+        "dir/one",
+        "dir/sub/two",
+        "a.o",
+        "out/x",
+        "out/y/z",
+        "mixed/a.o",
+        "mixed/b",
+        "objects/a.o",
+        "keep.o",
+    ] {
+        repo.write(path, "x\n");
+    }
+    std::fs::create_dir(repo.path.join("empty")).expect("a new directory");
+    repo.git(&["init", "-q", "nested"]);
+    repo.write("nested/file", "x\n");
+}
+
+/// The same in every format.
+fn each(oracle: &Oracle, dir: &str) {
+    for format in [
+        &[][..],
+        &["-s"],
+        &["--porcelain"],
+        &["--porcelain=v2"],
+        &["-z"],
+        &["--porcelain=v2", "-z"],
+        &["-s", "-z"],
+    ] {
+        oracle.same_in(dir, &[&["status"], format].concat());
+        oracle.same_in(dir, &[&["status", "--branch", "--show-stash"], format].concat());
+    }
+}
+
+#[test]
+fn every_kind_of_change_in_every_format() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    each(&oracle, "");
+    each(&oracle, "sub");
+    oracle.same_in("sub/deep", &["status", "-s"]);
+}
+
+#[test]
+fn what_is_asked_for() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    for args in [
+        &["-uno"][..],
+        &["-uall"],
+        &["-unormal"],
+        &["--ignored"],
+        &["--ignored", "-uall"],
+        &["--ignored=matching"],
+        &["--ignored=matching", "-uall"],
+        &["--ignored=no"],
+        &["--ignored", "-uno"],
+        &["--no-renames"],
+        &["--find-renames=100%"],
+        &["-M5"],
+        &["sub"],
+        &["-s", "sub/deep", "modified", "dir/sub"],
+        &["--ignored", "out", "mixed"],
+        &["-s", ":!sub"],
+        &["--column", "-uall"],
+        &["--column=row,dense", "-uall"],
+        &["--column=plain"],
+        &["--no-column"],
+        &["--short", "--no-short"],
+        &["--short", "--long"],
+        &["--porcelain", "--no-porcelain"],
+    ] {
+        oracle.same(&[&["status"], args].concat());
+    }
+    oracle.same_in("sub", &["status", "."]);
+    oracle.same_in("sub", &["status", "-s", "../dir"]);
+}
+
+#[test]
+fn what_is_configured() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    for setting in [
+        "status.short=true",
+        "status.branch=true",
+        "status.relativePaths=false",
+        "status.showUntrackedFiles=no",
+        "status.showUntrackedFiles=all",
+        "status.showUntrackedFiles",
+        "status.renames=false",
+        "status.renames=copies",
+        "diff.renames=false",
+        "status.renameLimit=1",
+        "status.displayCommentPrefix=true",
+        "core.quotePath=false",
+        "advice.statusHints=false",
+        "column.ui=always",
+        "column.status=column dense",
+        "color.ui=always",
+        "color.status=always",
+    ] {
+        for args in [&["status"][..], &["status", "-s"], &["status", "--porcelain"], &["status", "-sb", "-z"]]
+        {
+            oracle.same_in("sub", &[&["-c", setting], args].concat());
+        }
+    }
+    let colors = [
+        "color.ui=always",
+        "color.status.header=bold blue",
+        "status.color.untracked=reset 200",
+        "color.status.branch=#12f normal",
+        "color.status.localBranch=brightcyan",
+        "color.status.added=ul default",
+        "status.displayCommentPrefix=true",
+        "core.commentChar=;",
+        "column.ui=always",
+    ];
+    let settings: Vec<&str> = colors.iter().flat_map(|setting| ["-c", setting]).collect();
+    oracle.same(&[&settings[..], &["status"]].concat());
+    oracle.same(&[&settings[..], &["status", "-sb"]].concat());
+    // One counts over the other, in an order of its own.
+    let both = ["-c", "diff.renames=false", "-c", "diff.renames=true"];
+    oracle.same(&[&both[..], &["status"]].concat());
+    oracle.same(&[&both[..], &["-c", "status.renames=true", "status"]].concat());
+}
+
+#[test]
+fn what_is_wrong() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    for args in [
+        &["--porcelain=v3"][..],
+        &["-ufoo"],
+        &["--ignored=foo"],
+        &["--ignored=matching", "-uno"],
+        &["--long", "-z"],
+        &["--column=foo,bar"],
+        &["--ignore-submodules=foo"],
+        &["../outside"],
+    ] {
+        oracle.same(&[&["status"], args].concat());
+    }
+    oracle.same_in(".git", &["status"]);
+    oracle.same(&["--work-tree=sub", "status", "-s"]);
+}
+
+#[test]
+fn before_there_is_a_commit() {
+    let oracle = Oracle::new(SAPWOOD, |_| {});
+    each(&oracle, "");
+    oracle.both(|repo| repo.write("new", "1\n"));
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.git(&["add", "new"]);
+    });
+    each(&oracle, "");
+    oracle.same(&["status", "-uno"]);
+    oracle.same(&["-c", "advice.statusHints=false", "status"]);
+}
+
+#[test]
+fn when_there_is_nothing_to_say() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("file", "1\n");
+        repo.commit("first");
+    });
+    each(&oracle, "");
+    oracle.same(&["status", "-uno"]);
+    oracle.both(|repo| repo.write("new", "1\n"));
+    oracle.same(&["status"]);
+    oracle.same(&["status", "-uno"]);
+    oracle.both(|repo| {
+        repo.write("file", "2\n");
+        repo.git(&["stash", "-q"]);
+        repo.write("file", "3\n");
+        repo.git(&["stash", "-q"]);
+    });
+    each(&oracle, "");
+    oracle.same(&["-c", "status.showStash=true", "status"]);
+}
+
+#[test]
+fn branches_and_what_they_follow() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for number in 0..4 {
+            repo.write("file", format!("{number}\n"));
+            repo.commit("more");
+        }
+        for (remote, at) in [("same", "main"), ("ahead", "main~2"), ("gone", "main")] {
+            repo.git(&["update-ref", &format!("refs/remotes/origin/{remote}"), at]);
+        }
+        let tree = repo.git(&["commit-tree", "-p", "main~1", "-m", "side", "main^{tree}"]).stdout;
+        repo.git(&["update-ref", "refs/remotes/origin/apart", tree.to_string().trim()]);
+        repo.git(&["config", "remote.origin.url", "nowhere"]);
+        repo.git(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+        for (branch, at, remote) in [
+            ("same", "main", "same"),
+            ("ahead", "main", "ahead"),
+            ("behind", "main~3", "ahead"),
+            ("apart", "main", "apart"),
+            ("gone", "main", "gone"),
+        ] {
+            repo.git(&["branch", "-q", branch, at]);
+            repo.git(&["branch", "-q", &format!("--set-upstream-to=origin/{remote}"), branch]);
+        }
+        repo.git(&["branch", "-q", "--track", "local", "main"]);
+        repo.git(&["update-ref", "-d", "refs/remotes/origin/gone"]);
+    });
+    for branch in ["main", "same", "ahead", "behind", "apart", "gone", "local"] {
+        oracle.both(|repo| {
+            repo.git(&["checkout", "-q", branch]);
+        });
+        each(&oracle, "");
+        oracle.same(&["status", "--no-ahead-behind"]);
+        oracle.same(&["status", "-sb", "--no-ahead-behind"]);
+        oracle.same(&["status", "--porcelain=v2", "-b", "--no-ahead-behind"]);
+        oracle.same(&["-c", "status.aheadBehind=false", "status"]);
+        oracle.same(&["-c", "status.aheadBehind=false", "status", "--porcelain=v2", "-b"]);
+        oracle.same(&["-c", "status.compareBranches=@{upstream} @{push}", "status"]);
+        oracle.same(&["-c", "status.displayCommentPrefix=true", "status"]);
+    }
+    oracle.both(|repo| {
+        repo.git(&["tag", "v1", "main~1"]);
+        repo.git(&["tag", "-a", "-m", "annotated", "v2", "main~2"]);
+    });
+    for target in ["v1", "v2", "origin/same", "main~1", "main", "HEAD"] {
+        oracle.both(|repo| {
+            repo.git(&["checkout", "-q", "--detach", target]);
+        });
+        each(&oracle, "");
+    }
+    oracle.both(|repo| {
+        repo.git(&["commit", "-q", "--allow-empty", "-m", "off"]);
+    });
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+        repo.git(&["config", "branch.unborn.remote", "origin"]);
+        repo.git(&["config", "branch.unborn.merge", "refs/heads/same"]);
+    });
+    each(&oracle, "");
+}
+
+#[test]
+fn conflicts_of_every_kind() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for name in ["both", "theirs gone", "ours gone", "other"] {
+            repo.write(name, "1\n2\n3\n");
+        }
+        repo.commit("base");
+        repo.git(&["checkout", "-q", "-b", "side"]);
+        repo.write("both", "side\n2\n3\n");
+        repo.write("ours gone", "side\n");
+        repo.write("added", "side\n");
+        repo.remove("theirs gone");
+        repo.commit("side");
+        repo.git(&["checkout", "-q", "main"]);
+        repo.write("both", "main\n2\n3\n");
+        repo.write("theirs gone", "main\n");
+        repo.write("added", "main\n");
+        repo.write("fine", "main\n");
+        repo.remove("ours gone");
+        repo.commit("main");
+    });
+    for start in
+        [&["merge", "side"][..], &["cherry-pick", "side"], &["rebase", "side"], &["revert", "HEAD~0", "side"]]
+    {
+        oracle.both(|repo| {
+            repo.try_git(start);
+        });
+        each(&oracle, "");
+        oracle.same(&["-c", "advice.statusHints=false", "status"]);
+        oracle.both(|repo| {
+            repo.git(&["rm", "-q", "-f", "--cached", "ours gone"]);
+        });
+        oracle.same(&["status"]);
+        oracle.both(|repo| {
+            repo.git(&["add", "-A"]);
+        });
+        each(&oracle, "");
+        oracle.both(|repo| {
+            repo.git(&[start[0], "--abort"]);
+        });
+        oracle.same(&["status"]);
+    }
+    // Sides that no merge leaves alone.
+    oracle.both(|repo| {
+        let oid = repo.git(&["hash-object", "-w", "both"]).stdout.to_string();
+        let oid = oid.trim();
+        let lines = format!("100644 {oid} 1\tgone\n100644 {oid} 2\tonly ours\n100755 {oid} 3\tonly theirs\n");
+        repo.write(".git/lines", lines);
+        let script = "git update-index --index-info <.git/lines";
+        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
+        assert!(shell.success(), "the index takes these");
+    });
+    each(&oracle, "");
+}
+
+#[test]
+fn what_is_in_progress() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for number in 0..6 {
+            repo.write("file", format!("{number}\n"));
+            repo.write(format!("file{number}"), "1\n");
+            repo.commit("more");
+        }
+        repo.git(&["branch", "side", "main~5"]);
+    });
+    let edit = |oracle: &Oracle, script: &str, onto: &str| {
+        oracle.both(|repo| {
+            let mut git = repo.git_command();
+            git.args(["rebase", "-q", "-i", onto]).env("GIT_SEQUENCE_EDITOR", format!("sed -i '{script}'"));
+            let _ = git.output().expect("git can be run");
+        });
+    };
+    for script in ["1s/pick/edit/", "3s/pick/edit/;$aexec true", "1ibreak", "4s/pick/edit/"] {
+        edit(&oracle, script, "main~4");
+        each(&oracle, "");
+        oracle.both(|repo| repo.write("file0", "changed\n"));
+        oracle.same(&["status"]);
+        oracle.both(|repo| {
+            repo.git(&["reset", "-q", "HEAD^"]);
+        });
+        oracle.same(&["status"]);
+        oracle.same(&["-c", "advice.statusHints=false", "status"]);
+        oracle.both(|repo| {
+            repo.git(&["clean", "-f", "-q"]);
+            repo.git(&["rebase", "--abort"]);
+        });
+    }
+    oracle.both(|repo| {
+        repo.git(&["bisect", "start"]);
+        repo.git(&["bisect", "bad", "main"]);
+        repo.git(&["bisect", "good", "main~5"]);
+    });
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.git(&["bisect", "reset"]);
+        repo.write("mail", "From: a <a@b>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\nSubject: x\n\nx\n---\ndiff --git a/file b/file\n--- a/file\n+++ b/file\n@@ -1 +1 @@\n-x\n+y\n");
+        repo.try_git(&["am", "mail"]);
+    });
+    each(&oracle, "");
+    oracle.both(|repo| repo.write(".git/rebase-apply/patch", ""));
+    oracle.same(&["status"]);
+}
+
+#[test]
+fn submodules_and_their_dirt() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.git(&["init", "-q", "-b", "main", "inner"]);
+        let inner = repo.path.join("inner");
+        let run = |args: &[&str]| {
+            let mut all = vec!["-C", inner.to_str().expect("a plain path")];
+            all.extend(args);
+            repo.git(&all);
+        };
+        repo.write("inner/file", "1\n");
+        run(&["add", "file"]);
+        run(&["commit", "-q", "-m", "first"]);
+        repo.write("file", "1\n");
+        repo.git(&["-c", "advice.addEmbeddedRepo=false", "add", "inner", "file"]);
+        repo.write(".gitmodules", "[submodule \"inner\"]\n\tpath = inner\n\turl = ./inner\n");
+        repo.commit("first");
+    });
+    let every = |oracle: &Oracle| {
+        each(oracle, "");
+        for args in [
+            &["-uno"][..],
+            &["--ignore-submodules"],
+            &["--ignore-submodules=dirty"],
+            &["--ignore-submodules=untracked"],
+            &["--ignore-submodules=none", "-uno"],
+        ] {
+            oracle.same(&[&["status"], args].concat());
+        }
+        for value in ["none", "untracked", "dirty", "all"] {
+            oracle.same(&["-c", &format!("submodule.inner.ignore={value}"), "status"]);
+            oracle.same(&["-c", &format!("diff.ignoreSubmodules={value}"), "status"]);
+        }
+    };
+    every(&oracle);
+    oracle.both(|repo| repo.write("inner/new", "1\n"));
+    every(&oracle);
+    oracle.both(|repo| repo.write("inner/file", "2\n"));
+    every(&oracle);
+    oracle.both(|repo| {
+        repo.git(&["-C", "inner", "commit", "-q", "-a", "-m", "second"]);
+    });
+    every(&oracle);
+    oracle.both(|repo| {
+        repo.git(&["add", "inner"]);
+    });
+    every(&oracle);
+    oracle.both(|repo| {
+        repo.git(&["rm", "-q", "-f", "--cached", "inner"]);
+    });
+    oracle.same(&["status"]);
+}
+
+#[test]
+fn sparse_worktrees() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["a", "in/file", "in/deep/file", "out/file", "out/deep/file", "other/file"] {
+            repo.write(path, "1\n");
+        }
+        repo.commit("first");
+        repo.git(&["sparse-checkout", "set", "in"]);
+    });
+    each(&oracle, "");
+    oracle.both(|repo| repo.write("out/file", "back\n"));
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.remove("out/file");
+        repo.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
+    });
+    each(&oracle, "");
+    oracle.both(|repo| repo.write("in/file", "2\n"));
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.git(&["reset", "-q", "--soft", "HEAD"]);
+        repo.write("in/new", "1\n");
+    });
+    oracle.same(&["status", "-uall"]);
+}
+
+/// What a status learns stays, unless it may not.
+#[test]
+fn stat_data_come_up_to_date() {
+    let stale = |oracle: &Oracle| {
+        let differing = |repo: &Repo<'_>| {
+            let files = repo.try_git(&["--no-optional-locks", "diff-files", "--name-only"]);
+            files.stdout.to_string()
+        };
+        (differing(&oracle.git()), differing(&oracle.ours()))
+    };
+    // Each time another hour: Git may not see less.
+    let touch = |oracle: &Oracle, hours: u64| {
+        oracle.both(|repo| {
+            let file =
+                std::fs::File::options().write(true).open(repo.path.join("file")).expect("it is there");
+            let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3600 * hours);
+            file.set_modified(then).expect("times can be set");
+        });
+    };
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("file", "1\n");
+        repo.commit("first");
+    });
+    let cases = [(1, &["--no-optional-locks", "status"][..], false), (2, &["status", "-s", "file"], true)];
+    for (hours, args, refreshes) in cases {
+        touch(&oracle, hours);
+        assert_eq!(stale(&oracle), ("file\n".into(), "file\n".into()));
+        oracle.same(args);
+        let expected = if refreshes { "" } else { "file\n" };
+        assert_eq!(stale(&oracle), (expected.into(), expected.into()), "{args:?}");
+    }
+    // A lock is no reason to fail, and nobody's but its owner's to remove.
+    touch(&oracle, 3);
+    oracle.both(|repo| repo.write(".git/index.lock", ""));
+    oracle.same(&["status"]);
+    assert_eq!(stale(&oracle), ("file\n".into(), "file\n".into()));
+    oracle.both(|repo| repo.remove(".git/index.lock"));
+}
