@@ -547,7 +547,7 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
 /// Attributes are loaded only when a file's content has to be compared.
 pub(crate) struct Lazy<'a> {
     pub(super) repo: &'a repo::Repository,
-    pub(super) index: &'a Index,
+    pub(crate) index: &'a Index,
     pub(super) converter: OnceLock<Result<Converter, String>>,
 }
 

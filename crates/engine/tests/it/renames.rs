@@ -103,6 +103,11 @@ fn play(repo: &Repo<'_>, dice: &mut Dice) {
     }
     files.iter().for_each(|(path, item)| put(repo, path, item));
     repo.write("stays", "as it is\n");
+    if dice.one_in(2) {
+        repo.write(".gitattributes", "*.c -diff\nx diff\nfour diff=yes\nfive diff=no\n");
+        repo.git(&["config", "diff.yes.binary", "true"]);
+        repo.git(&["config", "diff.no.binary", "false"]);
+    }
     repo.commit("one");
     files.keys().for_each(|path| repo.remove(path));
     for _ in 0..3 + dice.roll(25) {

@@ -1,10 +1,14 @@
 //! Names, sizes and chunks of files, in objects and in the worktree; many at once.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
-use repo::{Repository, objects::Reader};
+use repo::{
+    Repository,
+    attributes::{Attributes, Source, Value},
+    objects::Reader,
+};
 use sys::Dir;
 
 use super::{
@@ -22,6 +26,9 @@ use crate::{
 
 /// Reading a file costs about as much as writing one, at so many steps.
 const STEPS_PER_FILE: usize = 8;
+
+/// The attribute that says what is text.
+const DIFF: &str = "diff";
 
 /// Where a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +65,8 @@ impl File {
 pub(super) struct Contents<'a> {
     repo: &'a Repository,
     worktree: Option<(&'a Dir, Lazy<'a>)>,
+    /// Loaded when a file is met that needs them.
+    attributes: Mutex<Option<Attributes<'a>>>,
 }
 
 /// One thread's.
@@ -70,7 +79,8 @@ struct Worker<'a> {
 
 impl<'a> Contents<'a> {
     pub(super) fn new(repo: &'a Repository, worktree: Option<(&'a Dir, &'a Index)>) -> Contents<'a> {
-        Contents { repo, worktree: worktree.map(|(root, index)| (root, Lazy::new(repo, index))) }
+        let worktree = worktree.map(|(root, index)| (root, Lazy::new(repo, index)));
+        Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
     /// Names files of the worktree, and tells their sizes. One that is gone stays without.
@@ -112,10 +122,38 @@ impl<'a> Contents<'a> {
         }
         let spans = self.each(&whole, |worker, file| {
             let content = worker.content(file)?;
-            Ok(content.map(|content| Spans::of(content, spans::looks_like_text(content))))
+            content.map(|content| Ok(Spans::of(content, self.is_text(&file.path, content)?))).transpose()
         })?;
         whole.iter_mut().zip(spans).for_each(|(file, spans)| file.spans = spans);
         Ok(())
+    }
+
+    /// Whether a file is text to a diff: by its attribute `diff`, else by its looks. Asked only where it matters.
+    fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, PlanError> {
+        let looks = spans::looks_like_text(content);
+        let Some((_, Lazy { index, .. })) = self.worktree.as_ref().filter(|_| content.contains_str("\r\n"))
+        else {
+            return Ok(looks);
+        };
+        // A panic while it is held leaves at most what was read so far.
+        let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
+        let attributes = match &mut *attributes {
+            Some(attributes) => attributes,
+            None => {
+                let info = BStr::new("info/attributes");
+                let loaded = Attributes::new(self.repo, index, Source::Worktree, &[DIFF.into()], info)?;
+                attributes.insert(loaded)
+            }
+        };
+        attributes.look_up(path.as_bstr());
+        let driver = match attributes.value(DIFF.into()) {
+            Value::Set => return Ok(true),
+            Value::Unset => return Ok(false),
+            Value::Text(name) => name.to_str_lossy().into_owned(),
+            Value::Unspecified => "default".to_owned(),
+        };
+        let is_binary = self.repo.config_bool(&format!("diff.{driver}.binary"));
+        Ok(is_binary.ok().flatten().map_or(looks, |is_binary| !is_binary))
     }
 
     fn each<R: Send + Sync>(
