@@ -78,7 +78,7 @@ struct Alone {
 
 impl Pace for Alone {
     fn step(&mut self) {
-        self.waits |= self.watch.look() == Some(true);
+        self.waits |= self.watch.heed().is_some() && self.watch.look() == Some(true);
     }
 
     fn is_slow(&self) -> bool {

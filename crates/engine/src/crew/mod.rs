@@ -74,6 +74,8 @@ const WELL_EQUIPPED: usize = 8;
 const WATCHERS: usize = 4;
 /// A watcher looks after so much time.
 const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// Steps without a look at the clock, when steps are short.
+const MOST_UNHEEDED: usize = 15;
 /// Who runs or is ready to run for less than this part of the time waits.
 const WAITING: f64 = 0.4;
 
@@ -218,7 +220,8 @@ impl<'t> Sizing<'t> {
         if !self.is_tuned() {
             return;
         }
-        self.steps.fetch_add(1, Ordering::Relaxed);
+        let Some(done) = watch.as_mut().map_or(Some(1), Watch::heed) else { return };
+        self.steps.fetch_add(done, Ordering::Relaxed);
         let Some(waits) = watch.as_mut().and_then(Watch::look) else { return };
         // Somebody else is at it already.
         let Ok(mut tuner) = self.tuner.try_lock() else { return };
@@ -285,20 +288,46 @@ struct Watch {
     since: Instant,
     ran: Duration,
     delayed: Duration,
+    /// Steps that pass until the clock is read again and they are counted: both cost as much as a tenth of a stat.
+    let_pass: usize,
+    passed: usize,
+    /// How often the clock was read since the last look.
+    quick: usize,
 }
 
 impl Watch {
     fn start() -> Watch {
-        Watch { since: Instant::now(), ran: sys::thread_time(), delayed: delayed() }
+        Watch {
+            since: Instant::now(),
+            ran: sys::thread_time(),
+            delayed: delayed(),
+            let_pass: 0,
+            passed: 0,
+            quick: 0,
+        }
     }
 
-    /// To be called after each step; answers once in a while, for the time since it last did.
+    /// To be called after each step. How many are to be counted, now and then.
+    fn heed(&mut self) -> Option<usize> {
+        self.passed += 1;
+        if self.passed <= self.let_pass {
+            return None;
+        }
+        self.let_pass = 0;
+        Some(std::mem::take(&mut self.passed))
+    }
+
+    /// To be called after each step that is heeded; answers once in a while, for the time since it last did.
     fn look(&mut self) -> Option<bool> {
         let now = Instant::now();
         let took = now - self.since;
         if took < TIME_BETWEEN_LOOKS {
+            // While many steps fit between two looks, most of them need no clock.
+            self.quick += 1;
+            self.let_pass = self.quick.min(MOST_UNHEEDED);
             return None;
         }
+        self.quick = 0;
         let ran = sys::thread_time();
         let mut busy = (ran - self.ran).as_secs_f64();
         let mut waits = busy < took.as_secs_f64() * WAITING;

@@ -226,7 +226,7 @@ impl<'a> Scan<'a> {
     /// One stat, and what it says of the entry.
     fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
         let name = &self.index.path_at(at)[prefix..];
-        let sight = match dir.stat(name) {
+        let sight = match dir.stat_below(name) {
             Ok(Some(stat)) => Sight::There(stat),
             Ok(None) => Sight::Missing,
             Err(error) => Sight::Unreadable(error),
