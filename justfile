@@ -45,3 +45,8 @@ bench *args:
 weather *args:
     cargo build --release
     cargo run --release -p lab -- weather {{args}}
+
+# status beside Git's and gix's, warm and on slow disks (needs root: mounts)
+status *args:
+    cargo build --release
+    cargo run --release -p lab -- status {{args}}

@@ -149,6 +149,25 @@ pub(crate) fn made(files: usize, dir: &Path) -> Result<Origin, Error> {
     Ok(Origin { source, old: "main~1".into(), new: "main".into(), dir })
 }
 
+/// A repository of `files` tiny files, `fullness` in each directory: for what costs by the file, not by the byte.
+pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf, Error> {
+    let source = dir.join(format!("wide-{files}.git"));
+    if !source.exists() {
+        let mut stream = String::from(
+            "blob\nmark :1\ndata 5\ntext\n\ncommit refs/heads/main\ncommitter lab <lab@example.org> 1700000000 +0000\ndata 3\nall\n",
+        );
+        for file in 0..files {
+            let leaf = file / fullness;
+            stream +=
+                &format!("M 100644 :1 d{}/e{}/f{}/file-{file}.txt\n", leaf / 900, leaf / 30 % 30, leaf % 30);
+        }
+        let at = source.display().to_string();
+        must(Path::new("git"), &["init", "-q", "--bare", "-b", "main", &at], Path::new("/"))?;
+        import(&source, stream.as_bytes())?;
+    }
+    Ok(source)
+}
+
 /// Whether `what` of a corpus is still to be made; what there is of it goes then.
 fn is_to_make(what: &Path, stamp: &Path) -> bool {
     if stamp.exists() {

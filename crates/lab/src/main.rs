@@ -13,6 +13,7 @@ mod floor;
 mod measure;
 mod report;
 mod rig;
+mod status;
 mod weather;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -45,6 +46,8 @@ enum Command {
     Day(day::Args),
     /// Clone, full checkout and switches on slow disks.
     Weather(weather::Args),
+    /// Status, warm and on slow disks with cold caches.
+    Status(status::Args),
     /// Make the linux repository from Debian's source packages and print where it is.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Checkout(args) => checkout::run(&args),
         Command::Day(args) => day::run(&args),
         Command::Weather(args) => weather::run(&args),
+        Command::Status(args) => status::run(&args),
         Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS

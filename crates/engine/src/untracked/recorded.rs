@@ -173,7 +173,7 @@ pub(super) enum Looked {
     /// What is in it is known.
     Done,
     /// It has to be listed, and recorded if there is something to record.
-    Listing(Option<Entry>),
+    Listing(Option<Box<Entry>>),
 }
 
 impl Walk<'_> {
@@ -250,7 +250,7 @@ impl Walk<'_> {
             entry.below = records.below(at).map(|below| (records.name(below).to_owned(), below)).collect();
             entry.below.sort_unstable();
         }
-        Looked::Listing(Some(entry))
+        Looked::Listing(Some(Box::new(entry)))
     }
 
     /// Whether the `.gitignore` of a directory is as recorded. If it is tracked and clean it need not be read.

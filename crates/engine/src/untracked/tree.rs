@@ -247,7 +247,7 @@ impl Walk<'_> {
         &self,
         worker: &mut Worker,
         node: &Arc<Node>,
-        (from, level, mut entry): (&Arc<Handle>, Option<Arc<Level>>, Option<recorded::Entry>),
+        (from, level, mut entry): (&Arc<Handle>, Option<Arc<Level>>, Option<Box<recorded::Entry>>),
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) {
@@ -322,7 +322,7 @@ impl Walk<'_> {
             }
         }
         if let Some(entry) = entry {
-            self.record(node, entry);
+            self.record(node, *entry);
         }
         // The first of them is the next to be done.
         jobs[first..].reverse();

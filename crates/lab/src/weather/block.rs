@@ -15,7 +15,7 @@ use crate::{
 
 /// What makes it slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slow {
+pub(crate) enum Slow {
     Delayed,
     Throttled,
 }

@@ -20,7 +20,7 @@ use crate::{
 
 /// A kind of disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub(super) enum Disk {
+pub(crate) enum Disk {
     /// 1 ms, 64 at once.
     Nfs,
     /// 3 ms, 128 at once.
@@ -38,9 +38,9 @@ pub(super) enum Disk {
 }
 
 impl Disk {
-    pub(super) const USUAL: [Disk; 5] = [Disk::Nfs, Disk::Efs, Disk::Ebs, Disk::Hdd, Disk::Local];
+    pub(crate) const USUAL: [Disk; 5] = [Disk::Nfs, Disk::Efs, Disk::Ebs, Disk::Hdd, Disk::Local];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Disk::Nfs => "nfs",
             Disk::Efs => "efs",
@@ -53,7 +53,7 @@ impl Disk {
     }
 
     /// Whether FUSE serves it.
-    pub(super) fn is_served(self) -> bool {
+    pub(crate) fn is_served(self) -> bool {
         self.profile().is_some()
     }
 
@@ -63,7 +63,7 @@ impl Disk {
 }
 
 /// A disk with what was put on it. Removed when dropped.
-pub(super) enum Ground {
+pub(crate) enum Ground {
     /// A directory, served with weather.
     Served { profile: Profile, dir: PathBuf },
     /// A file system of its own.
@@ -74,7 +74,7 @@ pub(super) enum Ground {
 
 impl Ground {
     /// An empty one below `scratch`.
-    pub(super) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
+    pub(crate) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
         if let Some(profile) = disk.profile() {
             let dir = scratch.join("served");
             remove(&dir)?;
@@ -92,7 +92,7 @@ impl Ground {
     }
 
     /// Where it is prepared and looked at.
-    pub(super) fn fast(&mut self) -> Result<PathBuf, Error> {
+    pub(crate) fn fast(&mut self) -> Result<PathBuf, Error> {
         Ok(match self {
             Ground::Served { dir, .. } => dir.join("backing"),
             Ground::Local(volume) => volume.path().to_owned(),
@@ -106,7 +106,7 @@ impl Ground {
     }
 
     /// Runs what `invocation` makes of the place where the disk is, and measures it.
-    pub(super) fn measured(
+    pub(crate) fn measured(
         &mut self,
         invocation: impl FnOnce(&Path) -> Invocation,
         ballast: &mut Option<Ballast>,

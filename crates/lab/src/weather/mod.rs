@@ -5,12 +5,12 @@
 //! tree. The order of the tools is turned around from run to run.
 
 mod block;
-mod ground;
+pub(crate) mod ground;
 mod published;
-mod table;
+pub(crate) mod table;
 mod targets;
 mod tools;
-mod trees;
+pub(crate) mod trees;
 
 use std::{
     collections::BTreeMap,
@@ -237,4 +237,4 @@ fn verify(tree: &Path, tool: Tool) -> Result<(), Error> {
 }
 
 /// Programs and what they call themselves.
-type Versions = BTreeMap<String, String>;
+pub(crate) type Versions = BTreeMap<String, String>;

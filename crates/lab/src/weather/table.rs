@@ -14,22 +14,22 @@ use crate::{
 
 /// One timed run.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Sample {
-    pub(super) wall: f64,
-    pub(super) user: f64,
-    pub(super) sys: f64,
+pub(crate) struct Sample {
+    pub(crate) wall: f64,
+    pub(crate) user: f64,
+    pub(crate) sys: f64,
     /// KiB
-    pub(super) peak_rss: i64,
+    pub(crate) peak_rss: i64,
     /// Requests the disk served; 0 where nobody counts.
-    pub(super) operations: u64,
+    pub(crate) operations: u64,
     /// Which, most frequent first.
-    pub(super) served: String,
+    pub(crate) served: String,
     /// How late answers were, us: median, 99th percentile.
-    pub(super) late: (u64, u64),
+    pub(crate) late: (u64, u64),
 }
 
 impl Sample {
-    pub(super) fn new(usage: Usage, report: Option<&Report>) -> Sample {
+    pub(crate) fn new(usage: Usage, report: Option<&Report>) -> Sample {
         let Usage { wall, user, sys, peak_rss, .. } = usage;
         let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let late = report.map_or((0, 0), |of| (micros(of.lateness.half), micros(of.lateness.p99)));
@@ -39,23 +39,23 @@ impl Sample {
     }
 
     #[cfg(test)]
-    pub(super) fn wall_only(wall: f64) -> Sample {
+    pub(crate) fn wall_only(wall: f64) -> Sample {
         Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, operations: 0, served: String::new(), late: (0, 0) }
     }
 }
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Key {
-    pub(super) tree: String,
-    pub(super) disk: &'static str,
-    pub(super) case: String,
-    pub(super) tool: String,
+pub(crate) struct Key {
+    pub(crate) tree: String,
+    pub(crate) disk: &'static str,
+    pub(crate) case: String,
+    pub(crate) tool: String,
 }
 
 /// Everything measured in one go.
 #[derive(Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: BTreeMap<Key, Row>,
 }
 
@@ -91,7 +91,7 @@ impl Row {
 }
 
 impl Table {
-    pub(super) fn add(&mut self, key: Key, sample: Sample, disk: Disk, files: usize) {
+    pub(crate) fn add(&mut self, key: Key, sample: Sample, disk: Disk, files: usize) {
         let row = self.rows.entry(key).or_default();
         row.samples.push(sample);
         row.files = files;
@@ -99,13 +99,13 @@ impl Table {
     }
 
     /// The median time of one tool.
-    pub(super) fn wall(&self, tree: &str, disk: Disk, case: &str, tool: &str) -> Option<f64> {
+    pub(crate) fn wall(&self, tree: &str, disk: Disk, case: &str, tool: &str) -> Option<f64> {
         let key = Key { tree: tree.into(), disk: disk.name(), case: case.into(), tool: tool.into() };
         self.rows.get(&key).map(|row| row.median(|sample| sample.wall))
     }
 
     /// The least median among the tools whose name begins so.
-    pub(super) fn best(&self, tree: &str, disk: Disk, case: &str, prefix: &str) -> Option<(String, f64)> {
+    pub(crate) fn best(&self, tree: &str, disk: Disk, case: &str, prefix: &str) -> Option<(String, f64)> {
         let of_case = self.rows.iter().filter(|(key, _)| {
             (key.tree.as_str(), key.disk, key.case.as_str()) == (tree, disk.name(), case)
                 && key.tool.starts_with(prefix)
@@ -117,7 +117,7 @@ impl Table {
 
     /// Prints the table; the last column is the median beside that of Git's best number of workers, `MB` the largest resident size of
     /// any one process of the tool.
-    pub(super) fn print(&self) {
+    pub(crate) fn print(&self) {
         println!(
             "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>6} {:>9} {:>14} {:>7}",
             "tree",
@@ -164,7 +164,7 @@ impl Table {
     }
 
     /// Writes every sample.
-    pub(super) fn write_json(&self, path: &Path, versions: &Versions) -> Result<(), Error> {
+    pub(crate) fn write_json(&self, path: &Path, versions: &Versions) -> Result<(), Error> {
         let rows = self.rows.iter().map(|(key, row)| Written {
             key,
             files: row.files,

@@ -11,23 +11,23 @@ use std::{
 use crate::{Error, corpus, measure::must};
 
 /// A prepared repository, on a fast disk.
-pub(super) struct Tree {
-    pub(super) name: String,
+pub(crate) struct Tree {
+    pub(crate) name: String,
     /// Bare, in one pack.
-    pub(super) packed: PathBuf,
+    pub(crate) packed: PathBuf,
     /// An index of the tree, with nothing of the disk in it.
-    pub(super) index: PathBuf,
+    pub(crate) index: PathBuf,
     /// How many files the switches change.
-    pub(super) changes: Vec<usize>,
-    pub(super) files: usize,
-    pub(super) directories: usize,
+    pub(crate) changes: Vec<usize>,
+    pub(crate) files: usize,
+    pub(crate) directories: usize,
     /// How many files the fullest directory holds itself.
     fullest: usize,
 }
 
 /// Where files lie, as far as it decides how many can be made at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// In many directories.
     Spread,
     /// A fifth or more in one directory, in which the kernel makes one at a time.
@@ -35,17 +35,17 @@ pub(super) enum Shape {
 }
 
 impl Tree {
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         if self.fullest * 5 >= self.files { Shape::Crowded } else { Shape::Spread }
     }
 
     /// How many files a case writes.
-    pub(super) fn files_of(&self, case: &str) -> usize {
+    pub(crate) fn files_of(&self, case: &str) -> usize {
         case.strip_prefix("switch-").and_then(|count| count.parse().ok()).unwrap_or(self.files)
     }
 
     /// A repository with these objects and an empty tree.
-    pub(super) fn empty_at(&self, at: &Path) -> Result<(), Error> {
+    pub(crate) fn empty_at(&self, at: &Path) -> Result<(), Error> {
         let (from, to) = (self.packed.display().to_string(), at.display().to_string());
         let git = |args: &[&str], cwd: &Path| must(Path::new("git"), args, cwd).map(drop);
         git(&["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
@@ -55,7 +55,7 @@ impl Tree {
     }
 
     /// The same with everything checked out.
-    pub(super) fn full_at(&self, at: &Path) -> Result<(), Error> {
+    pub(crate) fn full_at(&self, at: &Path) -> Result<(), Error> {
         self.empty_at(at)?;
         let checkout = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "--detach", "refs/lab/new"];
         must(Path::new("git"), &checkout, at).map(drop)?;
@@ -65,7 +65,7 @@ impl Tree {
 
 /// Writes the index of a tree again when the second in which its files were written is over. Otherwise whoever comes
 /// next has to read them: Git does not trust files as young as the index.
-pub(super) fn settle(at: &Path) -> Result<(), Error> {
+pub(crate) fn settle(at: &Path) -> Result<(), Error> {
     thread::sleep(Duration::from_millis(1100));
     must(Path::new("git"), &["read-tree", "-m", "HEAD"], at).map(drop)
 }
@@ -82,13 +82,13 @@ impl fmt::Display for Tree {
 }
 
 /// Linux from Debian's source packages.
-pub(super) fn linux(counts: &[usize]) -> Result<Tree, Error> {
+pub(crate) fn linux(counts: &[usize]) -> Result<Tree, Error> {
     let packed = corpus::linux()?.packed()?;
     prepare("linux", &packed, "refs/heads/lab", counts)
 }
 
 /// A repository or a bundle.
-pub(super) fn of(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
+pub(crate) fn of(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
     let path = fs::canonicalize(path).map_err(|source| Error::Io {
         what: "cannot open",
         path: path.to_owned(),

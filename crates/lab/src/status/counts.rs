@@ -1,0 +1,76 @@
+//! What a run asks of the kernel, told by strace.
+
+use std::{collections::BTreeMap, fmt, fs, path::Path};
+
+use crate::{
+    Error,
+    measure::{Invocation, must},
+};
+
+/// Calls by kind.
+pub(super) struct Counts {
+    stats: u64,
+    opens: u64,
+    lists: u64,
+    reads: u64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { stats, opens, lists, reads } = self;
+        write!(f, "{stats} stats, {opens} opens, {lists} listings, {reads} reads")
+    }
+}
+
+/// Runs it once more, under strace.
+pub(super) fn of(invocation: &Invocation) -> Result<Counts, Error> {
+    let summary = std::env::temp_dir().join(format!("sapwood-lab-{}", std::process::id()));
+    let to = summary.display().to_string();
+    let mut args = vec!["-f", "-c", "-o", &to, &invocation.program];
+    args.extend(invocation.args.iter().map(String::as_str));
+    must(Path::new("strace"), &args, &invocation.cwd)?;
+    let text = fs::read_to_string(&summary).map_err(|source| Error::Io {
+        what: "cannot read",
+        path: summary.clone(),
+        source,
+    })?;
+    let _ = fs::remove_file(&summary);
+    Ok(parse(&text))
+}
+
+/// A table with the number of calls in the fourth column and the name in the last.
+fn parse(text: &str) -> Counts {
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let [_, _, _, count, .., name] = fields[..]
+            && let Ok(count) = count.parse::<u64>()
+        {
+            *calls.entry(name).or_default() += count;
+        }
+    }
+    let sum = |names: &[&str]| names.iter().filter_map(|name| calls.get(name)).sum();
+    Counts {
+        stats: sum(&["stat", "lstat", "fstat", "newfstatat", "statx"]),
+        opens: sum(&["open", "openat", "openat2"]),
+        lists: sum(&["getdents64", "getdents"]),
+        reads: sum(&["read", "pread64", "readlink", "readlinkat"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_summed_by_kind() {
+        let counts = parse(
+            "% time     seconds  usecs/call     calls    errors syscall\n\
+             ------ ----------- ----------- --------- --------- ----------------\n \
+             80.00    0.001000           1       100           statx\n \
+             10.00    0.000100           1        10         2 openat\n  \
+             5.00    0.000050           1         5           newfstatat\n",
+        );
+        assert_eq!((counts.stats, counts.opens, counts.lists), (105, 10, 0));
+    }
+}

@@ -1,0 +1,247 @@
+//! `lab status`: what `status` costs, warm and on slow disks with cold caches, every tool beside the others.
+//!
+//! All tools look at one tree in turn, the order turned around from run to run, each as it finds it: nobody leaves a fresher index to the
+//! next. First with a plain index, then with an untracked cache that is valid. Where FUSE serves the disk each sample has a mount of its own,
+//! where a block device does its caches are dropped; the local disk is warm.
+
+mod counts;
+mod targets;
+mod tools;
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use self::tools::{Kind, Tool, Tools};
+use crate::{
+    Error,
+    ballast::Ballast,
+    corpus,
+    measure::{Invocation, must},
+    report::machine,
+    weather::{
+        ground::{Disk, Ground},
+        table::{Key, Table},
+        trees::{self, Tree},
+    },
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A repository or bundle to measure on; may be given several times. Without it the linux tree of Debian's source packages.
+    #[arg(long = "tree")]
+    trees: Vec<PathBuf>,
+    /// A made tree of so many files in directories of sixteen or so, too.
+    #[arg(long)]
+    made: Option<usize>,
+    /// Only these disks; by default the local one, nfs, ebs and hdd.
+    #[arg(long = "on", value_enum)]
+    disks: Vec<Disk>,
+    /// How many files were changed since the commit.
+    #[arg(long = "changes", value_delimiter = ',', default_value = "0,10,10000")]
+    changes: Vec<usize>,
+    /// Only these: what is looked for that is not tracked.
+    #[arg(long = "untracked", value_delimiter = ',', value_enum)]
+    untracked: Vec<Untracked>,
+    /// Only these tools: git, gix, sapwood, git-cache, sapwood-cache.
+    #[arg(long = "tool")]
+    tools: Vec<Tool>,
+    /// How often each tool runs each case; on the local disk five times that.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
+    #[arg(long)]
+    check: bool,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The gix binary (gitoxide); left out if it is not there.
+    #[arg(long, default_value = "gix")]
+    gix: PathBuf,
+    /// The git binary.
+    #[arg(long, default_value = "git")]
+    git: PathBuf,
+    /// Where disks are made; by default in memory what is served.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+}
+
+/// What is looked for that is not tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Untracked {
+    No,
+    Normal,
+    All,
+}
+
+impl Untracked {
+    fn option(self) -> &'static str {
+        match self {
+            Untracked::No => "-uno",
+            Untracked::Normal => "-unormal",
+            Untracked::All => "-uall",
+        }
+    }
+}
+
+const DISKS: [Disk; 4] = [Disk::Local, Disk::Nfs, Disk::Ebs, Disk::Hdd];
+/// Files in a directory of a made tree.
+const FULLNESS: usize = 17;
+/// On a warm disk, where a run takes a tenth of a second.
+const MORE_RUNS: usize = 5;
+
+struct Lab<'a> {
+    tools: Tools,
+    args: &'a Args,
+    table: Table,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let mut all = match (args.trees.as_slice(), args.made) {
+        ([], None) => vec![trees::linux(&[])?],
+        (some, _) => some.iter().map(|path| trees::of(path, &[])).collect::<Result<_, _>>()?,
+    };
+    if let Some(files) = args.made {
+        let dir = corpus::absolute(&corpus::directory().join("made"))?;
+        all.push(trees::of(&corpus::wide(files, FULLNESS, &dir)?, &[])?);
+    }
+    let disks = if args.disks.is_empty() { DISKS.to_vec() } else { args.disks.clone() };
+    let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools)?;
+    println!("{}; {:?}; {} runs, order alternating", machine(), tools.versions, args.runs);
+    let versions = tools.versions.clone();
+    let mut lab = Lab { tools, args, table: Table::default() };
+    for tree in &all {
+        println!("{tree}");
+        for &disk in &disks {
+            lab.on(tree, disk)?;
+        }
+    }
+    lab.table.print();
+    let json = corpus::directory().join("status.json");
+    lab.table.write_json(&json, &versions)?;
+    println!("every sample: {}", json.display());
+    Ok(if args.check { targets::check(&lab.table, &all) } else { ExitCode::SUCCESS })
+}
+
+impl Lab<'_> {
+    fn on(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
+        let scratch = corpus::absolute(&match &self.args.scratch {
+            Some(scratch) => scratch.clone(),
+            None if disk.is_served() => "/dev/shm/sapwood-status".into(),
+            None => corpus::directory().join("scratch"),
+        })?;
+        let mut ground = Ground::fresh(disk, &scratch)?;
+        let at = ground.fast()?.join("tree");
+        tree.full_at(&at)?;
+        tracked_only(&at)?;
+        let mut changed = 0;
+        let mut changes = self.args.changes.clone();
+        changes.sort_unstable();
+        for count in changes.into_iter().filter(|&count| count * 2 <= tree.files) {
+            changed = change(&ground.fast()?.join("tree"), changed, count)?;
+            for kind in [Kind::Plain, Kind::Cache] {
+                let at = ground.fast()?.join("tree");
+                let option = if kind == Kind::Cache { "--untracked-cache" } else { "--no-untracked-cache" };
+                must(Path::new("git"), &["update-index", option], &at)?;
+                // Twice: what is as young as the index is not believed, and the place is part of the cache.
+                for _ in 0..2 {
+                    thread::sleep(Duration::from_millis(1100));
+                    self.measured(&mut ground, |tools, at| tools.filling(kind, at))?;
+                }
+                for untracked in [Untracked::Normal, Untracked::No, Untracked::All] {
+                    let asked = self.args.untracked.is_empty() || self.args.untracked.contains(&untracked);
+                    // The cache is of one way of looking.
+                    if asked && (kind == Kind::Plain || untracked == Untracked::Normal) {
+                        self.case(tree, disk, &mut ground, (kind, untracked, count))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn case(
+        &mut self,
+        tree: &Tree,
+        disk: Disk,
+        ground: &mut Ground,
+        (kind, untracked, count): (Kind, Untracked, usize),
+    ) -> Result<(), Error> {
+        let case = format!("{}-{count}", untracked.option().trim_start_matches('-'));
+        let tools = self.tools.of(kind, untracked);
+        let runs = if disk == Disk::Local { self.args.runs * MORE_RUNS } else { self.args.runs };
+        for run in 0..runs {
+            let in_turn: Vec<Tool> = match run % 2 {
+                0 => tools.clone(),
+                _ => tools.iter().rev().copied().collect(),
+            };
+            for tool in in_turn {
+                let sample =
+                    self.measured(ground, |tools, at| tools.status(tool, untracked, &at.join("tree")))?;
+                if run == 0 {
+                    eprintln!("lab:   {} {case} {tool} {:.3} s", disk.name(), sample.wall);
+                }
+                let key = Key {
+                    tree: tree.name.clone(),
+                    disk: disk.name(),
+                    case: case.clone(),
+                    tool: tool.to_string(),
+                };
+                self.table.add(key, sample, disk, tree.files);
+            }
+        }
+        if disk == Disk::Local {
+            let at = ground.fast()?.join("tree");
+            for tool in tools {
+                let counts = counts::of(&self.tools.status(tool, untracked, &at))?;
+                println!("{} {case} {tool}: {counts}", tree.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn measured(
+        &self,
+        ground: &mut Ground,
+        invocation: impl FnOnce(&Tools, &Path) -> Invocation,
+    ) -> Result<crate::weather::table::Sample, Error> {
+        let mut ballast: Option<Ballast> = None;
+        ground.measured(|at| invocation(&self.tools, at), &mut ballast)
+    }
+}
+
+/// Takes the rule out of the tree's ignore file that Debian adds, by which all of linux is ignored, so that nobody would look for anything.
+fn tracked_only(at: &Path) -> Result<(), Error> {
+    let file = at.join(".gitignore");
+    let failed = |source| Error::Io { what: "cannot change", path: file.clone(), source };
+    let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
+    if text.lines().any(|line| line == "/*") {
+        let rest: String = text.lines().filter(|&line| line != "/*").flat_map(|line| [line, "\n"]).collect();
+        fs::write(&file, rest).map_err(failed)?;
+        must(Path::new("git"), &["commit", "-qam", "look for what is untracked"], at)?;
+    }
+    Ok(())
+}
+
+/// Appends a line to files spread over the tree, of which `before` were changed, until `count` are. Returns `count`.
+fn change(at: &Path, before: usize, count: usize) -> Result<usize, Error> {
+    let listing = must(Path::new("git"), &["ls-files", "-sz"], at)?;
+    let text = String::from_utf8_lossy(&listing);
+    let files: Vec<&str> = text
+        .split('\0')
+        .filter(|line| line.starts_with("100"))
+        .filter_map(|line| line.split_once('\t').map(|(_, path)| path))
+        .collect();
+    for number in before..count {
+        let path = at.join(files[number * (files.len() / count.max(1))]);
+        let failed = |source| Error::Io { what: "cannot change", path: path.clone(), source };
+        let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        file.write_all(b"changed\n").map_err(failed)?;
+    }
+    Ok(count)
+}

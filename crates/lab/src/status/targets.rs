@@ -1,0 +1,53 @@
+//! What the project has set itself, beside what was measured.
+
+use std::process::ExitCode;
+
+use crate::weather::{ground::Disk, table::Table, trees::Tree};
+
+/// A case on a disk: our tool, whose it is held against, and at most what part of that.
+type Target = (Disk, &'static str, &'static str, &'static str, f64);
+
+const TARGETS: [Target; 14] = [
+    (Disk::Local, "unormal-0", "sapwood", "git", 0.85),
+    (Disk::Local, "uno-0", "sapwood", "git", 0.85),
+    (Disk::Local, "uall-0", "sapwood", "git", 0.85),
+    (Disk::Local, "unormal-0", "sapwood-cache", "git-cache", 0.85),
+    (Disk::Local, "unormal-0", "sapwood", "gix", 0.55),
+    (Disk::Nfs, "unormal-0", "sapwood", "git", 0.15),
+    (Disk::Nfs, "uno-0", "sapwood", "git", 0.15),
+    (Disk::Nfs, "unormal-0", "sapwood-cache", "git-cache", 0.4),
+    (Disk::Efs, "unormal-0", "sapwood", "git", 0.15),
+    (Disk::Efs, "unormal-0", "sapwood-cache", "git-cache", 0.4),
+    (Disk::Hdd, "unormal-0", "sapwood", "git", 0.35),
+    (Disk::Hdd, "uno-0", "sapwood", "git", 0.35),
+    (Disk::Delayed, "unormal-0", "sapwood", "git", 0.6),
+    (Disk::Throttled, "unormal-0", "sapwood", "git", 1.0),
+];
+
+/// Prints each target for each tree.
+pub(super) fn check(table: &Table, trees: &[Tree]) -> ExitCode {
+    let (mut missed, mut unknown) = (false, false);
+    println!();
+    for tree in trees {
+        for (disk, case, ours, theirs, at_most) in TARGETS {
+            let wall = |tool| table.wall(&tree.name, disk, case, tool);
+            let (word, text) = match (wall(ours), wall(theirs)) {
+                (Some(ours), Some(theirs)) if ours / theirs <= at_most => ("met", ours / theirs),
+                (Some(ours), Some(theirs)) => ("MISSED", ours / theirs),
+                _ => ("not measured", f64::NAN),
+            };
+            missed |= word == "MISSED";
+            unknown |= word == "not measured";
+            println!(
+                "{word:<12} {}, {case} on {}: {ours} {text:.3} of {theirs} (at most {at_most:.2})",
+                tree.name,
+                disk.name()
+            );
+        }
+    }
+    match (missed, unknown) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(2),
+        (false, false) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,131 @@
+//! The tools, and how each is asked.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use super::Untracked;
+use crate::{
+    Error,
+    measure::{Invocation, must},
+    weather::Versions,
+};
+
+/// What the index holds beside its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    /// A valid untracked cache.
+    Cache,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    Git,
+    Sapwood,
+    Gix,
+}
+
+/// A program, and what index it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tool(Program, Kind);
+
+const ALL: [(&str, Tool); 5] = [
+    ("git", Tool(Program::Git, Kind::Plain)),
+    ("gix", Tool(Program::Gix, Kind::Plain)),
+    ("sapwood", Tool(Program::Sapwood, Kind::Plain)),
+    ("git-cache", Tool(Program::Git, Kind::Cache)),
+    ("sapwood-cache", Tool(Program::Sapwood, Kind::Cache)),
+];
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = ALL.iter().find(|(_, tool)| tool == self).map_or("?", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Tool {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Tool, String> {
+        let tool = ALL.iter().find(|(name, _)| *name == text).map(|(_, tool)| *tool);
+        tool.ok_or_else(|| "git, gix, sapwood, git-cache or sapwood-cache".into())
+    }
+}
+
+/// Where the tools are, and which are to be measured.
+pub(super) struct Tools {
+    git: PathBuf,
+    sapwood: PathBuf,
+    gix: Option<PathBuf>,
+    asked: Vec<Tool>,
+    pub(super) versions: Versions,
+}
+
+impl Tools {
+    pub(super) fn new(
+        git: &Path,
+        sapwood: Option<&Path>,
+        gix: &Path,
+        asked: &[Tool],
+    ) -> Result<Tools, Error> {
+        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
+        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
+            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
+        })?;
+        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
+        let gix = version(gix).is_ok().then(|| gix.to_owned());
+        let mut versions = Versions::new();
+        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
+            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
+            versions.insert(program.display().to_string(), text);
+        }
+        Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), versions })
+    }
+
+    /// Those to be measured with such an index.
+    pub(super) fn of(&self, kind: Kind, untracked: Untracked) -> Vec<Tool> {
+        let serves = |tool: &Tool| {
+            // gix has no such option.
+            let knows = tool.0 != Program::Gix || self.gix.is_some() && untracked == Untracked::Normal;
+            tool.1 == kind && knows && (self.asked.is_empty() || self.asked.contains(tool))
+        };
+        ALL.iter().map(|(_, tool)| *tool).filter(serves).collect()
+    }
+
+    /// The answer is for a program, and nothing is written.
+    pub(super) fn status(&self, tool: Tool, untracked: Untracked, at: &Path) -> Invocation {
+        let args = ["--no-optional-locks", "status", "--porcelain", untracked.option()];
+        match tool.0 {
+            Program::Git => Invocation::new(&self.git, &args, at),
+            Program::Sapwood => Invocation::new(&self.sapwood, &args, at),
+            Program::Gix => {
+                Invocation::new(self.gix.as_ref().expect("measured only if it is there"), &["status"], at)
+            }
+        }
+    }
+
+    /// Brings the index up to date, and fills its cache.
+    pub(super) fn filling(&self, kind: Kind, at: &Path) -> Invocation {
+        let setting =
+            if kind == Kind::Cache { "core.untrackedCache=true" } else { "core.untrackedCache=keep" };
+        Invocation::new(&self.git, &["-c", setting, "status", "--porcelain"], &at.join("tree"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (name, tool) in ALL {
+            assert_eq!((tool.to_string().as_str(), name.parse()), (name, Ok(tool)));
+        }
+        assert!("hg".parse::<Tool>().is_err());
+    }
+}
