@@ -254,11 +254,15 @@ fn share(
 
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, (u32, u32)), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
+    let unreadable = sys::unreadable_pages();
     let mapped = || Ok((modified(&file)?, sys::Map::populated(&file)?));
     let (timestamp, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     let options = read::Options { threads: cores(options.threads), verify: options.verify };
     let decoded = read::decode(&map, hash, options);
-    if let Some((path, source)) = sys::unreadable() {
+    // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
+    if sys::unreadable_pages() > unreadable
+        && let Some((path, source)) = sys::unreadable()
+    {
         return Err(LoadError::Map { path, source });
     }
     Ok((decoded.map_err(|source| refused(path, source))?, timestamp))

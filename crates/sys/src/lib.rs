@@ -47,4 +47,6 @@ pub use removal::{Hold, Tenure};
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};
 pub use sync::{close, request_writeback, sync_data, sync_file};
 pub use umask::umask;
-pub use unreadable::{is_unreadable, survive_unreadable_maps, unreadable};
+pub use unreadable::{
+    survive_unreadable_maps, unreadable, unreadable_pages, unreadable_untold, unreadable_was_told,
+};

@@ -11,10 +11,10 @@ use std::{
     cell::UnsafeCell,
     ffi::OsStr,
     io,
-    os::unix::{ffi::OsStrExt as _, fs::FileExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::PathBuf,
     ptr,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
 };
 
 /// More than the longest path, and what stands before it in a line of `/proc/self/maps`.
@@ -25,8 +25,12 @@ static MET: AtomicBool = AtomicBool::new(false);
 static NAME: Name = Name(UnsafeCell::new([0; LINE]));
 /// How much of `NAME` is a path; written last.
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// Where in the file.
-static OFFSET: AtomicU64 = AtomicU64::new(0);
+/// What the system says of that place in the file, asked at once: it may be gone when somebody wants to know.
+static REASON: AtomicI32 = AtomicI32::new(libc::EIO);
+/// How many pages could not be read.
+static PAGES: AtomicUsize = AtomicUsize::new(0);
+/// How many of these were told of, by whoever read them.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
 
 struct Name(UnsafeCell<[u8; LINE]>);
 
@@ -46,17 +50,29 @@ pub fn survive_unreadable_maps() {
     }
 }
 
-/// Whether a mapped file could not be read. Cheap.
-pub fn is_unreadable() -> bool {
-    MET.load(Ordering::Acquire)
+/// Which mapped file could not be read, and why. To be asked by whoever read one, before it is told what was read: from the
+/// first time on nothing read from a map is to be trusted. Cheap where all could be read.
+pub fn unreadable() -> Option<(PathBuf, io::Error)> {
+    (unreadable_pages() > 0).then(first_met)
 }
 
-/// Which file, and what the system says when it is read once more.
-pub fn unreadable() -> Option<(PathBuf, io::Error)> {
-    if !is_unreadable() {
-        return None;
-    }
-    let failed = || io::Error::from_raw_os_error(libc::EIO);
+/// The same, unless whoever met it was told and went on without it ([`unreadable_was_told`]): what may be done that rests on what
+/// was read before, or beside.
+pub fn unreadable_untold() -> Option<(PathBuf, io::Error)> {
+    (unreadable_pages() > TOLD.load(Ordering::Acquire)).then(first_met)
+}
+
+/// How many pages of maps could not be read. Who maps a file of his own can tell by it whether it was his.
+pub fn unreadable_pages() -> usize {
+    PAGES.load(Ordering::Acquire)
+}
+
+/// All that could not be read until now has been made an error of each thing that was read for: nothing rests on it.
+pub fn unreadable_was_told() {
+    TOLD.store(unreadable_pages(), Ordering::Release);
+}
+
+fn first_met() -> (PathBuf, io::Error) {
     let length = LENGTH.load(Ordering::Acquire);
     // SAFETY: see `Sync`; a length says that the path is written, and it does not change again.
     let name = unsafe { &*NAME.0.get() };
@@ -64,13 +80,7 @@ pub fn unreadable() -> Option<(PathBuf, io::Error)> {
         [] => PathBuf::from("a mapped file"),
         name => PathBuf::from(OsStr::from_bytes(name)),
     };
-    let read = || std::fs::File::open(&path)?.read_at(&mut [0], OFFSET.load(Ordering::Relaxed));
-    let error = match read() {
-        Ok(_) => failed(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => failed(),
-        Err(error) => error,
-    };
-    Some((path, error))
+    (path, io::Error::from_raw_os_error(REASON.load(Ordering::Relaxed)))
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -98,15 +108,38 @@ fn replace(address: usize) -> bool {
         // SAFETY: this call alone has changed `MET`, so nobody else has the buffer.
         let buffer = unsafe { &mut *NAME.0.get() };
         if let Some((length, offset)) = look_up(address, buffer) {
-            OFFSET.store(offset, Ordering::Relaxed);
+            if let Some(errno) = ask(&mut buffer[..=length], offset) {
+                REASON.store(errno, Ordering::Relaxed);
+            }
             LENGTH.store(length, Ordering::Release);
         }
     }
+    PAGES.fetch_add(1, Ordering::AcqRel);
     let (access, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
     // SAFETY: the page belongs to a map that has just failed to be read at this address: nothing can be lost, and whoever
     // holds a reference to it sees bytes there from now on, where there were none.
     unsafe { libc::mmap(start as *mut libc::c_void, page, access, flags, -1, 0) != libc::MAP_FAILED }
+}
+
+/// What the system says when a place in a file is read; `None` if it can be read now, or is not found by its name, which has room
+/// for a NUL at its end. Allocates nothing.
+fn ask(path: &mut [u8], offset: u64) -> Option<i32> {
+    *path.last_mut()? = 0;
+    // SAFETY: errno is this thread's own.
+    let errno = || unsafe { *libc::__errno_location() };
+    // SAFETY: a string that ends with a NUL.
+    let file = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return Some(errno()).filter(|&errno| errno != libc::ENOENT);
+    }
+    let mut byte = [0u8];
+    // SAFETY: there is room for one byte.
+    let read = unsafe { libc::pread(file, byte.as_mut_ptr().cast(), 1, offset as libc::off_t) };
+    let answer = (read < 0).then(errno);
+    // SAFETY: opened above.
+    unsafe { libc::close(file) };
+    answer
 }
 
 /// Finds the line of `/proc/self/maps` that holds `address` and leaves its path at the beginning of `line`: the path's length,
@@ -180,5 +213,6 @@ mod tests {
         let mut line = [0; LINE];
         let (length, offset) = look_up(map[9_000..].as_ptr() as usize, &mut line).expect("mapped");
         assert_eq!((&line[..length], offset), (path.as_os_str().as_bytes(), 9_000));
+        assert_eq!(ask(&mut line[..=length], offset), None, "it can be read");
     }
 }

@@ -388,7 +388,7 @@ fn default_template(run: &Invocation) -> Option<PathBuf> {
 }
 
 /// Fills the worktree. Whatever goes wrong from here on, the clone stays. `goes_on` is set if the
-/// same command can finish it: what was in the way may be taken away, a filter mended.
+/// same command can finish it: what was in the way may be taken away, a filter mended, a disk answer.
 fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32, goes_on: &mut bool) -> Result<u8, Failure> {
     let (oid, detached) = match cloned.worktree {
         Worktree::None => return Ok(0),
@@ -399,6 +399,7 @@ fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32, goes_on: &mut bo
         Worktree::Branch(oid) => (oid, false),
         Worktree::Detached(oid) => (oid, true),
     };
+    *goes_on = true;
     fill(run, cloned, (oid, detached), verbosity, goes_on)
         .inspect_err(|failure| {
             failure.say();

@@ -31,7 +31,8 @@ impl Work<'_> {
             return Ok(done);
         }
         self.finish(Recorded::Yes)?;
-        if let Some(tree) = changes {
+        // Where objects have become unreadable meanwhile nobody can say what changed; the files that are not there were named.
+        if let Some(tree) = changes.filter(|_| sys::unreadable().is_none()) {
             if done != Done::Complete {
                 self.refresh()?;
             }
@@ -40,13 +41,14 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// Plans, carries out and records for a clone. `goes_on` is set if it can be gone on with: when
-    /// something was in the way, or stopped the steps.
+    /// Plans, carries out and records for a clone. `goes_on` says whether it can be gone on with: not when all is
+    /// done, nor when what should be there can never be.
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
         self.links = Links::GiveWay;
         self.rest = Rest::Again;
-        let plan = self.plan(options, 128)?;
-        *goes_on = true;
+        // A path no worktree may have is refused however often it is asked for.
+        let plan =
+            self.plan(options, 128).inspect_err(|error| *goes_on = !matches!(error, Failure::Said(_)))?;
         let done = self.carry_out(plan)?;
         self.finish(Recorded::Yes)?;
         *goes_on = self.in_the_way || self.stopped || done == Done::Unfinished;
@@ -118,7 +120,13 @@ impl Work<'_> {
             attributes: self.attributes,
             lead: &self.lead,
         };
+        if let Some((path, error)) = sys::unreadable_untold() {
+            let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
+            return Err(Failure::fatal(message));
+        }
         let mut report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
+        // The plan was made of what could be read; a file for which that does not hold is a step that failed.
+        sys::unreadable_was_told();
         if !report.interrupted {
             progress.finish(total, total);
         }
