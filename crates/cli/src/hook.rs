@@ -156,7 +156,7 @@ impl<'a> Hooks<'a> {
             None => self.repo.common_dir().join("hooks"),
         };
         let path = dir.join(name);
-        let Ok(meta) = path.metadata() else { return Ok(None) };
+        let Ok(meta) = sys::by_path::uninterrupted(|| path.metadata()) else { return Ok(None) };
         if meta.permissions().mode() & 0o111 != 0 && meta.is_file() {
             return Ok(Some(path));
         }

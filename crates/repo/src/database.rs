@@ -141,17 +141,8 @@ impl Repository {
             .map_err(|err| Error::new(format!("bad abbreviated name '{hex}': {err}")))?;
         let mut found = std::collections::HashSet::new();
         let odb = self.odb()?;
-        loop {
-            let Err(err) = odb.lookup_prefix(prefix, Some(&mut found)) else { break };
-            match crate::refs::io_of(&err) {
-                Some(err) if err.kind() == std::io::ErrorKind::Interrupted => {}
-                Some(io) => {
-                    let reason = sys::reason(io);
-                    return Err(Error::new(format!("unable to look up '{hex}': {err}: {reason}")));
-                }
-                None => return Err(Error::new(format!("unable to look up '{hex}': {err}"))),
-            }
-        }
+        refs::uninterrupted(|| odb.lookup_prefix(prefix, Some(&mut found)), |err| refs::was_interrupted(err))
+            .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", refs::with_reason(&err))))?;
         let mut found = found.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
         found.sort();
         Ok(found)

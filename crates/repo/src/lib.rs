@@ -88,11 +88,18 @@ pub struct Repository {
 pub struct Error {
     /// Git's wording, without `fatal: `
     pub message: String,
+    /// What was asked for may be there: the disk, or what is on it, keeps it from being read.
+    pub is_unreadable: bool,
 }
 
 impl Error {
-    pub(crate) fn new(message: String) -> Error {
-        Error { message }
+    /// For who reads something in a repository by means of his own.
+    pub fn new(message: String) -> Error {
+        Error { message, is_unreadable: false }
+    }
+
+    pub(crate) fn unreadable(message: String) -> Error {
+        Error { message, is_unreadable: true }
     }
 }
 

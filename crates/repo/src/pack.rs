@@ -18,6 +18,8 @@ use std::{
 use format::HashKind;
 use gix::utils::progress::prodash;
 
+use crate::refs::was_interrupted;
+
 /// What is being counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -56,6 +58,9 @@ pub enum Error {
     /// The stream, its objects or the disk: the causes, joined.
     #[error("cannot index the pack received into '{}': {reason}", .directory.display())]
     Failed { directory: PathBuf, reason: String },
+    /// The system interrupted a call that was not repeated; all of it may be. Files may be left in the directory.
+    #[error("cannot index the pack received into '{}': {reason}", .directory.display())]
+    Again { directory: PathBuf, reason: String },
 }
 
 /// Reads one pack from `stream` into `directory` (an `objects/pack`). `None`: the pack was empty and
@@ -93,7 +98,13 @@ pub fn receive(
     });
     let outcome = outcome.map_err(|error| match interrupt.load(Ordering::Relaxed) {
         true => Error::Interrupted,
-        false => Error::Failed { directory: directory.to_owned(), reason: chain(&error) },
+        false => {
+            let (directory, reason) = (directory.to_owned(), chain(&error));
+            match was_interrupted(&error) {
+                true => Error::Again { directory, reason },
+                false => Error::Failed { directory, reason },
+            }
+        }
     })?;
     if let Some(last) = meter.now() {
         progress(last);
@@ -101,7 +112,7 @@ pub fn receive(
     let (Some(pack), Some(index)) = (outcome.data_path, outcome.index_path) else { return Ok(None) };
     let failed = |what: &str, path: &Path, error: std::io::Error| Error::Failed {
         directory: directory.to_owned(),
-        reason: format!("cannot {what} '{}': {error}", path.display()),
+        reason: format!("cannot {what} '{}': {}", path.display(), sys::reason(&error)),
     };
     for path in [&pack, &index] {
         // Temporary files are private and writable, packs are neither.
@@ -119,8 +130,15 @@ fn chain(error: &gix::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let cause_text = match cause.downcast_ref::<std::io::Error>() {
+            Some(io) => sys::reason(io),
+            None => cause.to_string(),
+        };
+        // What wraps an error of the system may speak in its words already.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
         source = cause.source();
     }
     text

@@ -43,17 +43,14 @@ pub(crate) struct Replacements {
 
 /// Reads `refs/replace/`, or what stands for it. The last component of a name says what is replaced.
 pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result<Replacements, Error> {
-    let failed = |err: &(dyn std::error::Error + 'static)| {
-        let why = io_of(err).map(|io| format!(": {}", sys::reason(io))).unwrap_or_default();
-        Error::new(format!("unable to read refs below {base}: {err}{why}"))
-    };
     let prefix = base.to_str().ok().and_then(|base| base.try_into().ok());
     let prefix: &gix::path::RelativePath =
         prefix.ok_or_else(|| Error::new(format!("unable to read refs below {base}: invalid name")))?;
-    let platform = store.iter().map_err(|err| failed(&err))?;
+    let listed = list(store, Some(prefix));
+    let listed = listed
+        .map_err(|err| Error::new(format!("unable to read refs below {base}: {}", with_reason(&*err))))?;
     let mut found = Replacements::default();
-    for reference in platform.prefixed(prefix).map_err(|err| failed(&err))? {
-        let reference = reference.map_err(|err| failed(&err))?;
+    for reference in listed {
         let full = reference.name.as_bstr();
         let name = full.strip_prefix(base.as_bytes()).unwrap_or(full).as_bstr();
         let last = name.rsplit_once_str("/").map_or(name.as_bytes(), |(_, last)| last);
@@ -125,18 +122,17 @@ impl Repository {
     /// All refs below a prefix (a directory with its slash, or the beginning of a name), sorted.
     /// Symbolic ones have the value of what they point to; those that lead nowhere are left out.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
-        let failed = |err: &dyn std::fmt::Display| Error::new(format!("unable to read refs: {err}"));
-        let platform = self.refs.iter().map_err(|err| failed(&err))?;
-        let found = if prefix.is_empty() || prefix == "refs/" {
-            platform.all()
-        } else {
-            let prefix =
-                prefix.try_into().map_err(|_| Error::new(format!("invalid ref prefix '{prefix}'")))?;
-            platform.prefixed(prefix)
+        let below = match prefix {
+            "" | "refs/" => None,
+            prefix => {
+                let valid = prefix.try_into();
+                Some(valid.map_err(|_| Error::new(format!("invalid ref prefix '{prefix}'")))?)
+            }
         };
+        let listed = list(&self.refs, below)
+            .map_err(|err| Error::new(format!("unable to read refs: {}", with_reason(&*err))))?;
         let mut refs = Vec::new();
-        for reference in found.map_err(|err| failed(&err))? {
-            let reference = reference.map_err(|err| failed(&err))?;
+        for reference in listed {
             let name = reference.name.as_bstr().to_owned();
             let id = match reference.target {
                 Target::Object(id) => Some(self.own_id(&id)?),
@@ -171,9 +167,10 @@ impl Repository {
 
     fn read_ref_in(&self, store: &Store, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
-        let found = store.try_find(full.as_partial_name()).map_err(|err| {
+        let found = uninterrupted(|| store.try_find(full.as_partial_name()), |err| was_interrupted(err));
+        let found = found.map_err(|err| {
             let why = io_of(&err).map_or_else(|| "reference broken".to_owned(), sys::reason);
-            Error::new(format!("unable to resolve reference '{name}': {why}"))
+            Error::unreadable(format!("unable to resolve reference '{name}': {why}"))
         })?;
         // The search may have gone on to `refs/tags/<name>` and so on.
         let Some(reference) = found.filter(|reference| reference.name.as_bstr() == name) else {
@@ -194,6 +191,48 @@ impl Repository {
 /// What the system said, if that is at the bottom of an error.
 pub(crate) fn io_of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
     std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+}
+
+/// Repeats what the system interrupted: gix leaves that to the system, which leaves it to whoever calls.
+pub(crate) fn uninterrupted<T, E>(
+    mut call: impl FnMut() -> Result<T, E>,
+    was_interrupted: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    loop {
+        match call() {
+            Err(error) if was_interrupted(&error) => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Whether a signal, or a network mount that heeds them, is at the bottom of an error.
+pub(crate) fn was_interrupted(error: &(dyn std::error::Error + 'static)) -> bool {
+    io_of(error).is_some_and(|error| error.kind() == std::io::ErrorKind::Interrupted)
+}
+
+/// What an error of gix's says, and what the system said, which gix leaves to its cause.
+pub(crate) fn with_reason(error: &(dyn std::error::Error + 'static)) -> String {
+    match io_of(error) {
+        Some(io) => format!("{error}: {}", sys::reason(io)),
+        None => error.to_string(),
+    }
+}
+
+/// Whatever gix says.
+type Cause = Box<dyn std::error::Error + 'static>;
+
+/// All refs of a store, or those below a prefix.
+fn list(store: &Store, below: Option<&gix::path::RelativePath>) -> Result<Vec<gix::refs::Reference>, Cause> {
+    let once = || {
+        let platform = store.iter()?;
+        let found = match below {
+            None => platform.all()?,
+            Some(prefix) => platform.prefixed(prefix)?,
+        };
+        found.map(|reference| Ok(reference?)).collect()
+    };
+    uninterrupted(once, |cause: &Cause| was_interrupted(cause.as_ref()))
 }
 
 /// The same name in gix's type.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
+use sys::by_path::uninterrupted;
 
 use crate::{Error, OpenOptions, Repository, config, disk};
 
@@ -183,7 +184,7 @@ impl Repository {
     pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
         let Some(top) = self.work_tree() else { return Ok(None) };
         let dir = top.join(OsStr::from_bytes(path));
-        match dir.join(".git").metadata() {
+        match uninterrupted(|| dir.join(".git").metadata()) {
             Err(error) if disk::is_missing(&error) => return Ok(None),
             Err(error) => {
                 let reason = sys::reason(&error);

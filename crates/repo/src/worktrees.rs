@@ -68,7 +68,7 @@ impl Repository {
 
     fn main_worktree(&self) -> Result<Worktree, Error> {
         let common = self.common_dir();
-        let real = common.canonicalize().unwrap_or_else(|_| common.to_owned());
+        let real = by_path::canonical(common).unwrap_or_else(|_| common.to_owned());
         let path = without_suffix(&real, b"/.git");
         let is_current = self.git_dir() == common;
         // In another worktree, what the main one says of itself was not read.
@@ -212,6 +212,6 @@ fn uses(git_dir: &Path, branch: &BStr) -> bool {
     let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]
         .iter()
         .any(|file| read(file).is_some_and(|name| name == branch));
-    let applying = git_dir.join("rebase-apply/applying").exists();
+    let applying = matches!(by_path::stat_followed(&git_dir.join("rebase-apply/applying")), Ok(Some(_)));
     (rebased && !applying) || read("BISECT_START").is_some_and(|start| start == short)
 }

@@ -108,8 +108,10 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
     }
-    let there_or = |error| match stat_followed(path) {
+    let there_or = |error: io::Error| match stat_followed(path) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => Ok(()),
+        // Something is there, and what it is the disk does not tell: that is why.
+        Err(failed) if error.kind() == io::ErrorKind::AlreadyExists => Err(failed),
         _ => Err(error),
     };
     match create_dir(path) {

@@ -7,7 +7,10 @@ use std::{
     time::SystemTime,
 };
 
-use crate::profile::{Phase, call};
+use crate::{
+    by_path::uninterrupted,
+    profile::{Phase, call},
+};
 
 /// An open file, as [`std::fs::File`] but with its system calls counted.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl File {
 
     /// Sets when its content was last changed.
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
-        call(Phase::Write, || self.std().set_modified(time))
+        uninterrupted(|| call(Phase::Write, || self.std().set_modified(time)))
     }
 
     /// For who closes it by hand.

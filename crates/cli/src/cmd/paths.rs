@@ -224,6 +224,14 @@ pub(crate) fn say_unreadable(repo: &Repository, word: &BStr) {
     }
 }
 
+/// The same, where a look before this one may have met a failure that has passed.
+pub(crate) fn say_was_unreadable(repo: &Repository, word: &BStr, earlier: repo::Error) {
+    let earlier = Some(earlier).filter(|error| error.is_unreadable);
+    if let Some(error) = repo.unreadable_ref(word).or(earlier) {
+        console::error(error.to_string());
+    }
+}
+
 /// A path given without `--` must be there, or look like a pattern.
 pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") {

@@ -254,7 +254,7 @@ pub enum PlanError {
     #[error(transparent)]
     Repo(#[from] repo::Error),
     /// The worktree cannot be looked at.
-    #[error("cannot stat '{path}': {source}")]
+    #[error("cannot stat '{path}': {}", sys::reason(.source))]
     #[allow(missing_docs)]
     Examine { path: BString, source: std::io::Error },
     /// What is ignored cannot be told.
@@ -574,6 +574,6 @@ struct Broken<'a>(&'a str);
 
 impl CleaningWorker for Broken<'_> {
     fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
-        Err(repo::Error { message: self.0.to_owned() })
+        Err(repo::Error::new(self.0.to_owned()))
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Submodules<'a> {
 }
 
 fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
-    let bad = || repo::Error { message: format!("bad --ignore-submodules argument: {value}") };
+    let bad = || repo::Error::new(format!("bad --ignore-submodules argument: {value}"));
     Ok(Ignore::parse(value).ok_or_else(bad)?)
 }
 
@@ -162,7 +162,7 @@ pub fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modu
 
 /// What `git status` would find in a submodule.
 fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, PlanError> {
-    let failed = |message: &str| repo::Error { message: message.to_owned() };
+    let failed = |message: &str| repo::Error::new(message.to_owned());
     let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
     let root = Dir::open(top)
         .map_err(|source| PlanError::Examine { path: top.display().to_string().into(), source })?;

@@ -334,10 +334,43 @@ fn unbundle(
             return Err(Error::Prerequisites(missing));
         }
     }
-    let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
-    io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
-        .map_err(io_error("read", path))?;
-    receive(&mut io::BufReader::with_capacity(1 << 17, file), objects, wanted, None, events, interrupt)
+    loop {
+        let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
+            .map_err(io_error("read", path))?;
+        let mut stream = io::BufReader::with_capacity(1 << 17, Watched { file, failed: None });
+        let received = receive(&mut stream, objects, wanted, None, events, interrupt);
+        match (received, stream.into_inner().failed) {
+            // The bundle is there to be read once more; nobody else has put anything where it is unpacked.
+            (Err(Error::Pack(pack::Error::Again { .. })), None) => clear(&objects.join("pack"))?,
+            (Err(Error::Pack(_)), Some(errno)) => {
+                return Err(io_error("read", path)(io::Error::from_raw_os_error(errno)));
+            }
+            (received, _) => return received,
+        }
+    }
+}
+
+/// A file that remembers what the system said last when it could not be read: whoever reads may not tell it from his own troubles.
+struct Watched {
+    file: sys::File,
+    failed: Option<i32>,
+}
+
+impl io::Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        by_path::uninterrupted(|| self.file.read(buffer))
+            .inspect_err(|error| self.failed = error.raw_os_error())
+    }
+}
+
+/// Removes the files in a directory.
+fn clear(directory: &Path) -> Result<(), Error> {
+    for (name, _) in by_path::list(directory).map_err(io_error("opendir", directory))? {
+        let path = directory.join(name);
+        by_path::remove_file(&path).map_err(io_error("unlink", &path))?;
+    }
+    Ok(())
 }
 
 fn receive(

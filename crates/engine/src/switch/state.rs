@@ -57,9 +57,10 @@ pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
 pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
     let path = repo.common_dir().join("logs").join(std::ffi::OsStr::from_bytes(branch));
     match (path.parent(), path.file_name()) {
-        (Some(dir), Some(name)) if path.symlink_metadata().is_ok_and(|log| log.is_file()) => {
-            remove(dir, name)
-        }
+        (Some(dir), Some(name)) => match sys::by_path::stat(&path) {
+            Ok(Some(log)) if log.file_type == sys::FileType::File => remove(dir, name),
+            _ => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -128,7 +129,8 @@ fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
 }
 
 pub(super) fn exists(path: &Path) -> Result<bool, Error> {
-    path.try_exists().map_err(|source| Error::Read { path: path.to_owned(), source })
+    let found = sys::by_path::stat_followed(path);
+    found.map(|found| found.is_some()).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// A small file of the Git directory; `None` if there is none.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use sys::by_path::canonical;
 
 use super::{Config, Entry, Scope, parse, value};
 use crate::{Env, Error, disk};
@@ -218,7 +219,7 @@ impl Loader<'_> {
         // What stands for the including file's own directory is compared as it is.
         let mut literal = 0;
         let mut expanded = match pattern.starts_with(b"~/") {
-            true => match self.env.get("HOME").and_then(|home| Path::new(home).canonicalize().ok()) {
+            true => match self.env.get("HOME").and_then(|home| canonical(Path::new(home)).ok()) {
                 Some(home) => {
                     let mut path = BString::from(home.as_os_str().as_bytes());
                     path.extend_from_slice(&pattern[1..]);
@@ -235,7 +236,7 @@ impl Loader<'_> {
                     "relative config include conditionals must come from files".to_owned(),
                 ));
             };
-            let from = from.canonicalize().unwrap_or_else(|_| from.as_ref().clone());
+            let from = canonical(from).unwrap_or_else(|_| from.as_ref().clone());
             let mut path =
                 BString::from(from.parent().map(|dir| dir.as_os_str().as_bytes()).unwrap_or_default());
             path.push(b'/');
@@ -246,7 +247,7 @@ impl Loader<'_> {
             expanded.splice(..0, *b"**/");
         }
         let pattern = directory_pattern(expanded);
-        let real = git_dir.canonicalize().unwrap_or_else(|_| git_dir.to_owned());
+        let real = canonical(git_dir).unwrap_or_else(|_| git_dir.to_owned());
         Ok([real.as_path(), git_dir].iter().any(|text| {
             let text = text.as_os_str().as_bytes();
             let (Some(head), Some(tail)) = (text.get(..literal), text.get(literal..)) else { return false };

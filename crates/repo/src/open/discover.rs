@@ -8,7 +8,7 @@ use std::{
 
 use bstr::ByteSlice;
 use format::HashKind;
-use sys::by_path::uninterrupted;
+use sys::by_path::{canonical, uninterrupted};
 
 use super::Finder;
 use crate::{Error, disk};
@@ -78,7 +78,7 @@ impl Finder<'_> {
             }
             let path = match literal {
                 true => path.to_owned(),
-                false => match path.canonicalize() {
+                false => match canonical(path) {
                     Ok(path) => path,
                     Err(_) => continue,
                 },
@@ -133,8 +133,7 @@ impl Finder<'_> {
             // Discovery passes no directory on to the message; an explicit GIT_DIR does.
             return Err(Error::new(format!("not a git repository: {}", git_dir.display())));
         }
-        git_dir
-            .canonicalize()
+        canonical(&git_dir)
             .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))
     }
 
@@ -169,7 +168,7 @@ impl Finder<'_> {
             Ok(Some(bytes)) if !bytes.is_empty() => {
                 let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
                 let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
-                Ok((common.canonicalize().unwrap_or(common), true))
+                Ok((canonical(&common).unwrap_or(common), true))
             }
             _ => Err(failed()),
         }
@@ -192,7 +191,8 @@ pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
 fn has_valid_head(head: &Path) -> bool {
     let Ok(stat) = uninterrupted(|| head.symlink_metadata()) else { return false };
     if stat.is_symlink() {
-        return head.read_link().is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"refs/"));
+        return uninterrupted(|| head.read_link())
+            .is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"refs/"));
     }
     let Ok(Some(bytes)) = disk::read_optional(head) else { return false };
     if let Some(target) = bytes.strip_prefix(b"ref:") {

@@ -15,7 +15,7 @@ use std::{
 
 use bstr::BString;
 use format::HashKind;
-use sys::by_path::uninterrupted;
+use sys::by_path::{canonical, uninterrupted};
 
 use crate::{
     Env, Error, OpenOptions,
@@ -44,7 +44,7 @@ struct Finder<'a> {
 
 /// Finds the repository and reads its configuration.
 pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config), Error> {
-    let cwd = options.cwd.canonicalize().map_err(|err| {
+    let cwd = canonical(&options.cwd).map_err(|err| {
         Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
     })?;
     let finder = Finder { options, env, cwd };
@@ -147,7 +147,7 @@ impl Finder<'_> {
                 None
             } else if let Some(work_tree) = &format.work_tree {
                 let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
-                Some(path.canonicalize().map_err(|err| {
+                Some(canonical(&path).map_err(|err| {
                     Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
                 })?)
             } else {
@@ -167,7 +167,7 @@ impl Finder<'_> {
         format: Format,
     ) -> Result<(Layout, Format), Error> {
         let (common_dir, _) = self.common_dir(&git_dir)?;
-        let work_tree = work_tree.map(|path| path.canonicalize().unwrap_or(path));
+        let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
         let mut prefix = BString::default();
         if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
             && !inside.as_os_str().is_empty()

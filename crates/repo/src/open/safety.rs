@@ -1,11 +1,9 @@
 //! Whether a repository may be used: who owns it (`safe.directory`), and bare ones (`safe.bareRepository`).
 
-use std::{
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
-    path::Path,
-};
+use std::{os::unix::ffi::OsStrExt, path::Path};
 
 use bstr::ByteSlice;
+use sys::by_path;
 
 use super::Finder;
 use crate::{
@@ -45,12 +43,16 @@ impl Finder<'_> {
         git_dir: &Path,
     ) -> Result<(), Error> {
         let assume_other = self.env.boolean("GIT_TEST_ASSUME_DIFFERENT_OWNER")?.unwrap_or(false);
-        let mut parts = [gitfile, work_tree, Some(git_dir)].into_iter().flatten();
-        if !assume_other && parts.all(|part| self.is_owned(part)) {
+        let parts = [gitfile, work_tree, Some(git_dir)].into_iter().flatten();
+        let mut owned = !assume_other;
+        for part in parts {
+            owned = owned && self.is_owned(part)?;
+        }
+        if owned {
             return Ok(());
         }
         let named = work_tree.unwrap_or(git_dir);
-        if let Ok(path) = named.canonicalize()
+        if let Ok(path) = by_path::canonical(named)
             && self.is_declared_safe(&path)?
         {
             return Ok(());
@@ -64,16 +66,18 @@ impl Finder<'_> {
         )))
     }
 
-    fn is_owned(&self, path: &Path) -> bool {
-        let Ok(stat) = path.symlink_metadata() else { return false };
+    /// A disk that fails is no owner's doing, and is said.
+    fn is_owned(&self, path: &Path) -> Result<bool, Error> {
+        let failed = |err| Error::new(format!("failed to stat '{}': {}", path.display(), sys::reason(&err)));
+        let Some(stat) = by_path::stat(path).map_err(failed)? else { return Ok(false) };
         let user = sys::user::effective_uid();
-        if user != 0 || stat.uid() == 0 {
-            return stat.uid() == user;
+        if user != 0 || stat.uid == 0 {
+            return Ok(stat.uid == user);
         }
         // Root by way of sudo may use what belongs to the user who called it.
         let sudo =
             self.env.bytes("SUDO_UID").and_then(|uid| uid.to_str().ok()).and_then(|uid| uid.parse().ok());
-        stat.uid() == sudo.unwrap_or(user)
+        Ok(stat.uid == sudo.unwrap_or(user))
     }
 
     fn is_declared_safe(&self, path: &Path) -> Result<bool, Error> {
@@ -93,10 +97,10 @@ impl Finder<'_> {
                 let bytes = allowed.as_os_str().as_bytes();
                 if let Some(parent) = bytes.strip_suffix(b"/*") {
                     let parent = Path::new(std::ffi::OsStr::from_bytes(parent));
-                    let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+                    let parent = by_path::canonical(parent).unwrap_or_else(|_| parent.to_owned());
                     safe |= path != parent && path.starts_with(&parent);
                 } else {
-                    let allowed = self.cwd.join(allowed).canonicalize();
+                    let allowed = by_path::canonical(&self.cwd.join(allowed));
                     safe |= allowed.is_ok_and(|allowed| allowed == path);
                 }
             }

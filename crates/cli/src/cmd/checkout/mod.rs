@@ -383,7 +383,7 @@ impl Request {
         let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
-            Err(_) => {
+            Err(error) => {
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
                 let wild = !told && arg.iter().any(|byte| b"*?[\\".contains(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
@@ -398,7 +398,7 @@ impl Request {
                         oid
                     }
                     None if told => {
-                        paths::say_unreadable(repo, arg.as_bstr());
+                        paths::say_was_unreadable(repo, arg.as_bstr(), error);
                         return Err(Failure::Fatal(text!("invalid reference: ", arg)));
                     }
                     None => return Ok(None),
