@@ -49,7 +49,7 @@ pub(super) fn judge(
     if command.is_clone() {
         verdict.require(stage.source_is_untouched(), || "the source was changed".into());
     }
-    tidy(&mut verdict, (before, after), &seen);
+    tidy(&mut verdict, (before, after), &seen, ran);
     whole(&mut verdict, (before, after), &seen);
     index_is_true(&mut verdict, world, (before, after), stage, &seen);
     if run.code == 0 {
@@ -57,6 +57,8 @@ pub(super) fn judge(
     } else if trouble == Trouble::TooManyOpen && struck.is_empty() {
         // The system's own limit; the rig did not see where it was met.
         verdict.require(run.stderr.contains_str("Too many open files"), || "it does not say why".into());
+    } else if child_failed(command, &run.stderr, struck) {
+        verdict.require(run.code == 128, || "a child's failure has an exit code of its own".into());
     } else if struck.is_empty() || trouble.is_absorbed() {
         verdict.add("it failed without a cause");
     } else {
@@ -87,13 +89,22 @@ pub(super) fn judge(
 /// What Git's end of a run means for ours.
 pub(super) fn expected(place: &Place, git: i32) -> i32 {
     let stays = place.operation == Operation::Unlink && place.path.ends_with("old/1");
+    let loose = place.operation == Operation::Read && is_loose(&place.path);
     match (place.command, git) {
         // Git says what it could not write, and calls it a success. What it could not remove is one.
         (Command::Checkout | Command::Switch, 0) if !stays => 1,
-        // Git dies of a map that cannot be read.
+        // Git dies of a map that cannot be read, of which we do not make one for a loose object: the file that is to hold it is not
+        // written, as above.
+        (Command::Checkout | Command::Switch, 135) if loose => 1,
         (_, 135) => 128,
         (_, git) => git,
     }
+}
+
+fn is_loose(path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(dir, name)| {
+        dir.len() > 2 && name.len() == 38 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 /// Where a switch has done its work already.
@@ -101,14 +112,27 @@ const TOO_LATE: &[&str] =
     &[".git/index", ".git/index.lock", ".git/HEAD", ".git/HEAD.lock", ".git/logs/HEAD", ".git"];
 
 /// No lock, no file for the time being, nothing that nobody knows.
-fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
+fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen, ran: &Ran) {
     for name in &seen.git_dir {
         let is_known = before.git_dir.contains(name) || after.git_dir.contains(name);
         // The mark of a clone that can be gone on with; a source that seemed to be elsewhere for a moment sends a pack.
         let pack = [".pack", ".idx", ".rev"].iter().any(|end| name.ends_with_str(end));
         let may_be = name == "sapwood-clone" || name.starts_with(b"objects/pack/pack-") && pack;
-        verdict.require(is_known || may_be, || format!("{name} is left in the Git directory"));
+        verdict.require(is_known || may_be || stays(name, ran), || {
+            format!("{name} is left in the Git directory")
+        });
     }
+}
+
+/// A lock whose removal was what failed stays, as Git's does, and Git's words say so.
+fn stays(name: &BString, Ran { run, struck, .. }: &Ran) -> bool {
+    let place = BString::from([b".git/", name.as_slice()].concat());
+    let mut removals = struck.iter().filter(|struck| struck.operation == Operation::Unlink);
+    name.ends_with(b".lock")
+        && removals.any(|struck| struck.paths.iter().any(|path| path.ends_with(&place)))
+        && run.stderr.lines().any(|line| {
+            line.starts_with(b"warning: unable to unlink '") && line.contains_str(format!("/{place}': "))
+        })
 }
 
 /// Each file is gone, or wholly what it was or what it was to become; the user's are what they were.
@@ -184,16 +208,23 @@ fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) 
     }
 }
 
-/// A file that could not be removed stays, with a warning, and is untracked, as in Git.
+/// A file that could not be removed stays, with a warning, and is untracked, as in Git. Where another is to take its place, or its
+/// directory's, it is removed once more, which the disk may not refuse.
 fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
     let mut expected = after.clone();
     for (path, node) in &before.worktree {
         let told = stderr.contains_str(format!("warning: unable to unlink '{path}': "));
-        if told && !after.worktree.contains_key(path) {
+        let in_the_way = after.worktree.keys().any(|new| is_above(new, path) || is_above(path, new));
+        if told && !in_the_way && !after.worktree.contains_key(path) {
             expected.worktree.insert(path.clone(), node.clone());
         }
     }
     expected
+}
+
+/// Whether `path` lies below `dir`.
+fn is_above(dir: &BString, path: &BString) -> bool {
+    path.strip_prefix(dir.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// The state is the one that Git reaches where nothing fails.
@@ -210,6 +241,18 @@ fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
     verdict.require(expected.refs == seen.refs, || {
         format!("{when}, refs are {:?}, not {:?}", seen.refs, expected.refs)
     });
+}
+
+/// A clone of a bundle has the real Git look whether all objects came. If that one is struck it says so in its own way, which has no
+/// reason in it, and does not try again what was interrupted; Git's clone, which asks the same, ends as ours then.
+fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
+    let mut lines = stderr.lines().rev();
+    let asked = "fatal: remote did not send all necessary objects".as_bytes();
+    let [Struck { paths, .. }] = struck else { return false };
+    command == Command::CloneBundle
+        && lines.next() == Some(asked)
+        && lines.next().is_some_and(|line| line.starts_with(b"fatal: ") || line.starts_with(b"error: "))
+        && paths.iter().all(|path| path == "copy" || path.starts_with(b"copy/.git"))
 }
 
 /// The message names a path that was struck, and the reason.

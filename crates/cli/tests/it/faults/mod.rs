@@ -6,6 +6,8 @@ mod cases;
 mod judge;
 mod rig;
 
+use std::fmt;
+
 use testkit::weather;
 
 use self::{
@@ -41,11 +43,11 @@ fn each_operation_may_fail() {
             assert!(stage.see() == world.after[&command], "{command:?} is not what Git makes of it");
             println!("{command:?}, {workers} workers: {counts}");
             stage.strike();
-            all.extend(cases::of(command, workers, &counts, 2, &mut random));
+            all.extend(cases::of(command, workers, &counts, places(), &mut random));
         }
     }
     all.iter_mut().enumerate().for_each(|(number, case)| case.number = number);
-    only_one(&mut all, |case| case.number);
+    only_chosen(&mut all, |case| case.number);
     bounded(all, 1, |case| check(&world, case));
 }
 
@@ -64,18 +66,30 @@ fn check(world: &World, case: &Case) {
     );
 }
 
-/// `SAPWOOD_TEST_CASE` is the number of a case to be looked into.
-fn only_one<C>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize) {
-    if let Some(one) = std::env::var("SAPWOOD_TEST_CASE").ok().and_then(|text| text.parse().ok()) {
-        cases.retain(|case| number(case) == one);
-    }
+/// `SAPWOOD_TEST_FAULTS` chooses those to be looked into, between semicolons: numbers, or pieces of their descriptions
+/// (`unlink: Io`; `Clone, 1 workers, read`).
+fn only_chosen<C: fmt::Display>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize) {
+    let Ok(wanted) = std::env::var("SAPWOOD_TEST_FAULTS") else { return };
+    let wanted: Vec<&str> = wanted.split(';').map(str::trim).filter(|piece| !piece.is_empty()).collect();
+    cases.retain(|case| {
+        let (number, described) = (number(case), case.to_string());
+        wanted.iter().any(|piece| match piece.parse::<usize>() {
+            Ok(chosen) => chosen == number,
+            Err(_) => described.contains(piece),
+        })
+    });
+}
+
+/// How many operations of a kind are struck beside the first, the middle and the last: `SAPWOOD_TEST_PLACES`, 2 by default.
+fn places() -> usize {
+    std::env::var("SAPWOOD_TEST_PLACES").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
 #[test]
 fn it_ends_as_git_does() {
     let Some(world) = world() else { return };
     let mut all = cases::places(|what| world.path_of(what));
-    only_one(&mut all, |place| place.number);
+    only_chosen(&mut all, |place| place.number);
     bounded(all, 50, |place| compare(&world, place));
 }
 
