@@ -84,17 +84,19 @@ impl<'a> Recorded<'a> {
         if !serves {
             return Ok(None);
         }
-        let null = || ObjectId::null(index.hash);
-        let name =
-            |content: &Option<Vec<u8>>| content.as_ref().map_or_else(null, |it| facts::name(index.hash, it));
-        let excludes = [name(&outside[0]), name(&outside[1])];
         Ok(Some(Recorded {
             cache,
             records: cache.directories(),
             rules: StatRules::of(repo)?,
             watched: index.word() == Word::Changes,
-            holds: cache.excludes() == [&excludes[0], &excludes[1]],
-            excludes,
+            holds: outside.iter().zip(cache.excludes()).all(|(content, recorded)| match content {
+                Some(content) => is_name_of(recorded, content),
+                None => *recorded == ObjectId::null(index.hash),
+            }),
+            excludes: outside.each_ref().map(|content| match content {
+                Some(content) => own_name(index.hash, content),
+                None => ObjectId::null(index.hash),
+            }),
             found: Mutex::default(),
         }))
     }
@@ -161,11 +163,36 @@ impl Entry {
         }
     }
 
-    /// Its `.gitignore` has this content.
-    pub(super) fn ignore_file(&mut self, kind: HashKind, content: Option<&[u8]>) {
-        self.exclude = content.map(|content| facts::name(kind, content));
-        self.forgets |= self.before.as_ref().is_none_or(|before| *before != self.exclude);
+    /// Its `.gitignore`, of this path, has this content.
+    pub(super) fn ignore_file(&mut self, index: &Index, path: &BStr, content: Option<&[u8]>) {
+        let same = match (&self.before, content) {
+            (Some(Some(before)), Some(content)) => is_name_of(before, content),
+            (Some(None), None) => true,
+            _ => false,
+        };
+        self.forgets |= !same;
+        self.exclude = content.map(|content| {
+            let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entries()[at].oid);
+            tracked
+                .filter(|oid| *oid == facts::name(index.hash, content))
+                .unwrap_or_else(|| own_name(index.hash, content))
+        });
     }
+}
+
+/// The name by which Git recognises an ignore file that is not tracked, or was changed: as it keeps it in memory, with a line end more, unless it
+/// is empty.
+fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
+    match content {
+        b"" => facts::name(kind, content),
+        _ => facts::name(kind, &[content, b"\n"].concat()),
+    }
+}
+
+/// Whether a file of this content is recorded by this name: its own, or that of a tracked one.
+fn is_name_of(recorded: &ObjectId, content: &[u8]) -> bool {
+    let kind = recorded.kind();
+    *recorded == own_name(kind, content) || *recorded == facts::name(kind, content)
 }
 
 /// What became of a directory that may be recorded.
@@ -271,7 +298,7 @@ impl Walk<'_> {
         };
         let Ok(dir) = opened else { return false };
         let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.way());
-        content.is_some_and(|content| facts::name(self.index.hash, &content) == *exclude)
+        content.is_some_and(|content| is_name_of(exclude, &content))
     }
 
     /// What is recorded of a directory is what is in it.

@@ -285,7 +285,8 @@ impl Walk<'_> {
                     if worker.has(b".gitignore") { IgnoreFile::There } else { IgnoreFile::Missing };
                 let content = self.ignore_file(&dir, path, is_there, || node.way());
                 if let Some(entry) = &mut entry {
-                    entry.ignore_file(self.index.hash, content.as_deref());
+                    let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
+                    entry.ignore_file(self.index, file.as_bstr(), content.as_deref());
                 }
                 self.level(path, content.as_deref(), level, || node.way())
             }
