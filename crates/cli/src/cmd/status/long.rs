@@ -165,9 +165,8 @@ impl Answer<'_> {
             lines.more(HEADER, text!(lead, line));
             lines.raw("\n");
         }
-        match lines.comment {
-            Some(comment) => lines.more(HEADER, comment),
-            None => {}
+        if let Some(comment) = lines.comment {
+            lines.more(HEADER, comment);
         }
         lines.raw("\n");
         Ok(())
