@@ -167,6 +167,13 @@ impl Repository {
 
     fn read_ref_in(&self, store: &Store, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
+        // A pseudoref is a file of the Git directory or nothing; the search below would go on to six other places.
+        let is_pseudoref = !name.contains(&b'/') && name != "HEAD";
+        if is_pseudoref
+            && matches!(sys::by_path::stat(&store.git_dir().join(gix::path::from_bstr(name))), Ok(None))
+        {
+            return Ok(None);
+        }
         let found = uninterrupted(|| store.try_find(full.as_partial_name()), |err| was_interrupted(err));
         let found = found.map_err(|err| {
             let why = io_of(&err).map_or_else(|| "reference broken".to_owned(), sys::reason);

@@ -30,6 +30,7 @@ mod sparse;
 mod sparse_index;
 mod split_index;
 mod status;
+mod status_costs;
 mod submodules;
 mod switch;
 mod trace;

@@ -1,0 +1,115 @@
+//! What `status` asks of the kernel, told by `strace`: in proportion to what has to be looked at, and nothing else.
+//!
+//! Two trees of different sizes are compared, so that what every run costs cancels out.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use testkit::{Repo, Sandbox};
+
+use crate::SAPWOOD;
+
+const FILES: usize = 5;
+
+/// A tree of `dirs` directories with some files each, older than its index, which has an untracked cache if asked for.
+fn tree<'s>(sandbox: &'s Sandbox, name: &str, dirs: usize, cache: bool) -> Repo<'s> {
+    let repo = sandbox.init(name);
+    for dir in 0..dirs {
+        for file in 0..FILES {
+            repo.write(format!("dir-{dir}/file-{file}"), "x\n");
+        }
+    }
+    repo.write("dir-0/.gitignore", "*.o\n");
+    repo.commit("all");
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    age(&repo.path, long_ago);
+    if cache {
+        repo.git(&["config", "core.untrackedCache", "true"]);
+        repo.git(&["update-index", "--untracked-cache"]);
+    }
+    repo.git(&["status"]);
+    repo.git(&["status"]);
+    repo
+}
+
+fn age(dir: &Path, time: SystemTime) {
+    for entry in fs::read_dir(dir).expect("readable").flatten() {
+        let (path, file_type) = (entry.path(), entry.file_type().expect("known"));
+        match file_type.is_dir() {
+            true if entry.file_name() != ".git" => age(&path, time),
+            true => {}
+            false => fs::File::open(&path).and_then(|file| file.set_modified(time)).expect("ours"),
+        }
+    }
+    fs::File::open(dir).and_then(|dir| dir.set_modified(time)).expect("ours");
+}
+
+/// Calls by kind.
+#[derive(Debug, PartialEq, Eq)]
+struct Calls {
+    stats: usize,
+    opens: usize,
+    lists: usize,
+}
+
+fn calls(repo: &Repo<'_>, args: &[&str]) -> Calls {
+    let trace = repo.join(".git/trace");
+    let mut command = repo.command(Path::new("strace"));
+    command
+        .args(["-f", "-o"])
+        .arg(&trace)
+        .args(["-e", "trace=stat,lstat,newfstatat,statx,open,openat,openat2,getdents64"]);
+    let run: &mut Command =
+        command.args([SAPWOOD, "--no-optional-locks", "status", "--porcelain"]).args(args);
+    let output = run.output().expect("strace is there");
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let text = fs::read_to_string(&trace).expect("it wrote it");
+    fs::remove_file(&trace).expect("it is there");
+    // Each call once; whether a thread waits is asked of the kernel by time, not by what there is to do.
+    let of = |names: &[&str]| {
+        let begins = |line: &&str| {
+            // The process is named where there are threads.
+            let call = line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' ');
+            names.iter().any(|name| call.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
+        };
+        text.lines().filter(begins).filter(|line| !line.contains("/proc/")).count()
+    };
+    Calls {
+        stats: of(&["stat", "lstat", "newfstatat", "statx"]),
+        opens: of(&["open", "openat", "openat2"]),
+        lists: of(&["getdents64"]),
+    }
+}
+
+/// What the larger of two trees costs more than the smaller.
+fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
+    let sandbox = Sandbox::new();
+    let (few, many) = (10, 50);
+    let small = calls(&tree(&sandbox, "small", few, cache), args);
+    let large = calls(&tree(&sandbox, "large", many, cache), args);
+    let more = Calls {
+        stats: large.stats - small.stats,
+        opens: large.opens - small.opens,
+        lists: large.lists - small.lists,
+    };
+    (more, many - few, (many - few) * FILES)
+}
+
+#[test]
+fn a_stat_for_each_file_and_a_listing_for_each_directory() {
+    let (calls, dirs, files) = more(false, &[]);
+    // The end of a listing is a call, too.
+    assert_eq!(calls, Calls { stats: files, opens: dirs, lists: 2 * dirs });
+    let (calls, _, files) = more(false, &["-uno"]);
+    assert_eq!(calls.stats, files);
+}
+
+#[test]
+fn with_an_untracked_cache_a_stat_for_each_file_and_each_directory() {
+    let (calls, dirs, files) = more(true, &[]);
+    assert_eq!(calls, Calls { stats: files + dirs, opens: 0, lists: 0 });
+}
