@@ -3,7 +3,7 @@
 //! Source: gitrepository-layout(5) and git-check-ref-format(1). A name that is not well formed is no
 //! ref; a file that is not well formed is an error in Git's words.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
@@ -168,11 +168,11 @@ impl Repository {
     fn read_ref_in(&self, store: &Store, name: &BStr) -> Result<Option<Value>, Error> {
         let Ok(full) = <&FullNameRef>::try_from(name) else { return Ok(None) };
         // A pseudoref is a file of the Git directory or nothing; the search below would go on to six other places.
-        let is_pseudoref = !name.contains(&b'/') && name != "HEAD";
-        if is_pseudoref
-            && matches!(sys::by_path::stat(&store.git_dir().join(gix::path::from_bstr(name))), Ok(None))
-        {
-            return Ok(None);
+        if !name.contains(&b'/') && name != "HEAD" {
+            let file = store.git_dir().join(OsStr::from_bytes(name));
+            if matches!(sys::by_path::stat(&file), Ok(None)) {
+                return Ok(None);
+            }
         }
         let found = uninterrupted(|| store.try_find(full.as_partial_name()), |err| was_interrupted(err));
         let found = found.map_err(|err| {
