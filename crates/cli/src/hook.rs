@@ -4,6 +4,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    io,
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
         fs::PermissionsExt as _,
@@ -86,9 +87,12 @@ pub(crate) fn answer(
     args: &[String],
 ) -> Option<Vec<u8>> {
     console::flush();
-    let mut started = in_a_shell(command, args);
-    let dressed = Hooks::here(run, repo, settings).dress(&mut started).args(args);
-    match dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output() {
+    let hooks = Hooks::here(run, repo, settings);
+    let finished = started(in_a_shell(command, args), |command| {
+        let dressed = hooks.dress(command).args(args);
+        dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
+    });
+    match finished {
         Ok(output) => output.status.success().then_some(output.stdout),
         Err(error) => {
             let reason = crate::text::os_error(&error);
@@ -131,12 +135,11 @@ impl<'a> Hooks<'a> {
     fn run(&self, name: &str, args: &[String]) -> Result<u8, Failure> {
         let mut code = 0;
         for command in configured(self.repo, name) {
-            let mut started = in_a_shell(command.as_bstr(), args);
-            code |= self.wait(self.dress(&mut started).args(args), command.as_bstr());
+            code |= self.wait(in_a_shell(command.as_bstr(), args), args, command.as_bstr());
         }
         if let Some(path) = self.in_directory(name)? {
             let said: BString = path.as_os_str().as_bytes().into();
-            code |= self.wait(self.dress(&mut Command::new(&path)).args(args), said.as_bstr());
+            code |= self.wait(Command::new(&path), args, said.as_bstr());
         }
         Ok(code)
     }
@@ -194,9 +197,9 @@ impl<'a> Hooks<'a> {
         command
     }
 
-    fn wait(&self, command: &mut Command, name: &BStr) -> u8 {
+    fn wait(&self, command: Command, args: &[String], name: &BStr) -> u8 {
         console::flush();
-        match command.status() {
+        match started(command, |command| self.dress(command).args(args).status()) {
             Ok(status) => {
                 let signal = || 128 + status.signal().unwrap_or(0);
                 u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
@@ -206,6 +209,17 @@ impl<'a> Hooks<'a> {
                 1
             }
         }
+    }
+}
+
+/// Runs `command`; one that the kernel does not know how to run is a script for the shell, as in Git.
+fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
+    const EXEC_FORMAT_ERROR: i32 = 8;
+    match run(&mut command) {
+        Err(error) if error.raw_os_error() == Some(EXEC_FORMAT_ERROR) => {
+            run(Command::new("/bin/sh").arg(command.get_program()))
+        }
+        result => result,
     }
 }
 

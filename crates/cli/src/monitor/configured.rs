@@ -1,8 +1,6 @@
 //! Which monitor is configured, and whether it can watch this repository.
 
 use std::{
-    collections::HashMap,
-    ffi::{OsStr, OsString},
     io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -60,21 +58,15 @@ impl Unfit {
 }
 
 /// What is configured. `GIT_TEST_FSMONITOR` stands for a setting that is not there.
-pub(crate) fn configured(
-    env: &HashMap<OsString, OsString>,
-    repo: &Repository,
-) -> Result<Monitor, repo::Error> {
+pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
     // Anything that is no boolean is a path.
     let program = match repo.config_bool("core.fsmonitor") {
         Ok(Some(false)) => return Ok(Monitor::None),
         Ok(Some(true)) => None,
-        Ok(None) => {
-            let value = env.get(OsStr::new("GIT_TEST_FSMONITOR"));
-            match value.filter(|value| !value.is_empty()) {
-                Some(value) => Some(value.as_bytes().into()),
-                None => return Ok(Monitor::None),
-            }
-        }
+        Ok(None) => match repo.env().get("GIT_TEST_FSMONITOR").filter(|value| !value.is_empty()) {
+            Some(value) => Some(value.as_bytes().into()),
+            None => return Ok(Monitor::None),
+        },
         Err(_) => {
             let path = repo.config_path("core.fsmonitor")?.unwrap_or_default();
             Some(BString::from(path.as_os_str().as_bytes()))

@@ -9,21 +9,26 @@ mod configured;
 mod daemon;
 mod program;
 
-use engine::monitor::{self, Names};
+use bstr::BString;
+use engine::monitor::{self, Changes, Names};
 use format::index::{Index, Word};
 use repo::Repository;
 
-use crate::{console, failure::Failure, global::Invocation, settings::Settings};
+use crate::{
+    console,
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    sparse_index::{self, Tell},
+};
 
 pub(crate) use configured::{Monitor, configured};
 pub(crate) use engine::monitor::Worth;
 
-/// Before an index is written: what it holds for a monitor goes if none is configured any more, as in Git.
-pub(crate) fn settle(run: &Invocation, repo: &Repository, index: &mut Index) -> Result<(), Failure> {
-    if index.fsmonitor.is_some() && matches!(configured(&run.env, repo)?, Monitor::None | Monitor::Unfit(_)) {
-        monitor::remove(index);
-    }
-    Ok(())
+/// When an index was read: what it holds for a monitor goes if none is configured any more, as in Git.
+pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<Worth, Failure> {
+    let is_gone = index.fsmonitor.is_some() && matches!(configured(repo)?, Monitor::None | Monitor::Unfit(_));
+    Ok(if is_gone { monitor::remove(index) } else { Worth::Little })
 }
 
 /// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
@@ -41,7 +46,7 @@ pub(crate) fn refresh(
         return Ok(Worth::Little);
     }
     let token = index.fsmonitor.as_ref().map(|monitor| monitor.token.clone());
-    let answer = match configured(&run.env, repo)? {
+    let answer = match configured(repo)? {
         Monitor::None => return Ok(monitor::remove(index)),
         Monitor::Unfit(why) => {
             console::warning(why.message(repo, &run.cwd));
@@ -50,6 +55,11 @@ pub(crate) fn refresh(
         Monitor::Program(command) => program::ask(run, repo, settings, command.as_ref(), token)?,
         Monitor::Daemon(socket) => daemon::ask(run, &socket, token),
     };
+    let is_collapsed = |path: &BString| sparse_index::is_collapsed(Some(&*index), path.as_ref());
+    if index.sparse && matches!(&answer.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {
+        // Git looks for what is named in the directory that is one entry.
+        sparse_index::expanded(repo, settings, index, Tell::Hint)?;
+    }
     let names = match repo.config_bool("core.ignoreCase")? {
         Some(true) => Names::IgnoreCase,
         _ => Names::Exact,

@@ -568,8 +568,7 @@ pub(super) fn place(command: &str, repo: &Repository, survey: &Survey, env: &Env
 
 /// What is in the index against the native `command`, and in the submodules that it names.
 pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> {
-    if !matches!(monitor::configured(env, repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_)))
-    {
+    if !matches!(monitor::configured(repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_))) {
         // Git warns of it whenever it reads an index.
         return vec![Reason::repository("it is not one that the configured file system monitor can watch")];
     }

@@ -6,6 +6,7 @@ use repo::Repository;
 
 use crate::{
     failure::Failure,
+    monitor,
     settings::Settings,
     sparse_index::{self, Fill, Read, Tell},
 };
@@ -43,10 +44,11 @@ pub(crate) fn load_beside(
     }
 }
 
-/// The index as it is on disk, with an untracked cache or without as the configuration wants it: it may be sparse.
+/// The index as it is on disk, with an untracked cache, and with what a file system monitor said, or without as the configuration wants it: it may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     let mut index = store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
         .map_err(|error| Failure::fatal(error.to_string()))?;
     untracked::cache::settle(repo, &mut index)?;
+    monitor::settle(repo, &mut index)?;
     Ok(index)
 }

@@ -8,7 +8,7 @@ use format::index::{Entry, Index};
 use super::{Collapse, Recorded, Work};
 use crate::{
     failure::Failure,
-    hook, monitor,
+    hook,
     sparse_index::{self, Tell},
 };
 
@@ -21,7 +21,6 @@ impl Work<'_> {
             if let Some(output) = output {
                 lock.deliver_to(output);
             }
-            monitor::settle(self.run, self.repo, &mut self.index)?;
             let full = self.make_sparse()?;
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);

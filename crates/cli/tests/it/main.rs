@@ -12,6 +12,7 @@ mod conflicts;
 mod diff;
 mod faults;
 mod filters;
+mod fsmonitor;
 mod hooks;
 mod hostile;
 mod interrupt;

@@ -1,0 +1,406 @@
+//! With a file system monitor: the same answers as without one, whoever wrote the index before, for less work; and Git's words
+//! about monitors that fail.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixListener,
+    thread,
+};
+
+use bstr::ByteSlice as _;
+use testkit::{Oracle, Repo, Run, Sandbox};
+
+use crate::{SAPWOOD, random::Random, shim::Shim};
+
+/// A monitor that knows what the test did: each line of `.git/changes` is a path, and the token is their number.
+const HONEST: &str = "\
+#!/bin/sh
+test \"$1\" = 2 || exit 1
+known=$(wc -l <.git/changes)
+printf '%s\\0' $known
+case $2 in
+?????????*|'') printf '/\\0';;
+*) tail -n +$(($2 + 1)) .git/changes | tr '\\n' '\\0';;
+esac
+";
+
+const NAMES: [&str; 14] = [
+    "a",
+    "b",
+    "d/a",
+    "d/b",
+    "d/e/a",
+    "d/e/f/a",
+    "d/.gitignore",
+    ".gitignore",
+    "x",
+    "x/y",
+    "x/y/z",
+    "d/e",
+    "d",
+    "l/m/n",
+];
+
+/// What happens in a worktree, and tells the monitor, if that is to be told.
+struct Life<'a> {
+    repo: &'a Repo<'a>,
+    random: Random,
+    tells: bool,
+}
+
+impl Life<'_> {
+    fn name(&mut self) -> &'static str {
+        NAMES[self.random.below(NAMES.len())]
+    }
+
+    fn tell(&self, path: &str) {
+        if self.tells {
+            let file = fs::OpenOptions::new().append(true).open(self.repo.join(".git/changes"));
+            writeln!(file.expect("there"), "{path}").expect("written");
+        }
+    }
+
+    fn tell_all(&self) {
+        NAMES.iter().for_each(|name| self.tell(name));
+    }
+
+    /// Makes room for a file.
+    fn clear(&self, name: &str) {
+        let mut above = String::new();
+        for part in name.split('/') {
+            above = if above.is_empty() { part.to_owned() } else { format!("{above}/{part}") };
+            let meta = self.repo.join(&above).symlink_metadata();
+            if meta.is_ok_and(|meta| above == name || !meta.is_dir()) {
+                self.tell(&above);
+                self.repo.remove(&above);
+            }
+        }
+    }
+
+    /// One thing that a user, an editor or Git does.
+    fn step(&mut self) -> String {
+        let (name, other) = (self.name(), self.name());
+        let there = self.repo.join(name).symlink_metadata();
+        let is_file = there.as_ref().is_ok_and(|meta| meta.is_file());
+        let kind = self.random.below(13);
+        match kind {
+            0..=2 => {
+                self.clear(name);
+                let pattern = ["a\n", "z\n", "!a\n", "e/\n"][self.random.below(4)];
+                let content = if name.ends_with(".gitignore") {
+                    pattern
+                } else {
+                    ["1\n", "2\n", "three\n"][self.random.below(3)]
+                };
+                self.repo.write(name, content);
+                self.tell(name);
+            }
+            3 if is_file => {
+                let size = fs::metadata(self.repo.join(name)).expect("there").len();
+                self.repo.write(name, "x".repeat(usize::try_from(size).expect("small")));
+                self.tell(name);
+            }
+            4 if is_file => {
+                self.repo.write_executable(name, self.repo.read(name));
+                self.tell(name);
+            }
+            5 if there.is_ok() => {
+                self.repo.remove(name);
+                self.tell(name);
+            }
+            6 if there.is_ok() && !other.starts_with(name) && !name.starts_with(other) => {
+                self.clear(other);
+                fs::create_dir_all(self.repo.join(other).parent().expect("below the top")).expect("made");
+                fs::rename(self.repo.join(name), self.repo.join(other)).expect("renamed");
+                self.tell(name);
+                self.tell(other);
+            }
+            7 => {
+                self.clear(name);
+                self.repo.symlink("a", name);
+                self.tell(name);
+            }
+            8 if is_file => {
+                let file = fs::OpenOptions::new().append(true).open(self.repo.join(name)).expect("there");
+                file.set_modified(std::time::SystemTime::now()).expect("touched");
+                self.tell(name);
+            }
+            9 => drop(self.repo.try_git(&["add", "-A"])),
+            10 => {
+                drop(self.repo.run(SAPWOOD.as_ref(), &["reset", "-q", "--hard"]));
+                self.tell_all();
+            }
+            11 => {
+                drop(self.repo.run(SAPWOOD.as_ref(), &["checkout", "-q", "--", "."]));
+                self.tell_all();
+            }
+            12 => {
+                drop(self.repo.try_git(&["commit", "-q", "-a", "-m", "x"]));
+                drop(self.repo.run(SAPWOOD.as_ref(), &["switch", "-q", "--detach", "HEAD~1"]));
+                self.tell_all();
+            }
+            _ => {}
+        }
+        format!("{kind} {name} {other}")
+    }
+}
+
+/// What Git says of the same worktree without any cache, and without writing anything.
+fn truth(repo: &Repo<'_>, args: &[&str]) -> Run {
+    let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--no-optional-locks"];
+    let mut line = plain.to_vec();
+    line.extend(args);
+    repo.git(&line)
+}
+
+fn live(repo: &Repo<'_>, seed: u64, tells: bool, steps: usize) {
+    let mut life = Life { repo, random: Random::new(seed), tells };
+    let mut done = Vec::new();
+    for number in 0..steps {
+        for _ in 0..=life.random.below(2) {
+            done.push(life.step());
+        }
+        let args: &[&str] = match life.random.below(6) {
+            0 => &["status", "--porcelain=v2", "-uno"],
+            1 => &["status", "--porcelain=v2", "-uall"],
+            2 => &["status", "--porcelain", "--ignored"],
+            3 => &["diff-files"],
+            _ => &["status", "--porcelain=v2"],
+        };
+        let ours = repo.run(SAPWOOD.as_ref(), args);
+        let context = || format!("seed {seed}, step {number}: {args:?} after {done:#?}");
+        // A directory that was not opened warns of nothing.
+        assert_eq!((ours.code, ours.stdout), (0, truth(repo, args).stdout), "{}: {}", context(), ours.stderr);
+    }
+}
+
+fn begin(repo: &Repo<'_>) {
+    for name in ["a", "b", "d/a", "d/b", "d/e/a", "d/e/f/a", "x/y/z"] {
+        repo.write(name, "1\n");
+    }
+    repo.commit("first");
+    repo.write("a", "2\n");
+    repo.write("x/y/z", "2\n");
+    repo.commit("second");
+}
+
+#[test]
+fn the_answer_is_the_same_with_a_hook() {
+    for (seed, cache) in [(1, "false"), (2, "true"), (3, "true")] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        begin(&repo);
+        repo.write(".git/changes", "");
+        repo.write_executable(".git/monitor", HONEST);
+        repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+        repo.git(&["config", "core.untrackedCache", cache]);
+        live(&repo, seed, true, if crate::full() { 2000 } else { 120 });
+    }
+}
+
+/// Git's daemon in a repository, for as long as this lives.
+struct Daemon<'a>(&'a Repo<'a>);
+
+impl<'a> Daemon<'a> {
+    /// `None` (and a line that says so) where there is none, or where it hears nothing.
+    fn start(repo: &'a Repo<'a>) -> Option<Daemon<'a>> {
+        let started = repo.try_git(&["fsmonitor--daemon", "start"]);
+        if started.code != 0 {
+            println!("skipped: Git's daemon does not start: {}", started.stderr);
+            return None;
+        }
+        Some(Daemon(repo))
+    }
+}
+
+impl Drop for Daemon<'_> {
+    fn drop(&mut self) {
+        drop(self.0.try_git(&["fsmonitor--daemon", "stop"]));
+    }
+}
+
+#[test]
+fn the_answer_is_the_same_with_the_daemon() {
+    for (seed, cache) in [(4, "false"), (5, "true")] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        begin(&repo);
+        repo.git(&["config", "core.untrackedCache", cache]);
+        let Some(daemon) = Daemon::start(&repo) else { return };
+        repo.git(&["config", "core.fsmonitor", "true"]);
+        live(&repo, seed, false, if crate::full() { 2000 } else { 80 });
+        // One that is not there any more is started again.
+        drop(daemon);
+        let _daemon = Daemon(&repo);
+        live(&repo, seed + 10, false, 5);
+        assert_eq!(repo.try_git(&["fsmonitor--daemon", "status"]).code, 0);
+    }
+}
+
+/// Asserted in looks, not in time: what the monitor does not name is not looked at.
+#[test]
+fn looks_are_in_proportion_to_changes() {
+    let looks = |files: usize, changed: usize| {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        for number in 0..files {
+            repo.write(format!("d{}/f{number}", number % 20), "1\n");
+        }
+        repo.commit("all");
+        repo.write(".git/changes", "");
+        repo.write_executable(".git/monitor", HONEST);
+        repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+        let status = |options: &[&str]| {
+            let line = [options, &["status", "-s", "-uno"]].concat();
+            let run = repo.run(SAPWOOD.as_ref(), &line);
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            run
+        };
+        // The first one looks at all; the second finds the index older than no file.
+        let later = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+        for number in 0..files {
+            let file =
+                fs::OpenOptions::new().append(true).open(repo.join(format!("d{}/f{number}", number % 20)));
+            file.expect("there").set_modified(later).expect("aged");
+        }
+        status(&[]);
+        status(&[]);
+        for number in 0..changed {
+            let name = format!("d{}/f{number}", number % 20);
+            repo.write(&name, "changed\n");
+            let file = fs::OpenOptions::new().append(true).open(repo.join(".git/changes"));
+            writeln!(file.expect("there"), "{name}").expect("written");
+        }
+        let run = status(&["--profile"]);
+        assert_eq!(run.stdout.lines().count(), changed);
+        let count = |name: &str| {
+            let line =
+                run.stderr.lines().find(|line| line.starts_with_str(name)).unwrap_or_default().as_bstr();
+            let number =
+                line.to_str_lossy().split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
+            number.unwrap_or(0)
+        };
+        count("stat") + count("open") + count("list")
+    };
+    let (few, many, changed) = (looks(100, 0), looks(800, 0), looks(800, 10));
+    assert_eq!(few, many);
+    assert!(changed <= few + 10 * 8, "{few} looks, and {changed} after 10 changes");
+}
+
+#[test]
+fn monitors_that_fail_and_their_words() {
+    let hooks = [
+        ("#!/bin/sh\ntest $1 = 1 || exit 1\nprintf 'a\\0'\n", None),
+        ("#!/bin/sh\ntest $1 = 1 || exit 1\nprintf '/\\0'\n", Some("1")),
+        ("#!/bin/sh\nprintf 'token\\0a\\0'\n", Some("2")),
+        ("#!/bin/sh\nprintf 'token\\0a\\0'\n", Some("3")),
+        ("#!/bin/sh\nprintf 'token\\0/\\0'\n", None),
+        ("#!/bin/sh\nexit 0\n", None),
+        ("#!/bin/sh\necho no >&2\nexit 3\n", None),
+        ("#!/bin/sh\nexit 3\n", Some("2")),
+        ("printf 'token\\0a\\0'\n", None),
+    ];
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        begin(repo);
+        repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+    });
+    let marks = |repo: &Repo<'_>| repo.git(&["ls-files", "-f"]).stdout;
+    for (hook, version) in hooks {
+        oracle.both(|repo| {
+            repo.write_executable(".git/monitor", hook);
+            drop(repo.try_git(&["config", "--unset", "core.fsmonitorHookVersion"]));
+            if let Some(version) = version {
+                repo.git(&["config", "core.fsmonitorHookVersion", version]);
+            }
+        });
+        for _ in 0..2 {
+            oracle.same_as(hook, &["status", "-s"]);
+            oracle.same_as(hook, &["reset", "-q"]);
+            assert_eq!(marks(&oracle.git()), marks(&oracle.ours()), "{hook}");
+        }
+        oracle.both(|repo| repo.write("a", hook));
+        oracle.same_as(hook, &["status", "-s"]);
+        assert_eq!(marks(&oracle.git()), marks(&oracle.ours()), "{hook}");
+    }
+    for program in [".git/nowhere", "nowhere", "nowhere here", ".git/config", "printf 'token\\0b\\0'; :"] {
+        oracle.both(|repo| drop(repo.git(&["config", "core.fsmonitor", program])));
+        oracle.same_as(program, &["status", "-s"]);
+    }
+    oracle.both(|repo| drop(repo.git(&["config", "--unset", "core.fsmonitor"])));
+    oracle.same(&["status", "-s"]);
+    let has_token = |repo: &Repo<'_>| fs::read(repo.join(".git/index")).expect("there").contains_str("FSMN");
+    assert_eq!((has_token(&oracle.git()), has_token(&oracle.ours())), (false, false));
+}
+
+/// A socket that talks nonsense, or ends in the middle, is no monitor: everything is looked at.
+#[test]
+fn a_daemon_that_makes_no_sense() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.git(&["config", "core.fsmonitor", "true"]);
+    let socket = repo.join(".git/fsmonitor--daemon.ipc");
+    for (answer, complains) in [
+        (&b"000dtoken\0a\0\0"[..], true),
+        (b"", true),
+        (b"zzzz", true),
+        (b"0010token\0a\0b/c\00000", false),
+        (b"0000", false),
+    ] {
+        let listener = UnixListener::bind(&socket).expect("a path that is short enough");
+        let served = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a question");
+            let mut question = Vec::new();
+            while !question.ends_with(b"0000") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("until the flush");
+                question.push(byte[0]);
+            }
+            stream.write_all(answer).expect("read");
+            question
+        });
+        repo.write("d/a", format!("{answer:?}"));
+        let run = repo.run(SAPWOOD.as_ref(), &["status", "-s"]);
+        let question = served.join().expect("served");
+        fs::remove_file(&socket).expect("it is there");
+        assert!(
+            question.starts_with(b"0010builtin:fake0000") || question.starts_with(b"0009token"),
+            "{question:?}"
+        );
+        assert_eq!((run.code, run.stdout), (0, truth(&repo, &["status", "-s"]).stdout));
+        assert_eq!(run.stderr.contains_str("could not read IPC response"), complains, "{}", run.stderr);
+    }
+}
+
+/// Its word shows nothing, and overwrites nothing: the file itself is looked at.
+#[test]
+fn a_monitor_that_lies_loses_nothing() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.write_executable(".git/monitor", "#!/bin/sh\nprintf 'token\\0'\n");
+    repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+    repo.git(&["status"]);
+    repo.git(&["status"]);
+    repo.write("a", "mine\n");
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["status", "-s"]).stdout, "");
+    assert_eq!(repo.run(SAPWOOD.as_ref(), &["switch", "--detach", "HEAD~1"]).code, 1);
+    assert_eq!(repo.read("a"), "mine\n");
+}
+
+#[test]
+fn what_no_monitor_can_watch_is_gits() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.git(&["clone", "-q", "--bare", ".", "bare"]);
+    let args = ["-C", "bare", "-c", "core.fsmonitor=true", "read-tree", "HEAD"];
+    let run = shim.run(&repo, &args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    shim.was_handed_over(&args, "file system monitor");
+    let args = ["-c", "core.fsmonitor=.git/monitor", "switch", "-q", "-c", "new"];
+    shim.run(&repo, &args);
+    shim.was_native(&args);
+}
