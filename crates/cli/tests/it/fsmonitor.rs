@@ -329,6 +329,7 @@ fn monitors_that_fail_and_their_words() {
     }
     oracle.both(|repo| drop(repo.git(&["config", "--unset", "core.fsmonitor"])));
     oracle.same(&["status", "-s"]);
+    oracle.same(&["reset", "-q"]);
     let has_token = |repo: &Repo<'_>| fs::read(repo.join(".git/index")).expect("there").contains_str("FSMN");
     assert_eq!((has_token(&oracle.git()), has_token(&oracle.ours())), (false, false));
 }
