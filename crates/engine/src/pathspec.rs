@@ -562,9 +562,22 @@ fn class(pattern: &[u8], have: u8, icase: bool) -> Option<(bool, &[u8])> {
         }
         first = false;
         if byte == b'[' && behind.first() == Some(&b':') {
-            let end = behind.find(b":]")?;
-            hit |= variants.iter().any(|&byte| named_class(&behind[1..end], byte));
-            rest = &behind[end + 2..];
+            let end = 1 + behind[1..].find_byte(b']')?;
+            // Without a colon before that it is a bracket like any other letter.
+            rest = match behind[1..end].strip_suffix(b":") {
+                Some(name) => {
+                    let mut found = false;
+                    for &byte in &variants {
+                        found |= named_class(name, byte)?;
+                    }
+                    hit |= found;
+                    &behind[end + 1..]
+                }
+                None => {
+                    hit |= have == b'[';
+                    behind
+                }
+            };
             continue;
         }
         let (low, behind) = escaped(byte, behind)?;
@@ -584,8 +597,9 @@ fn escaped(byte: u8, rest: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-fn named_class(name: &[u8], byte: u8) -> bool {
-    match name {
+/// `None` if there is no class of this name.
+fn named_class(name: &[u8], byte: u8) -> Option<bool> {
+    Some(match name {
         b"alnum" => byte.is_ascii_alphanumeric(),
         b"alpha" => byte.is_ascii_alphabetic(),
         b"blank" => matches!(byte, b' ' | b'\t'),
@@ -598,8 +612,8 @@ fn named_class(name: &[u8], byte: u8) -> bool {
         b"space" => byte.is_ascii_whitespace() || byte == 0x0b,
         b"upper" => byte.is_ascii_uppercase(),
         b"xdigit" => byte.is_ascii_hexdigit(),
-        _ => false,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -653,6 +667,9 @@ mod tests {
             ("[[:digit:]]", "7", true),
             ("[[:digit:]]", "x", false),
             ("[\\]]", "]", true),
+            ("[[:]ab]", "[ab]", true),
+            ("[[:digit]ab]", "[ab]", true),
+            ("[[:digit:][:spaci:]]", "1", false),
             ("[a", "a", false),
             ("a\\*", "a*", true),
             ("a\\*", "ab", false),

@@ -23,4 +23,4 @@ pub mod tree;
 pub use hash::{HashKind, ObjectId};
 pub use loose::Kind;
 pub use mode::Mode;
-pub use quote::{quote, unquote};
+pub use quote::{quote, quote_into, unquote};

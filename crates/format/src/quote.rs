@@ -7,28 +7,35 @@ use bstr::{BStr, BString};
 /// The path as it is or, if it holds what could be misread, quoted. With `high`, bytes above 127 count
 /// as such (`core.quotePath`).
 pub fn quote(path: &BStr, high: bool) -> BString {
+    let mut quoted = Vec::with_capacity(path.len());
+    quote_into(&mut quoted, path, high);
+    quoted.into()
+}
+
+/// The same, at the end of `out`.
+pub fn quote_into(out: &mut Vec<u8>, path: &BStr, high: bool) {
     let special =
         |byte: u8| byte < b' ' || byte == 0x7f || byte == b'"' || byte == b'\\' || (high && byte > 0x7f);
     if !path.iter().any(|&byte| special(byte)) {
-        return path.to_owned();
+        out.extend_from_slice(path);
+        return;
     }
-    let mut quoted = BString::from("\"");
+    out.push(b'"');
     for &byte in path.iter() {
         match byte {
-            0x07 => quoted.extend_from_slice(b"\\a"),
-            0x08 => quoted.extend_from_slice(b"\\b"),
-            b'\t' => quoted.extend_from_slice(b"\\t"),
-            b'\n' => quoted.extend_from_slice(b"\\n"),
-            0x0b => quoted.extend_from_slice(b"\\v"),
-            0x0c => quoted.extend_from_slice(b"\\f"),
-            b'\r' => quoted.extend_from_slice(b"\\r"),
-            b'"' | b'\\' => quoted.extend_from_slice(&[b'\\', byte]),
-            _ if special(byte) => quoted.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
-            _ => quoted.push(byte),
+            0x07 => out.extend_from_slice(b"\\a"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            0x0b => out.extend_from_slice(b"\\v"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            _ if special(byte) => out.extend_from_slice(format!("\\{byte:03o}").as_bytes()),
+            _ => out.push(byte),
         }
     }
-    quoted.push(b'"');
-    quoted
+    out.push(b'"');
 }
 
 /// What a text begins with in quotes, and the rest of the text. `None` if it does not begin with a quote,

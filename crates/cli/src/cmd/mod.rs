@@ -10,6 +10,7 @@ use crate::{
     shim,
 };
 
+mod adopt;
 pub(crate) mod branch;
 pub(crate) mod check_attr;
 mod check_ignore;
@@ -18,6 +19,7 @@ mod checkout_index;
 mod clean;
 pub(crate) mod clone;
 pub(crate) mod diff;
+pub(crate) mod ls_files;
 mod names;
 mod paths;
 mod pathspec_file;
@@ -41,12 +43,14 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"check-attr" => check_attr::run(run),
         b"check-ignore" => check_ignore::run(run),
         b"clean" => clean::run(run),
+        b"ls-files" => ls_files::run(run),
         b"clone" => clone::run(run),
         b"diff-files" => diff::files(run),
         b"diff-index" => diff::index(run),
         b"worktree" => worktree::run(run),
         b"sparse-checkout" => sparse_checkout::run(run),
         b"status" => status::run(run),
+        b"adopt" => adopt::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -82,6 +86,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"check-attr" => check_attr::survey(args),
         b"check-ignore" => check_ignore::survey(args),
         b"clean" => clean::survey(args),
+        b"ls-files" => ls_files::survey(args),
         b"clone" => clone::survey(args),
         b"diff-files" => diff::survey(diff::Dress::Files, args),
         b"diff-index" => diff::survey(diff::Dress::Index, args),
@@ -121,9 +126,11 @@ and that look at one:
               Debug gitignore / exclude files
    diff-files Compare files in the working tree and the index
    diff-index Compare a tree to the working tree or index
+   ls-files   Show information about files in the index and the working tree
 
 Beside them:
 
+   adopt      Take a worktree from a cache or a copy for the index's
    shim       Put a `git` first on PATH that is sapwood where it can be
    doctor     Show what is native in a repository, and what slows it down
 

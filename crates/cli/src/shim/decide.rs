@@ -37,6 +37,9 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
     if let Some(reason) = scope.obstacle(&survey) {
         return Err(reason);
     }
+    if scope.command == "ls-files" && cmd::ls_files::is_handed_over(&run.args) {
+        return Err(Reason::command_line("options or values that do not go together"));
+    }
     match scope.first {
         First::Repository => clone(run, &survey),
         First::Revision | First::Path => in_a_repository(run, scope, &survey),
@@ -112,6 +115,9 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
         && let Some(reason) = cmd::status::obstacle(run, &repo)
     {
         return Err(reason);
+    }
+    if survey.options.iter().any(|given| given.name == "--with-tree") {
+        first(obstacles::partial(&repo))?;
     }
     let recurses = submodules::go_along(scope.command, asked, &repo)?;
     if recurses {

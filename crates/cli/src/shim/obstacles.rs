@@ -109,11 +109,15 @@ const CHECKOUT_INDEX_SETTINGS: &[Setting] = &[("filter.*.process", When::Not(&["
 /// To commands that neither ask filters and hooks nor write the index.
 const LOOKING_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
 
+/// To `ls-files`, of these: it asks no monitor.
+const LISTING_SETTINGS: &[Setting] =
+    &[("attr.tree", When::Set), ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"]))];
+
 /// To `check-attr`, of these.
 const ATTRIBUTE_SETTINGS: &[Setting] = &[("attr.tree", When::Set)];
 
 /// These commands: hooks, locks and what is in the index is not their business.
-pub(super) const LOOKING: &[&str] = &["check-attr", "check-ignore", "clean"];
+pub(super) const LOOKING: &[&str] = &["check-attr", "check-ignore", "clean", "ls-files"];
 
 /// To lists of differences: what Git takes a file for, and what it may find a mistake in.
 const DIFF_SETTINGS: &[Setting] = &[
@@ -277,6 +281,7 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     let clones = command == "clone";
     let tables = match command {
         "check-attr" => [LOOKING_SETTINGS, ATTRIBUTE_SETTINGS],
+        "ls-files" => [LOOKING_SETTINGS, LISTING_SETTINGS],
         _ if LOOKING.contains(&command) => [LOOKING_SETTINGS, &[]],
         "checkout-index" => [SETTINGS, CHECKOUT_INDEX_SETTINGS],
         "clone" => [SETTINGS, CLONE_SETTINGS],
@@ -557,7 +562,9 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 pub(super) fn place(command: &str, repo: &Repository, survey: &Survey, env: &Env) -> Vec<Reason> {
     let verbose = || survey.options.iter().any(|given| given.name == "--verbose");
     match command {
-        "check-attr" if repo.work_tree().is_none() => vec![Reason::repository("there is no worktree")],
+        "check-attr" | "ls-files" if repo.work_tree().is_none() => {
+            vec![Reason::repository("there is no worktree")]
+        }
         // Files are named by the path that it has.
         "check-ignore" if env.contains_key(OsStr::new("GIT_DIR")) && verbose() => {
             vec![Reason::Variable("GIT_DIR")]

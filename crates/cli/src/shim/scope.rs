@@ -316,6 +316,41 @@ pub(super) const SCOPES: &[Scope] = &[
         options: diff!(on("--cached"), on("--merge-base"), on("-m")),
     },
     Scope {
+        command: "ls-files",
+        first: First::Path,
+        options: &[
+            both("-z"),
+            both("-t"),
+            both("-v"),
+            both("-f"),
+            both("--cached"),
+            both("--deleted"),
+            both("--modified"),
+            both("--others"),
+            both("--ignored"),
+            both("--stage"),
+            both("--killed"),
+            both("--directory"),
+            both("--eol"),
+            both("--empty-directory"),
+            both("--unmerged"),
+            both("--resolve-undo"),
+            on("--exclude"),
+            on("--exclude-from"),
+            both("--exclude-per-directory"),
+            on("--exclude-standard"),
+            on("--full-name"),
+            off("--recurse-submodules"),
+            both("--error-unmatch"),
+            both("--with-tree"),
+            both("--abbrev"),
+            both("--debug"),
+            both("--deduplicate"),
+            both("--sparse"),
+            on("--format"),
+        ],
+    },
+    Scope {
         command: "sparse-checkout add",
         first: First::Path,
         options: &[on("--skip-checks"), both("--stdin")],
@@ -436,7 +471,7 @@ impl Scope {
                 }));
             }
         }
-        if self.command != "clone" && recursion::asked(survey).is_err() {
+        if !matches!(self.command, "clone" | "ls-files") && recursion::asked(survey).is_err() {
             return Some(Reason::command_line("--recurse-submodules with what is no boolean"));
         }
         if self.command == "check-attr" && check_attr::is_mistaken(survey) {
@@ -479,7 +514,8 @@ impl Scope {
             First::Worktree if self.command == "worktree add" => survey.rest.get(1..).unwrap_or_default(),
             First::Path | First::Repository | First::Worktree => &[],
         };
-        let sources = survey.options.iter().filter(|given| given.name == "--source");
+        let named = |given: &&Given| matches!(given.name, "--source" | "--with-tree");
+        let sources = survey.options.iter().filter(named);
         let sources = sources.filter_map(|given| given.value.as_ref());
         arguments.iter().chain(sources).map(|word| word.as_bstr())
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod adopt;
 mod args;
 mod check_attr;
 mod check_ignore;
@@ -17,6 +18,7 @@ mod hooks;
 mod hostile;
 mod interrupt;
 mod killed;
+mod ls_files;
 mod matrix;
 mod objects;
 mod paths;

@@ -2,6 +2,8 @@
 //!
 //! Nothing is changed, the index included: what is known afterwards and was not before is in the answer, for who may write.
 
+pub mod adopt;
+pub mod files;
 mod scan;
 
 use std::sync::atomic::AtomicBool;

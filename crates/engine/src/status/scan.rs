@@ -72,6 +72,19 @@ impl<'a> Scan<'a> {
         pathspecs: &Pathspecs,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
+        let is_looked_at = |entry: &Entry| !is_taken_as_it_is(index, entry);
+        Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt)
+    }
+
+    /// Only of entries of which `is_looked_at` is true; an unmerged path is looked at once.
+    pub(super) fn of(
+        root: &'a Dir,
+        index: &'a Index,
+        rules: StatRules,
+        pathspecs: &Pathspecs,
+        is_looked_at: impl Fn(&Entry) -> bool,
+        interrupt: &'a AtomicBool,
+    ) -> Scan<'a> {
         let mut last = BStr::new("");
         let mut seen = Seen::default();
         let asked = |entry: &'a Entry| {
@@ -79,7 +92,7 @@ impl<'a> Scan<'a> {
             let is_first = entry.stage == Stage::Normal || path != last;
             last = path;
             is_first
-                && !is_taken_as_it_is(index, entry)
+                && is_looked_at(entry)
                 && (pathspecs.is_empty() || pathspecs.matches_entry(path, entry.mode, &mut seen))
         };
         let before = running(index.entries().iter().map(asked));

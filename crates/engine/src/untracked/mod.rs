@@ -115,8 +115,8 @@ pub struct Excludes {
     everywhere: Everywhere,
     /// What `info/exclude` and `core.excludesFile` hold, if these and `.gitignore` files are all there is.
     standard: Option<[Option<Vec<u8>>; 2]>,
-    /// `.gitignore` files are read.
-    inside: bool,
+    /// What the file of rules in each directory is called, if they are read.
+    inside: Option<BString>,
 }
 
 impl Excludes {
@@ -127,13 +127,21 @@ impl Excludes {
         let last = outside.iter().flatten().map(|content| Rules::parse(content, icase)).collect();
         let only = Excludes::only(repo, first)?;
         let standard = first.is_empty().then_some(outside);
-        Ok(Excludes { everywhere: Everywhere { last, ..only.everywhere }, standard, inside: true })
+        let everywhere = Everywhere { last, ..only.everywhere };
+        Ok(Excludes { everywhere, standard, inside: Some(".gitignore".into()) })
     }
 
     /// Nothing but `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
-        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, standard: None, inside: false })
+        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, standard: None, inside: None })
+    }
+
+    /// Those of `sources`.
+    pub fn of(sources: &ignore::check::Sources) -> Excludes {
+        let last = sources.last.iter().rev().map(|source| source.rules.clone()).collect();
+        let everywhere = Everywhere { first: sources.first.clone(), last };
+        Excludes { everywhere, standard: None, inside: sources.per_directory.clone() }
     }
 }
 

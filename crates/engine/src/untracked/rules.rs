@@ -78,7 +78,8 @@ impl Walk<'_> {
         const LARGEST: usize = 100 << 20;
         let Some(content) = content else { return above };
         if content.len() >= LARGEST {
-            let path = [dir.as_bytes(), b".gitignore"].concat().into();
+            let name = self.excludes.inside.as_ref().map_or(&b""[..], |name| name.as_bytes());
+            let path = [dir.as_bytes(), name].concat().into();
             self.warn(place(), Warning::LargeIgnoreFile { path });
             return above;
         }
@@ -95,12 +96,10 @@ impl Walk<'_> {
         is_there: IgnoreFile,
         place: impl FnOnce() -> Vec<usize>,
     ) -> Option<Vec<u8>> {
-        if !self.excludes.inside {
-            return None;
-        }
-        let path: BString = [dir.as_bytes(), b".gitignore"].concat().into();
+        let name = self.excludes.inside.as_ref()?;
+        let path: BString = [dir.as_bytes(), name.as_bytes()].concat().into();
         if is_there != IgnoreFile::Missing {
-            match handle.open_file(b".gitignore") {
+            match handle.open_file(name) {
                 Ok(mut file) => {
                     let mut content = Vec::new();
                     // Of a directory, say, it fails.

@@ -281,8 +281,11 @@ impl Walk<'_> {
         let level = match node.descent.ignored {
             true => level,
             false => {
-                let is_there =
-                    if worker.has(b".gitignore") { IgnoreFile::There } else { IgnoreFile::Missing };
+                let is_there = match &self.excludes.inside {
+                    Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
+                    Some(name) if worker.has(name) => IgnoreFile::There,
+                    _ => IgnoreFile::Missing,
+                };
                 let content = self.ignore_file(&dir, path, is_there, || node.way());
                 if let Some(entry) = &mut entry {
                     let file: BString = [path.as_bytes(), b".gitignore"].concat().into();

@@ -27,8 +27,9 @@ use crate::{Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{ExternalFilters, Metadata, Smudged};
-use shared::{Action, Direction, Shared, Tables};
+use shared::{Action, Direction, Shared, Tables, Text};
 use text::LineEnds;
+pub use text::describe as describe_line_ends;
 
 /// What a path needs on its way to the worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +215,16 @@ impl Worker {
         }
     }
 
+    /// What the attributes of a path say of its line ends, as `ls-files --eol` has it.
+    pub fn describe_attributes(&mut self, path: &BStr) -> &'static str {
+        let shared = Arc::clone(&self.shared);
+        let tables = shared.tables();
+        match !tables.idle && self.look_up(&shared, tables, path) {
+            true => Text::of(&self.values).describe(),
+            false => "",
+        }
+    }
+
     /// `None` if nothing concerns the path.
     fn action(&mut self, path: &BStr) -> Result<Option<Action>, Error> {
         let shared = Arc::clone(&self.shared);
@@ -227,24 +238,32 @@ impl Worker {
             return Ok(Some(action.clone()));
         }
         let _phase = profile::span(Phase::Convert);
-        let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
-        if self.files.is_empty() || self.dir != dir {
-            self.enter(&shared, tables, dir);
-        }
-        if !self.concerned {
+        if !self.look_up(&shared, tables, path) {
             return Ok(None);
         }
-        let nested = self.files.iter().rev().filter_map(|(file, dir)| Some((file.as_deref()?, *dir)));
-        let files = std::iter::once((&tables.info, 0))
-            .chain(nested)
-            .chain(tables.weakest.iter().rev().map(|file| (file, 0)));
-        tables.names.lookup(path, shared.settings.fold_case, files, &mut self.values);
         let action = shared.action(&self.values)?;
         if action.is_none() {
             return Ok(None);
         }
         self.last = Some((path.to_owned(), action.clone()));
         Ok(Some(action))
+    }
+
+    /// Looks the attributes of a path up; `false` if nothing concerns it.
+    fn look_up(&mut self, shared: &Shared, tables: &Tables, path: &BStr) -> bool {
+        let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
+        if self.files.is_empty() || self.dir != dir {
+            self.enter(shared, tables, dir);
+        }
+        if !self.concerned {
+            return false;
+        }
+        let nested = self.files.iter().rev().filter_map(|(file, dir)| Some((file.as_deref()?, *dir)));
+        let files = std::iter::once((&tables.info, 0))
+            .chain(nested)
+            .chain(tables.weakest.iter().rev().map(|file| (file, 0)));
+        tables.names.lookup(path, shared.settings.fold_case, files, &mut self.values);
+        true
     }
 
     /// Keeps the files of directories that both the last and this one are in, and reads the others.

@@ -267,39 +267,7 @@ impl Shared {
 
     /// What the attributes of a path come to.
     pub(super) fn action(&self, values: &Values) -> Result<Action, Error> {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Text {
-            Undefined,
-            Binary,
-            Always,
-            Lf,
-            CrLf,
-            Auto,
-            AutoLf,
-            AutoCrLf,
-        }
-        let text = |attribute| match values.get(attribute) {
-            Some(State::Set) => Text::Always,
-            Some(State::Unset) => Text::Binary,
-            Some(State::Value(value)) if value == "input" => Text::Lf,
-            Some(State::Value(value)) if value == "auto" => Text::Auto,
-            _ => Text::Undefined,
-        };
-        let mut kind = text(TEXT);
-        if kind == Text::Undefined {
-            kind = text(CRLF);
-        }
-        if kind != Text::Binary
-            && let Some(State::Value(eol)) = values.get(EOL)
-        {
-            kind = match (eol.as_slice(), kind) {
-                (b"lf", Text::Auto) => Text::AutoLf,
-                (b"crlf", Text::Auto) => Text::AutoCrLf,
-                (b"lf", _) => Text::Lf,
-                (b"crlf", _) => Text::CrLf,
-                (_, kind) => kind,
-            };
-        }
+        let kind = Text::of(values);
         let ends = match kind {
             Text::Undefined => self.settings.auto,
             Text::Binary => LineEnds::Keep,
@@ -329,6 +297,61 @@ impl Shared {
         let streamed = !guessed && !filtered && encoding.is_none();
         let ident = values.get(IDENT) == Some(&State::Set);
         Ok(Action { ident, ends, streamed, encoding, driver })
+    }
+}
+
+/// What the attributes of a path say of its line ends.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Text {
+    Undefined,
+    Binary,
+    Always,
+    Lf,
+    CrLf,
+    Auto,
+    AutoLf,
+    AutoCrLf,
+}
+
+impl Text {
+    pub(super) fn of(values: &Values) -> Text {
+        let text = |attribute| match values.get(attribute) {
+            Some(State::Set) => Text::Always,
+            Some(State::Unset) => Text::Binary,
+            Some(State::Value(value)) if value == "input" => Text::Lf,
+            Some(State::Value(value)) if value == "auto" => Text::Auto,
+            _ => Text::Undefined,
+        };
+        let mut kind = text(TEXT);
+        if kind == Text::Undefined {
+            kind = text(CRLF);
+        }
+        if kind != Text::Binary
+            && let Some(State::Value(eol)) = values.get(EOL)
+        {
+            kind = match (eol.as_slice(), kind) {
+                (b"lf", Text::Auto) => Text::AutoLf,
+                (b"crlf", Text::Auto) => Text::AutoCrLf,
+                (b"lf", _) => Text::Lf,
+                (b"crlf", _) => Text::CrLf,
+                (_, kind) => kind,
+            };
+        }
+        kind
+    }
+
+    /// As `ls-files --eol` has it.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Text::Undefined => "",
+            Text::Binary => "-text",
+            Text::Always => "text",
+            Text::Lf => "text eol=lf",
+            Text::CrLf => "text eol=crlf",
+            Text::Auto => "text=auto",
+            Text::AutoLf => "text=auto eol=lf",
+            Text::AutoCrLf => "text=auto eol=crlf",
+        }
     }
 }
 

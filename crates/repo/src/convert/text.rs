@@ -75,6 +75,19 @@ impl Stats {
     }
 }
 
+/// What the line ends of a content are, as `ls-files --eol` has it.
+pub fn describe(bytes: &[u8]) -> &'static str {
+    let stats = Stats::of(bytes);
+    match (stats.lone_lf > 0, stats.crlf > 0) {
+        _ if bytes.is_empty() => "none",
+        _ if stats.is_binary() => "-text",
+        (true, false) => "lf",
+        (false, true) => "crlf",
+        (true, true) => "mixed",
+        (false, false) => "none",
+    }
+}
+
 /// LF to CRLF; `false` if nothing is to be done.
 pub(super) fn line_ends_to_worktree(bytes: &[u8], ends: LineEnds, out: &mut Vec<u8>) -> bool {
     if !ends.adds_cr() || bytes.is_empty() {

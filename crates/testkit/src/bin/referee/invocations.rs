@@ -23,6 +23,7 @@ pub(crate) const SERVED: &[&str] = &[
     "check-ignore",
     "diff-files",
     "diff-index",
+    "ls-files",
 ];
 
 /// One call of the shim.

@@ -1,0 +1,286 @@
+//! `sapwood ls-files`: what is in the index, and what is not.
+//!
+//! Order: arguments; the index; paths that are not in it, the killed ones, then entry by entry, then what conflicts were. Nothing
+//! is changed. A sparse index is made full where Git's would be: when a directory that stands as one entry would be shown.
+
+mod format;
+mod request;
+mod show;
+
+use std::ops::Range;
+
+use ::format::index::{Flags, Index, Stage};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::Workers,
+    ignore::check::{Checker, Sources},
+    pathspec::{Pathspecs, Seen},
+    status::files::{self, State},
+    untracked::{self, Excludes, Ignored, Nested},
+};
+use repo::Repository;
+
+pub(crate) use self::request::{is_handed_over, survey};
+use self::{request::Request, show::Show};
+use crate::{
+    cmd::paths,
+    console::{self, text},
+    failure::Failure,
+    global::Invocation,
+    settings::Settings,
+    sparse_index::{self, Fill, Read, Tell},
+    work,
+};
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let request = Request::parse(&run.args)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    if request.needs_worktree() && repo.work_tree().is_none() {
+        return Err(Failure::fatal("this operation must be run in a work tree"));
+    }
+    let top = repo.work_tree().unwrap_or(repo.git_dir());
+    let root = sys::Dir::open(top)
+        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;
+    let Read { index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Later)?;
+    let sources = request.sources(&repo, top)?;
+    let specs = paths::parse_or_here(run, &repo, &request.paths)?;
+    request.judge()?;
+    let mut list = List {
+        run,
+        repo: &repo,
+        settings: &settings,
+        root: &root,
+        request: &request,
+        index,
+        specs: &specs,
+        seen: Seen::default(),
+    };
+    if let Some(tree) = &request.with_tree {
+        list.lay_under(tree)?;
+    }
+    let mut show = Show::new(&repo, &settings, &request);
+    let done = list.all(sources, &mut show);
+    let written = show.finish();
+    done?;
+    written?;
+    run.interrupt.check()?;
+    if !request.error_unmatch {
+        return Ok(0);
+    }
+    let unmatched = list.unmatched();
+    for spec in &unmatched {
+        console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
+    }
+    if unmatched.is_empty() {
+        return Ok(0);
+    }
+    console::note("Did you forget to 'git add'?");
+    Ok(1)
+}
+
+struct List<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    root: &'a sys::Dir,
+    request: &'a Request,
+    index: Index,
+    specs: &'a Pathspecs,
+    /// Which pathspecs were of use.
+    seen: Seen,
+}
+
+impl List<'_> {
+    /// Adds what the index does not have of a tree.
+    fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
+        let named = self.repo.resolve(name.as_bstr()).ok().flatten();
+        let oid = named.ok_or_else(|| Failure::Fatal(text!("tree-ish ", name, " not found.")))?;
+        let tree = self.repo.tree_of(oid).map_err(|_| Failure::Fatal(text!("bad tree-ish ", name)))?;
+        self.fill()?;
+        Ok(engine::diff::overlay(self.repo, &mut self.index, tree)?)
+    }
+
+    /// Makes a sparse index full, as Git's is then.
+    fn fill(&mut self) -> Result<(), Failure> {
+        if self.index.sparse {
+            sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint)?;
+            sparse_index::fill(self.repo, &mut self.index)?;
+        }
+        Ok(())
+    }
+
+    fn all(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let request = self.request;
+        std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
+        if request.others || request.killed {
+            self.outside(&sources, show)?;
+        }
+        if request.lists_entries() {
+            self.entries(sources, show)?;
+        }
+        if request.resolve_undo {
+            self.resolved(show)?;
+        }
+        Ok(())
+    }
+
+    /// What is not in the index.
+    fn outside(&mut self, sources: &Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let options = untracked::Options {
+            directories: self.request.directories(),
+            ignored: if self.request.ignored { Ignored::Only } else { Ignored::Left },
+            nested: Nested::AsOne,
+            workers: Workers::Auto,
+        };
+        let (excludes, interrupt) = (Excludes::of(sources), self.run.interrupt.flag());
+        let found =
+            untracked::walk(self.repo, self.root, &self.index, self.specs, &excludes, &options, interrupt)?;
+        self.run.interrupt.check()?;
+        found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+        let paths = if self.request.ignored { found.ignored } else { found.untracked };
+        if self.request.others {
+            for path in &paths {
+                if !untracked::is_other(&self.index, path.as_bstr()) {
+                    continue;
+                }
+                self.matched(path.as_bstr());
+                show.other("? ", &self.index, path.as_bstr())?;
+            }
+        }
+        if self.request.killed {
+            for path in &paths {
+                if !is_killed(&self.index, path.as_bstr()) {
+                    continue;
+                }
+                self.matched(path.as_bstr());
+                show.other("K ", &self.index, path.as_bstr())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn matched(&mut self, path: &BStr) {
+        if self.request.error_unmatch {
+            self.specs.matches(path, &mut self.seen);
+        }
+    }
+
+    fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let request = self.request;
+        let is_collapsed = |index: &Index, range: Range<usize>| {
+            index.sparse && index.entries()[range].iter().any(|entry| entry.mode.is_tree())
+        };
+        if !request.sparse && is_collapsed(&self.index, self.range()) {
+            self.fill()?;
+        }
+        let changed = match request.deleted || request.modified {
+            true => files::changed(self.repo, self.root, &self.index, self.specs, self.run.interrupt.flag())?,
+            false => Vec::new(),
+        };
+        self.run.interrupt.check()?;
+        let mut changed = changed.into_iter().peekable();
+        let List { repo, root, index, specs, seen, .. } = self;
+        let worktree = repo.work_tree().map(|_| *root);
+        let mut checker = match request.ignored {
+            true => Some(Checker::new(repo, worktree, Some(index), sources)?),
+            false => None,
+        };
+        let mut done: Option<&BStr> = None;
+        let mut compared = Seen::default();
+        let range = range_of(index, specs);
+        for at in range {
+            let entry = &index.entries()[at];
+            let path = index.path(entry);
+            while changed.next_if(|(other, _)| *other < at).is_some() {}
+            let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
+            if done == Some(path)
+                || !(specs.is_empty() || specs.matches_entry(path, entry.mode, &mut compared))
+            {
+                continue;
+            }
+            if let Some(checker) = &mut checker {
+                let is_dir = entry.mode.is_gitlink() || entry.mode.is_tree();
+                let ignored = checker.find(path, Some(is_dir)).is_some_and(|found| !found.negative);
+                checker.take_warnings().iter().for_each(console::warning);
+                if !ignored {
+                    continue;
+                }
+            }
+            let mut told = false;
+            if request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal) {
+                let tag = match entry.stage {
+                    Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
+                    Stage::Normal => "H ",
+                    _ => "M ",
+                };
+                show.entry(tag, index, entry)?;
+                told = true;
+            }
+            if !(told && request.deduplicates()) {
+                if let Some(State::Unreadable(error)) = &state {
+                    let reason = crate::text::os_error(error);
+                    console::error(text!("cannot lstat '", path, "': ", reason));
+                }
+                let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
+                if missing && request.deleted {
+                    show.entry("R ", index, entry)?;
+                    told = true;
+                }
+                if state.is_some() && request.modified && !(told && request.deduplicates()) {
+                    show.entry("C ", index, entry)?;
+                    told = true;
+                }
+            }
+            if told && request.error_unmatch {
+                specs.matches_entry(path, entry.mode, seen);
+            }
+            if told && request.deduplicates() {
+                done = Some(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// What conflicts were before they were resolved.
+    fn resolved(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
+        let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
+        for (path, stages) in &undo.paths {
+            if !self.specs.is_empty() && !self.specs.matches(path.as_bstr(), &mut self.seen) {
+                continue;
+            }
+            for (number, stage) in stages.iter().enumerate() {
+                if let Some((mode, oid)) = stage {
+                    show.resolved(path.as_bstr(), *mode, *oid, number + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn range(&self) -> Range<usize> {
+        range_of(&self.index, self.specs)
+    }
+
+    /// The pathspecs that matched nothing; one that is given twice is as good as the other.
+    fn unmatched(&self) -> Vec<BString> {
+        self.specs.unseen(&self.seen).map(BStr::to_owned).collect()
+    }
+}
+
+/// The entries among which all lie that are meant.
+fn range_of(index: &Index, specs: &Pathspecs) -> Range<usize> {
+    let dir = specs.common_directory();
+    let dir = dir.strip_suffix(b"/").unwrap_or(dir).as_bstr();
+    let start = index.seek(0, dir);
+    let inside = index.entries()[start..].partition_point(|entry| index.path(entry).starts_with(dir));
+    start..start + inside
+}
+
+/// Whether what is at `path` has to go if the index is checked out: a directory above it is a file there, or it a directory.
+fn is_killed(index: &Index, path: &BStr) -> bool {
+    let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok();
+    let above = path.find_iter("/").any(|slash| is_file(path[..slash].as_bstr()));
+    above || !path.ends_with(b"/") && !index.range_below(path).is_empty()
+}

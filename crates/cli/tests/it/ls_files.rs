@@ -1,0 +1,305 @@
+//! `ls-files`: every selection and form, in every order of things, against Git; and who reads no more ends it.
+
+use std::{os::unix::process::ExitStatusExt as _, process::Stdio};
+
+use testkit::{Oracle, Repo};
+
+use crate::{SAPWOOD, shim::Shim};
+
+/// Entries of every kind, changed, deleted, replaced and unmerged; files that are untracked, ignored and in the way.
+fn mess(repo: &Repo<'_>) {
+    repo.write(".gitignore", "*.o\nbuild/\n");
+    repo.write("a", "1\n");
+    repo.write("crlf", "1\r\n2\r\n");
+    repo.write("mixed", "1\r\n2\n");
+    repo.write("binary", "\0\x01\x02");
+    repo.write("empty", "");
+    repo.write(".gitattributes", "crlf text\n*.t text=auto eol=crlf\nbinary -text\n");
+    repo.write("x.t", "1\n");
+    repo.write("dir/b", "1\n");
+    repo.write("dir/sub/c", "1\n");
+    repo.write("dir.c", "1\n");
+    repo.write("gone", "1\n");
+    repo.write("dir/gone", "1\n");
+    repo.write("replaced", "1\n");
+    repo.write("was-dir/file", "1\n");
+    repo.write("tracked.o", "1\n");
+    repo.write("ta\tb", "1\n");
+    repo.write("h\u{e9}", "1\n");
+    repo.write_executable("run", "1\n");
+    repo.symlink("a", "link");
+    repo.write("assumed", "1\n");
+    repo.write("assumed-gone", "1\n");
+    repo.write("skipped", "1\n");
+    repo.write("touched", "1\n");
+    repo.write("same-size", "1\n");
+    repo.git(&["add", "-f", "."]);
+    repo.git(&["commit", "-qm", "first"]);
+    repo.git(&["checkout", "-qb", "side"]);
+    repo.write("conflict", "side\n");
+    repo.write("dir/resolved", "side\n");
+    repo.commit("side");
+    repo.git(&["checkout", "-q", "-"]);
+    repo.write("conflict", "main\n");
+    repo.write("dir/resolved", "main\n");
+    repo.commit("main");
+    repo.try_git(&["merge", "side"]);
+    repo.write("dir/resolved", "both\n");
+    repo.git(&["add", "dir/resolved"]);
+    repo.git(&["update-index", "--assume-unchanged", "assumed", "assumed-gone"]);
+    repo.git(&["update-index", "--skip-worktree", "skipped"]);
+    repo.write("intended", "1\n");
+    repo.git(&["add", "-N", "intended"]);
+    for gone in ["gone", "dir/gone", "assumed-gone", "skipped", "replaced"] {
+        repo.remove(gone);
+    }
+    std::fs::remove_dir_all(repo.join("was-dir")).expect("removed");
+    repo.write("was-dir", "now a file\n");
+    repo.write("replaced/new", "in a file's place\n");
+    repo.write("assumed", "other\n");
+    repo.write("a", "longer now\n");
+    repo.write("same-size", "2\n");
+    repo.write("touched", "1\n");
+    for new in [
+        "new",
+        "dir/new",
+        "untracked/one",
+        "untracked/two.o",
+        "n\"ew",
+        "x.o",
+        "dir/y.o",
+        "build/z",
+        "deep/build/z",
+    ] {
+        repo.write(new, "x\n");
+    }
+    std::fs::create_dir_all(repo.join("hollow/within")).expect("made");
+    repo.git(&["init", "-q", "nested"]);
+    repo.write("nested/file", "x\n");
+}
+
+#[test]
+fn selections() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    for args in [
+        &[][..],
+        &["-c"],
+        &["-d"],
+        &["-m"],
+        &["-o"],
+        &["-k"],
+        &["-s"],
+        &["-u"],
+        &["-t"],
+        &["-v"],
+        &["-f"],
+        &["-z"],
+        &["-cdmokt"],
+        &["-dmt", "--deduplicate"],
+        &["-cdm", "--deduplicate"],
+        &["-dm", "--deduplicate"],
+        &["-sdmv"],
+        &["-o", "--exclude-standard"],
+        &["-oi", "--exclude-standard"],
+        &["-ci", "--exclude-standard"],
+        &["-ci", "-x", "*.c", "-t"],
+        &["-o", "-x", "*.o", "-x", "!x.o"],
+        &["-o", "-X", ".gitignore"],
+        &["-o", "--exclude-per-directory=.gitignore"],
+        &["-oi", "--exclude-per-directory=.gitignore"],
+        &["-o", "--directory"],
+        &["-o", "--directory", "--no-empty-directory"],
+        &["-o", "--no-empty-directory"],
+        &["-o", "--directory", "--exclude-standard"],
+        &["-oi", "--directory", "--exclude-standard"],
+        &["-k", "--directory"],
+        &["--resolve-undo"],
+        &["--resolve-undo", "-t", "-z"],
+        &["-s", "--abbrev"],
+        &["-s", "--abbrev=5"],
+        &["-s", "--abbrev=0"],
+        &["--eol"],
+        &["-o", "--eol", "--exclude-standard"],
+        &["-cz", "--eol"],
+        &["--full-name", "-cdmo"],
+        &["--sparse"],
+    ] {
+        oracle.same(&[&["ls-files"], args].concat());
+        oracle.same_in("dir", &[&["ls-files"], args].concat());
+        oracle.same(&[&["ls-files"], args, &["--", "dir", "*e*", "replaced", ":!dir/sub"]].concat());
+    }
+}
+
+#[test]
+fn pathspecs() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    for specs in [
+        &["dir"][..],
+        &["dir/"],
+        &["dir/*"],
+        &["*.c"],
+        &["di"],
+        &["nowhere"],
+        &["a", "nowhere", "nowhere"],
+        &["nowhere", "neither"],
+        &["new"],
+        &["was-dir"],
+        &[":(icase)A"],
+        &[":(glob)*/b"],
+        &["."],
+        &[""],
+        &["../outside"],
+    ] {
+        for options in [
+            &["-c"][..],
+            &["-co"],
+            &["--error-unmatch"],
+            &["-o", "--error-unmatch"],
+            &["-dm", "--error-unmatch"],
+        ] {
+            oracle.same(&[&["ls-files"], options, &["--"], specs].concat());
+        }
+    }
+    oracle.same_in("dir", &["ls-files", "..", "--error-unmatch"]);
+    oracle.same_in("dir/sub", &["ls-files", "-co", "../..", "-t"]);
+}
+
+#[test]
+fn formats() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    for format in [
+        "%(path)",
+        "%(objectmode) %(objecttype) %(objectname)%x09%(stage)%x00%(path)%n",
+        "%(objectsize)|%(objectsize:padded)|%%",
+        "%(eolinfo:index)/%(eolinfo:worktree)/%(eolattr)/%(path)",
+        "plain",
+        "",
+        "%(path) %(wrong)",
+        "%path",
+        "%(path",
+        "%x0g",
+        "100%",
+    ] {
+        oracle.same(&["ls-files", "--format", format]);
+        oracle.same(&["ls-files", "-dm", "--abbrev=6", "-z", "--format", format, "--", "dir", "a", "link"]);
+    }
+}
+
+#[test]
+fn mistakes() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    for args in [&["-i"][..], &["-io"], &["-d", "-i", "-x", "a"], &["-o", "-X", "missing"], &["--abbrev=x"]] {
+        oracle.same(&[&["ls-files"], args].concat());
+    }
+}
+
+#[test]
+fn trees_laid_under() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        mess(repo);
+        repo.git(&["rm", "-q", "--cached", "run", "dir/sub/c", "link"]);
+    });
+    for args in [
+        &["--with-tree=HEAD"][..],
+        &["--with-tree=HEAD", "-t"],
+        &["--with-tree=side", "-dmt"],
+        &["--with-tree=HEAD", "--error-unmatch", "run", "dir/sub"],
+        &["--with-tree=HEAD", "--format=%(objectmode) %(stage) %(path)"],
+        &["--with-tree=HEAD", "-s"],
+        &["--with-tree=nonsense"],
+        &["--with-tree=:a"],
+        &["--with-tree=HEAD", "dir"],
+    ] {
+        oracle.same(&[&["ls-files"], args].concat());
+    }
+}
+
+#[test]
+fn submodules() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for name in ["one", "two", "three"] {
+            repo.git(&["init", "-q", name]);
+            repo.git(&["-C", name, "commit", "-q", "--allow-empty", "-m", "x"]);
+        }
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "-qm", "first"]);
+        repo.git(&["-C", "one", "commit", "-q", "--allow-empty", "-m", "y"]);
+        std::fs::remove_dir_all(repo.join("two")).expect("removed");
+        repo.write("three/file", "x\n");
+    });
+    for args in [&["-s"][..], &["-dmt"], &["-o"], &["-c", "one/"], &["-m", "one", "two"], &["--eol"]] {
+        oracle.same(&[&["ls-files"], args].concat());
+    }
+}
+
+#[test]
+fn stat_data_as_git_shows_them() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    let repo = oracle.git();
+    let args = ["ls-files", "--debug", "-s"];
+    assert_eq!(repo.try_git(&args), repo.run(SAPWOOD.as_ref(), &args));
+}
+
+#[test]
+fn sparse_indexes() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["in/a", "out/a", "out/deep/b", "top"] {
+            repo.write(path, "1\n");
+        }
+        repo.commit("first");
+        repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
+    });
+    for args in [
+        &["--sparse", "-s"][..],
+        &["--sparse", "-t"],
+        &["-t"],
+        &["-t", "in"],
+        &["-t", "out/deep"],
+        &["-o"],
+        &["-dm"],
+        &["--sparse", "--format=%(objecttype) %(objectsize) %(path)"],
+    ] {
+        oracle.same(&[&["ls-files"], args].concat());
+    }
+    oracle.both(|repo| repo.write("out/a", "there\n"));
+    oracle.same(&["ls-files", "-tm"]);
+}
+
+#[test]
+fn through_the_shim() {
+    let oracle = Oracle::new(SAPWOOD, mess);
+    let (shim, repo) = (Shim::new(), oracle.git());
+    for (args, why) in [
+        (&["ls-files", "-cdmot"][..], None),
+        (&["ls-files", "--with-tree=HEAD"], None),
+        (&["ls-files", "--recurse-submodules"], Some("--recurse-submodules")),
+        (&["ls-files", "-s", "--format=x"], Some("do not go together")),
+    ] {
+        let (theirs, ours) = (repo.try_git(args), shim.run(&repo, args));
+        assert_eq!(theirs, ours, "{args:?}");
+        match why {
+            None => shim.was_native(args),
+            Some(why) => shim.was_handed_over(args, why),
+        }
+    }
+}
+
+/// Git ends by SIGPIPE if nobody reads what it lists: a script that uses `pipefail` sees it.
+#[test]
+fn nobody_reads() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("some", "1\n");
+        repo.commit("first");
+    });
+    let shim = Shim::new();
+    let repo = oracle.ours();
+    for program in ["git", SAPWOOD, &shim.program()] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = if program == "git" { repo.git_command() } else { repo.command(program.as_ref()) };
+        let mut child =
+            command.args(["ls-files"]).stdin(Stdio::null()).stdout(writer).spawn().expect("it can be run");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(13), "{program}: {status:?}");
+    }
+}

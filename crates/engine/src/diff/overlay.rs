@@ -1,0 +1,37 @@
+//! A tree laid under the index: what was removed since shows as if it were still there (`ls-files --with-tree`).
+
+use format::{
+    ObjectId,
+    index::{Edit, Flags, Index, NewEntry, Stage, Stat},
+};
+use repo::Repository;
+
+use crate::checkout::{
+    PlanError,
+    diff::{self, Kind, Side, Slot},
+};
+
+/// Adds to `index`, which is not to be written, the entries of `tree` that it does not have merged, as a common ancestor's. Whatever is unmerged
+/// becomes the other side's, as in Git.
+pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(), PlanError> {
+    let mut edits: Vec<Edit> = Vec::new();
+    for row in diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?.rows {
+        if matches!(row.slot, Slot::Merged(_)) {
+            continue;
+        }
+        let base = match row.sides[0] {
+            Side::Entry(mode, oid) => {
+                let (stat, flags) = (Stat::default(), Flags::empty());
+                Some(NewEntry { stat, oid, mode, flags, stage: Stage::Base })
+            }
+            Side::Missing | Side::Conflict => None,
+        };
+        let unmerged = &index.entries()[index.range_of(row.path.as_ref())];
+        let theirs = unmerged.iter().map(|entry| NewEntry { stage: Stage::Theirs, ..entry.content() });
+        let entries = base.into_iter().chain(theirs).collect();
+        edits.push(Edit { path: row.path, entries });
+    }
+    edits.sort_by(|one, other| one.path.cmp(&other.path));
+    index.apply(edits);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The files of single entries, each stage of an unmerged path by itself: what `ls-files -d` and `-m` ask.
+//!
+//! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
+
+use std::{io, sync::atomic::AtomicBool};
+
+use format::index::{Entry, Flags, Index, Stage};
+use repo::Repository;
+use sys::Dir;
+
+use super::scan::{Note, Scan, Sight};
+use crate::{
+    checkout::{PlanError, facts, plan::Lazy, submodules},
+    crew::Tuning,
+    pathspec::Pathspecs,
+    stat::{Match, StatRules},
+};
+
+/// What is to be said of an entry's file.
+#[derive(Debug)]
+pub enum State {
+    /// There is none.
+    Missing,
+    /// It cannot be told.
+    Unreadable(io::Error),
+    /// It is not as recorded.
+    Modified,
+}
+
+/// The entries whose files are not as recorded, in the order of the index. Entries that are not to be in the worktree are not looked at; what is assumed
+/// to be unchanged can only be missing.
+pub fn changed(
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    pathspecs: &Pathspecs,
+    interrupt: &AtomicBool,
+) -> Result<Vec<(usize, State)>, PlanError> {
+    let rules = StatRules::of(repo)?;
+    let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
+    let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
+    scan.run(&Tuning::default());
+    let mut states = Vec::new();
+    // Positions that only the content can tell of, and which state is theirs if it differs.
+    let mut unsure = Vec::new();
+    for note in scan.into_notes() {
+        let entries = match index.entries()[note.at].stage {
+            Stage::Normal => note.at..note.at + 1,
+            _ => index.range_of(index.path_at(note.at)),
+        };
+        let Note { at: first, sight, verdict } = note;
+        let stat = match sight {
+            Sight::There(stat) => stat,
+            Sight::Missing => {
+                states.extend(entries.map(|at| (at, State::Missing)));
+                continue;
+            }
+            Sight::Unreadable(error) => {
+                let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+                states.extend(entries.map(|at| (at, State::Unreadable(again()))));
+                continue;
+            }
+        };
+        for at in entries {
+            let entry = &index.entries()[at];
+            let verdict = match at == first {
+                true => verdict,
+                false => rules.compare(entry, &stat, index.timestamp),
+            };
+            match verdict {
+                _ if entry.flags.contains(Flags::ASSUME_VALID) => {}
+                Match::Same if entry.mode.is_gitlink() => {
+                    let head = submodules::head(repo, index.path(entry));
+                    if head.is_some_and(|head| head != entry.oid) {
+                        states.push((at, State::Modified));
+                    }
+                }
+                Match::Same => {}
+                Match::Racy | Match::Touched => unsure.push(at),
+                Match::Different => states.push((at, State::Modified)),
+            }
+        }
+    }
+    let same = facts::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
+    let differ = unsure.into_iter().zip(same).filter(|(_, same)| !same);
+    states.extend(differ.map(|(at, _)| (at, State::Modified)));
+    states.sort_unstable_by_key(|(at, _)| *at);
+    Ok(states)
+}
