@@ -158,6 +158,7 @@ const STATUS_SETTINGS: &[Setting] = &[
         "status.showuntrackedfiles",
         When::Not(&["normal", "all", "true", "false", "yes", "no", "on", "off", "1", "0"]),
     ),
+    ("status.submodulesummary", When::NoBoolean),
 ];
 
 /// What a repository may be extended by.
@@ -321,6 +322,10 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     let is_on = |name: &str| matches!(config.flag(name), Ok(Some(true)));
     if is_on("index.sparse") && is_on("core.splitindex") {
         found.push(Reason::Setting("core.splitindex".to_owned()));
+    }
+    // And of a repository that has a worktree and none.
+    if is_on("core.bare") && config.value("core.worktree").is_some() {
+        found.push(Reason::Setting("core.worktree".to_owned()));
     }
     let value = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let variables = [VARIABLES, if clones { CLONE_VARIABLES } else { &[] }].into_iter().flatten();

@@ -419,6 +419,17 @@ fn submodules_and_their_dirt() {
         ] {
             oracle.same(&[&["status"], args].concat());
         }
+        let summary = ["-c", "status.submoduleSummary=true", "status"];
+        oracle.same(&summary);
+        oracle.same(&[&summary[..], &["--ignore-submodules"]].concat());
+        oracle.same(&[
+            "-c",
+            "status.displayCommentPrefix=true",
+            "-c",
+            "status.submoduleSummary=1",
+            "status",
+            "-uno",
+        ]);
         for value in ["none", "untracked", "dirty", "all"] {
             oracle.same(&["-c", &format!("submodule.inner.ignore={value}"), "status"]);
             oracle.same(&["-c", &format!("diff.ignoreSubmodules={value}"), "status"]);

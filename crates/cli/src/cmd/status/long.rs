@@ -61,6 +61,15 @@ impl Lines<'_> {
         self.palette.paint(self.out, slot, text);
     }
 
+    /// Whole lines that somebody else made, without colours.
+    pub(super) fn comment_on(&mut self, text: &BStr) {
+        for line in text.lines_with_terminator() {
+            let gap = if matches!(line.first(), Some(b'\n' | b'\t')) { "" } else { " " };
+            let lead = self.comment.map_or(BString::default(), |comment| text!(comment, gap));
+            self.raw(text!(lead, line));
+        }
+    }
+
     /// What stands outside of all that.
     pub(super) fn raw(&mut self, text: impl AsRef<[u8]>) {
         self.out.extend_from_slice(text.as_ref());
@@ -81,6 +90,7 @@ impl Answer<'_> {
         self.updated(lines);
         self.unmerged_paths(lines);
         self.unstaged(lines);
+        self.summaries(lines)?;
         match self.request.untracked {
             Untracked::No if self.found.is_committable => {
                 let advice = if self.hints { " (use -u option to show untracked files)" } else { "" };

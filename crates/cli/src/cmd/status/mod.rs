@@ -13,6 +13,7 @@ mod porcelain;
 mod record;
 mod short;
 mod state;
+mod summary;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
@@ -44,9 +45,6 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let request = Request::fold(&repo, parsed)?;
     if request.verbose {
         return Err(Failure::unsupported("option '--verbose'"));
-    }
-    if request.is_summarized(&repo) {
-        return Err(Failure::unsupported("status.submoduleSummary"));
     }
     let settings = Settings::read(run, &repo)?;
     let root = sys::Dir::open(root)

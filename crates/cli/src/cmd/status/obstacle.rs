@@ -70,9 +70,6 @@ pub(crate) fn obstacle(run: &Invocation, repo: &Repository) -> Option<Reason> {
     let parsed = TABLE.parse(&run.args, DashDash::Drop).ok()?;
     // What is wrong is said here as Git says it.
     let request = Request::fold(repo, parsed).ok()?;
-    if request.is_summarized(repo) {
-        return set("status.submodulesummary");
-    }
     // How wide letters are is not known here.
     let ascii = repo.config_bool("core.quotePath").ok()?.unwrap_or(true);
     if request.columns.when != When::Never && !ascii {

@@ -209,6 +209,49 @@ fn settings_and_states_that_are_handed_over() {
     shim.was_handed_over(&[], "submodule 'inner': it cannot be opened");
 }
 
+/// `status` looks, so that little is against it; what is, is about how settings combine.
+#[test]
+fn when_status_is_native() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for settings in [
+        &["diff.orderFile=nothing"][..],
+        &["column.ui=odd"],
+        &["column.status=always", "column.ui=never"],
+        &["color.status=perhaps"],
+        &["color.status.header=redd"],
+        &["color.status.header=red", "status.color.header=blue"],
+        &["core.commentChar=;", "core.commentString=#"],
+        &["core.untrackedCache=true"],
+        &["status.showUntrackedFiles=some"],
+        &["diff.renameLimit=many"],
+        &["pager.status=true"],
+        &["core.quotePath=false", "column.ui=always"],
+    ] {
+        let mut args: Vec<&str> = settings.iter().flat_map(|setting| ["-c", *setting]).collect();
+        args.push("status");
+        same(&shim, &repo, &args);
+        shim.was_handed_over(&args, "");
+    }
+    same(&shim, &repo, &["status"]);
+    shim.was_handed_over(&[], "the index has an untracked cache");
+    repo.git(&["update-index", "--no-untracked-cache"]);
+    repo.write(".git/index.lock", "");
+    repo.write("untracked", "1\n");
+    for args in [
+        &["status"][..],
+        &["-c", "column.ui=never", "-c", "column.status=always", "status"],
+        &["-c", "color.status=always", "-c", "color.status.header=bold", "status"],
+        &["-c", "core.commentChar=;", "-c", "status.displayCommentPrefix=true", "status"],
+        &["-c", "status.submoduleSummary=true", "status"],
+        &["status", "--ignored=nonsense"],
+    ] {
+        same(&shim, &repo, args);
+        shim.was_native(args);
+    }
+}
+
 /// Variables that trace or test make no difference to who does the work.
 #[test]
 fn traces_do_not_decide() {
