@@ -146,7 +146,10 @@ impl From<engine::sparse::LoadError> for Failure {
 
 impl From<engine::checkout::PlanError> for Failure {
     fn from(error: engine::checkout::PlanError) -> Failure {
-        Failure::fatal(error.to_string())
+        match error {
+            engine::checkout::PlanError::Unsupported(what) => Failure::Unserved(what),
+            error => Failure::fatal(error.to_string()),
+        }
     }
 }
 

@@ -113,7 +113,8 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
 /// Whether the command has done nothing yet when planning fails, and can begin anew: what was read from standard input
 /// is gone.
 fn can_be_asked_again(run: &Invocation) -> bool {
-    const PLANNED_FIRST: &[&str] = &["checkout", "read-tree", "reset", "restore", "switch"];
+    const PLANNED_FIRST: &[&str] =
+        &["checkout", "diff-index", "read-tree", "reset", "restore", "status", "switch"];
     let reads = |arg: &BString| arg == "--stdin" || arg.starts_with(b"--pathspec-f");
     PLANNED_FIRST.iter().any(|command| run.command == *command) && !run.args.iter().any(reads)
 }

@@ -130,8 +130,8 @@ pub(crate) fn walk(
     visit_all(source, index, (kind, Twice::Shown), trees, BStr::new(""))
 }
 
-/// The same for a plan, with the trees standing at the directory `below`. No tree may hold a name twice.
-pub(super) fn walk_below(
+/// The same for a plan, or for a list with one line for a path, with the trees standing at the directory `below`. No tree may hold a name twice.
+pub(crate) fn walk_below(
     source: &dyn TreeSource,
     index: &Index,
     kind: Kind,

@@ -94,7 +94,7 @@ pub fn tree(
         Counts::Configured => Submodules::new(repo, root, Ignore::None)?,
         Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo, root),
     };
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![tree])?;
+    let found = diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?;
     let mut comparison = Comparison { index, against, changes: HashMap::new(), pairs: BTreeMap::new() };
     if let Against::Worktree { changes, .. } = against {
         comparison.changes = changes.iter().map(|change| (change.path.as_bstr(), change)).collect();

@@ -216,14 +216,14 @@ pub(super) fn collect(
     let worktree = status::examine(repo, root, &index, &options)?;
     let took = began.elapsed();
     run.interrupt.check()?;
+    // Before there is a commit everything that is staged counts.
+    let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
+    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts))?;
     worktree.warnings.iter().for_each(console::warning);
     for (path, error) in &worktree.unreadable {
         console::note(text!(path, ": ", sys::reason(error)));
     }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
-    // Before there is a commit everything that is staged counts.
-    let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
-    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts))?;
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
     let staged = with_renames(repo, staged, request, None)?;
