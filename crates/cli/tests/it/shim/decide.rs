@@ -223,7 +223,6 @@ fn when_status_is_native() {
         &["color.status.header=redd"],
         &["color.status.header=red", "status.color.header=blue"],
         &["core.commentChar=;", "core.commentString=#"],
-        &["core.untrackedCache=true"],
         &["status.showUntrackedFiles=some"],
         &["diff.renameLimit=many"],
         &["pager.status=true"],
@@ -233,22 +232,6 @@ fn when_status_is_native() {
         args.push("status");
         same(&shim, &repo, &args);
         shim.was_handed_over(&args, "");
-    }
-    same(&shim, &repo, &["status"]);
-    shim.was_handed_over(&[], "the index has an untracked cache");
-    repo.git(&["update-index", "--no-untracked-cache"]);
-    repo.write(".git/index.lock", "");
-    repo.write("untracked", "1\n");
-    for args in [
-        &["status"][..],
-        &["-c", "column.ui=never", "-c", "column.status=always", "status"],
-        &["-c", "color.status=always", "-c", "color.status.header=bold", "status"],
-        &["-c", "core.commentChar=;", "-c", "status.displayCommentPrefix=true", "status"],
-        &["-c", "status.submoduleSummary=true", "status"],
-        &["status", "--ignored=nonsense"],
-    ] {
-        same(&shim, &repo, args);
-        shim.was_native(args);
     }
 }
 
