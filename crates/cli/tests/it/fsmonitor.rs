@@ -346,7 +346,7 @@ fn a_daemon_that_makes_no_sense() {
         (&b"000dtoken\0a\0\0"[..], true),
         (b"", true),
         (b"zzzz", true),
-        (b"0010token\0a\0b/c\00000", false),
+        (b"0010token\0a\0b/c\x000000", false),
         (b"0000", false),
     ] {
         let listener = UnixListener::bind(&socket).expect("a path that is short enough");
