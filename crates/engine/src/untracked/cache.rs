@@ -6,6 +6,8 @@ use bstr::{BString, ByteSlice as _};
 use format::index::{Index, UntrackedCache};
 use repo::Repository;
 
+use super::Directories;
+
 /// What `core.untrackedCache` wants of every index that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -42,9 +44,7 @@ pub fn add(repo: &Repository, index: &mut Index) -> bool {
     if index.untracked.as_ref().is_some_and(|cache| cache.ident() == ident) {
         return false;
     }
-    let all = repo.config_str("status.showUntrackedFiles").is_some_and(|value| value == "all");
-    let flags = if all { 0 } else { UntrackedCache::NORMAL };
-    index.untracked = Some(UntrackedCache::new(ident.as_bstr(), flags, index.hash));
+    index.untracked = Some(UntrackedCache::new(ident.as_bstr(), configured(repo), index.hash));
     true
 }
 
@@ -55,4 +55,25 @@ pub fn settle(repo: &Repository, index: &mut Index) -> Result<bool, repo::Error>
         Wish::Write => add(repo, index),
         Wish::Remove => index.untracked.take().is_some(),
     })
+}
+
+/// Makes the cache of `index` fit for a walk of this manner: one that was filled in another, and not in the one that
+/// the configuration asks for, gives way to an empty one, as in Git. `false` if it may not be used here.
+pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bool {
+    let Some(cache) = &index.untracked else { return true };
+    let ident = ident(repo);
+    if cache.ident() != ident {
+        return false;
+    }
+    let wanted = if directories == Directories::Files { 0 } else { UntrackedCache::NORMAL };
+    if ![wanted, configured(repo)].contains(&cache.dir_flags()) {
+        index.untracked = Some(UntrackedCache::new(ident.as_bstr(), wanted, index.hash));
+    }
+    true
+}
+
+/// The manner `status` has by the configuration.
+fn configured(repo: &Repository) -> u32 {
+    let all = repo.config_str("status.showUntrackedFiles").is_some_and(|value| value == "all");
+    if all { 0 } else { UntrackedCache::NORMAL }
 }

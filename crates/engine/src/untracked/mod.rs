@@ -131,6 +131,11 @@ impl Excludes {
         Ok(Excludes { everywhere, standard, inside: Some(".gitignore".into()) })
     }
 
+    /// The same, without help from an untracked cache.
+    pub fn without_cache(self) -> Excludes {
+        Excludes { standard: None, ..self }
+    }
+
     /// Nothing but `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);

@@ -10,6 +10,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     diff::{self, Dirt, Pair, Status, renames},
+    pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
     switch::standing::{Standing, standing},
@@ -197,6 +198,7 @@ pub(super) fn collect(
         Some(_) if sparse::is_on(repo)? => Sparse::Index,
         _ => percentage(repo, &index)?,
     };
+    let mut is_news = untracked::cache::settle(repo, &mut index)?;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
     match tree {
         Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
@@ -204,10 +206,15 @@ pub(super) fn collect(
     }
     run.interrupt.check()?;
     let began = Instant::now();
-    let excludes = Excludes::standard(repo, &[])?;
+    let wanted = wanted(request);
+    let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, &pathspecs, how))
+    {
+        true => Excludes::standard(repo, &[])?,
+        false => Excludes::standard(repo, &[])?.without_cache(),
+    };
     let options = status::Options {
         pathspecs: &pathspecs,
-        untracked: wanted(request).map(|options| status::Untracked { options, excludes: &excludes }),
+        untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
         touched: Touched::Compared,
         submodules: request.submodules,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
@@ -247,7 +254,12 @@ pub(super) fn collect(
     let mut found = worktree.found;
     found.untracked.retain(is_other);
     found.ignored.retain(is_other);
-    let learnt = Learnt { seen, before, refreshed: worktree.refreshed, proved: worktree.proved, monitor };
+    if let Some(cache) = found.cache.take() {
+        index.untracked = Some(cache);
+        is_news |= records_cache(run, repo)?;
+    }
+    let learnt =
+        Learnt { seen, before, refreshed: worktree.refreshed, proved: worktree.proved, monitor, is_news };
     record(run, repo, settings, root, index, learnt)?;
     let detached = match head {
         Head::Detached { .. } => repo.detached_from()?,
@@ -281,6 +293,37 @@ fn with_renames(
     let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
     let options = renames::Options { detect, minimum, limit, worktree };
     Ok(renames::detect(repo, pairs, &options)?.pairs)
+}
+
+/// Whether the untracked cache of `index`, if it has one, may serve such a walk; it is made fit for that. Git's words if it is of elsewhere.
+fn uses_cache(
+    run: &Invocation,
+    repo: &Repository,
+    index: &mut Index,
+    pathspecs: &Pathspecs,
+    how: &untracked::Options,
+) -> bool {
+    let is_off = is_true(run, "GIT_DISABLE_UNTRACKED_CACHE") == Some(true);
+    if is_off || !pathspecs.is_empty() || how.ignored != untracked::Ignored::Left {
+        return false;
+    }
+    let fits = untracked::cache::fit(repo, index, how.directories);
+    if !fits {
+        console::warning("untracked cache is disabled on this system or location");
+    }
+    fits
+}
+
+/// Whether the index is written for the sake of what its untracked cache has learnt, as by Git.
+fn records_cache(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
+    Ok(match is_true(run, "GIT_FORCE_UNTRACKED_CACHE") {
+        Some(forced) => forced,
+        None => untracked::cache::wish(repo)? == untracked::cache::Wish::Write,
+    })
+}
+
+fn is_true(run: &Invocation, variable: &str) -> Option<bool> {
+    run.variable(variable).and_then(|value| repo::parse_bool(Some(value.into())))
 }
 
 /// What is looked for that is not in the index.

@@ -1,6 +1,6 @@
 //! What was learnt about stat data goes into the index, for whoever looks next.
 //!
-//! Promise: nothing but stat data changes, and only of the index that was looked at. If it is locked, or is another by now, if it cannot be
+//! Promise: nothing but stat data and what spares looks changes, and only of the index that was looked at. If it is locked, or is another by now, if it cannot be
 //! written or is not to be (`--no-optional-locks`), nothing is, silently.
 
 use bstr::BStr;
@@ -30,6 +30,8 @@ pub(super) struct Learnt {
     pub(super) proved: Vec<usize>,
     /// Whether what the monitor said is worth being written.
     pub(super) monitor: Worth,
+    /// Its untracked cache came, went, or has learnt something that is to be written.
+    pub(super) is_news: bool,
 }
 
 /// Puts it into `index`, and that into its file.
@@ -47,7 +49,8 @@ pub(super) fn record(
         return Ok(());
     }
     let is_racy = index.entries().iter().any(|entry| index.is_racy(entry));
-    let mut is_news = !learnt.refreshed.is_empty() || is_racy || learnt.monitor == Worth::Writing;
+    let mut is_news =
+        learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == Worth::Writing;
     for (at, stat) in learnt.refreshed {
         let entry = &mut index.entries_mut()[at];
         entry.stat = stat;
