@@ -263,17 +263,24 @@ impl<'a> Scan<'a> {
     /// A directory could not be opened: so nothing in it is there, or nothing can be said.
     fn unreachable(&self, entries: &Range<usize>, error: &io::Error) {
         const ELOOP: i32 = 40;
-        let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-            || error.raw_os_error() == Some(ELOOP);
         let mut notes = Vec::new();
         for at in entries.clone().filter(|&at| self.is_asked(at)) {
-            let sight = match missing {
-                true => Sight::Missing,
-                false => Sight::Unreadable(again(error)),
+            let sight = match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => Sight::Missing,
+                _ if error.raw_os_error() == Some(ELOOP) => self.behind_a_link(at),
+                _ => Sight::Unreadable(again(error)),
             };
             self.note(at, sight, &mut notes);
         }
         self.keep(notes);
+    }
+
+    /// An entry whose directory is a link: it is missing, whatever is there, unless, as for Git, the links lead in a circle.
+    fn behind_a_link(&self, at: usize) -> Sight {
+        match self.root.stat_below(self.index.path_at(at)) {
+            Ok(_) => Sight::Missing,
+            Err(error) => Sight::Unreadable(error),
+        }
     }
 
     fn keep(&self, mut notes: Vec<Note>) {
@@ -306,11 +313,15 @@ impl Beside for Scan<'_> {
             },
             Part::Directory(entries, length) => {
                 let name = &self.index.path_at(entries.start)[prefix..length - 1];
-                // One that is there is a job of its own.
-                if listed.find(name).is_none_or(|(file_type, _)| file_type != FileType::Directory) {
-                    for at in entries.filter(|&at| self.is_asked(at)) {
-                        self.note(at, Sight::Missing, &mut notes);
-                    }
+                let is_link = match listed.find(name) {
+                    // A job of its own.
+                    Some((FileType::Directory, _)) => return,
+                    Some((file_type, _)) => file_type == FileType::Symlink,
+                    None => false,
+                };
+                for at in entries.filter(|&at| self.is_asked(at)) {
+                    let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
+                    self.note(at, sight, &mut notes);
                 }
             }
         });
