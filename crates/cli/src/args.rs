@@ -181,29 +181,91 @@ pub(crate) enum Stop {
 const UNKNOWN_OR_PART: &[u8] =
     b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
 
+/// What [`Walk::next`] comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item<K> {
+    /// An option.
+    Option(Event<K>),
+    /// The `--` that ends the options.
+    DashDash,
+    /// Anything else.
+    Argument(BString),
+}
+
+/// A command line taken apart from left to right, for commands in which an option counts for what comes after it.
+pub(crate) struct Walk<'a, K: 'static> {
+    table: &'a Table<K>,
+    all: usize,
+    queue: std::slice::Iter<'a, BString>,
+    /// Of switches that came in one word.
+    waiting: std::collections::VecDeque<Event<K>>,
+    /// Only arguments follow.
+    ended: bool,
+}
+
+impl<K: Copy + PartialEq> Walk<'_, K> {
+    /// The next thing; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Item<K>>, Stop> {
+        if let Some(event) = self.waiting.pop_front() {
+            return Ok(Some(Item::Option(event)));
+        }
+        let Some(arg) = self.queue.next() else { return Ok(None) };
+        if self.ended || arg.first() != Some(&b'-') || arg.len() == 1 {
+            return Ok(Some(Item::Argument(arg.clone())));
+        }
+        if arg == "--" {
+            self.ended = true;
+            return Ok(Some(Item::DashDash));
+        }
+        if arg == "--end-of-options" {
+            self.ended = true;
+            return self.next();
+        }
+        if self.all == 1 && arg == "-h" {
+            return Err(Stop::Help(self.table.help()));
+        }
+        if let Some(long) = arg.strip_prefix(b"--") {
+            return self.table.long(long.as_bstr(), &mut self.queue).map(Item::Option).map(Some);
+        }
+        let mut events = Vec::new();
+        self.table.cluster(&arg[1..], &mut self.queue, &mut events)?;
+        self.waiting.extend(events);
+        self.next()
+    }
+
+    /// The words that are left, whatever they look like.
+    pub(crate) fn words(&self) -> &[BString] {
+        self.queue.as_slice()
+    }
+
+    /// Takes so many of them.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<BString> {
+        self.queue.by_ref().take(count).cloned().collect()
+    }
+}
+
 impl<K: Copy + PartialEq> Table<K> {
+    /// Begins to take the arguments after the command's name apart.
+    pub(crate) fn walk<'a>(&'a self, args: &'a [BString]) -> Walk<'a, K> {
+        Walk {
+            table: self,
+            all: args.len(),
+            queue: args.iter(),
+            waiting: std::collections::VecDeque::new(),
+            ended: false,
+        }
+    }
+
     /// Parses the arguments after the command's name.
     pub(crate) fn parse(&self, args: &[BString], dash_dash: DashDash) -> Result<Parsed<K>, Stop> {
         let mut parsed = Parsed { events: Vec::new(), rest: Vec::new() };
-        let mut queue = args.iter();
-        while let Some(arg) = queue.next() {
-            if arg.first() != Some(&b'-') || arg.len() == 1 {
-                parsed.rest.push(arg.clone());
-            } else if arg == "--" {
-                if dash_dash == DashDash::Keep {
-                    parsed.rest.push(arg.clone());
-                }
-                parsed.rest.extend(queue.cloned());
-                break;
-            } else if arg == "--end-of-options" {
-                parsed.rest.extend(queue.cloned());
-                break;
-            } else if args.len() == 1 && arg == "-h" {
-                return Err(Stop::Help(self.help()));
-            } else if let Some(long) = arg.strip_prefix(b"--") {
-                parsed.events.push(self.long(long.as_bstr(), &mut queue)?);
-            } else {
-                self.cluster(&arg[1..], &mut queue, &mut parsed.events)?;
+        let mut walk = self.walk(args);
+        while let Some(item) = walk.next()? {
+            match item {
+                Item::Option(event) => parsed.events.push(event),
+                Item::DashDash if dash_dash == DashDash::Keep => parsed.rest.push("--".into()),
+                Item::DashDash => {}
+                Item::Argument(arg) => parsed.rest.push(arg),
             }
         }
         Ok(parsed)
@@ -228,15 +290,14 @@ impl<K: Copy + PartialEq> Table<K> {
     /// As [`Table::parse`], with the options by name.
     pub(crate) fn survey(&self, args: &[BString], dash_dash: DashDash) -> Result<Survey, Stop> {
         let Parsed { events, rest } = self.parse(args, dash_dash)?;
-        let name = |key| {
-            let option = self.options.iter().find(|option| option.key == key);
-            option.expect("every event comes from an option of this table").name()
-        };
-        let options = events
-            .into_iter()
-            .map(|event| Given { name: name(event.key), on: event.on, value: event.value })
-            .collect();
-        Ok(Survey { options, rest })
+        Ok(Survey { options: events.into_iter().map(|event| self.given(event)).collect(), rest })
+    }
+
+    /// An option by name.
+    pub(crate) fn given(&self, event: Event<K>) -> Given {
+        let option = self.options.iter().find(|option| option.key == event.key);
+        let name = option.expect("every event comes from an option of this table").name();
+        Given { name, on: event.on, value: event.value }
     }
 
     fn cluster<'a>(

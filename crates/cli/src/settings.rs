@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) config_locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
+    /// `core.looseCompression`, `core.compression`
+    loose_level: i32,
     /// Whether it was said that a sparse index is made full: that is said once.
     pub(crate) told_of_expansion: AtomicBool,
 }
@@ -112,9 +114,20 @@ impl Settings {
             fsync: fsync(run, repo)?,
             locks,
             config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
+            loose_level: loose_level(repo)?,
             told_of_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
+    }
+
+    /// How objects are written.
+    pub(crate) fn objects<'a>(&'a self, repo: &'a Repository) -> store::objects::Options<'a> {
+        store::objects::Options {
+            objects: repo.objects_dir(),
+            shared: self.locks.shared,
+            level: self.loose_level,
+            fsync: &self.fsync,
+        }
     }
 
     /// How refs are written.
@@ -173,6 +186,21 @@ fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
         }
         Some(_) => Ok(usize::from(repo.config_bool("index.threads")? == Some(false))),
     }
+}
+
+/// A level that there is not is as none: Git dies of it whatever it is asked to do.
+fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
+    // What zlib calls its default.
+    const ZLIBS: i32 = 6;
+    let level = match repo.config_int("core.looseCompression")? {
+        None => repo.config_int("core.compression")?,
+        given => given,
+    };
+    Ok(match level.and_then(|level| i32::try_from(level).ok()) {
+        Some(-1) => ZLIBS,
+        Some(level) if (0..=9).contains(&level) => level,
+        _ => store::objects::DEFAULT_LEVEL,
+    })
 }
 
 fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {

@@ -38,6 +38,8 @@ sparse-checkout reapply' may assist in this cleanup.";
 pub(crate) struct Read {
     pub(crate) index: Index,
     pub(crate) before: Option<Index>,
+    /// It is not on disk as the configuration wants it.
+    pub(crate) differs_on_disk: bool,
 }
 
 /// Whether an expansion that Git would tell of is told.
@@ -78,7 +80,7 @@ pub(crate) fn read(
         if let Some(worktree) = worktree {
             sparse::clear_present(worktree, &mut index)?;
         }
-        return Ok(Read { index, before: None });
+        return Ok(Read { index, before: None, differs_on_disk: false });
     }
     let patterns = wanted(repo)?;
     let mut before = patterns.as_ref().map(|_| index.entries_only());
@@ -105,7 +107,7 @@ pub(crate) fn read(
         Some(worktree) => sparse::clear_present(worktree, &mut index)?,
         None => {}
     }
-    Ok(Read { index, before })
+    Ok(Read { index, before, differs_on_disk: false })
 }
 
 /// Whether no directory that stands as one entry is in the worktree, nor in the cone.
@@ -229,8 +231,7 @@ impl Trees for Objects<'_> {
     }
 
     fn make(&self, oid: &ObjectId, content: &[u8]) -> bool {
-        let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
-        store::objects::write(self.repo.objects_dir(), oid, (Kind::Tree, content), shared, fsync).is_ok()
+        store::objects::write(oid, (Kind::Tree, content), &self.settings.objects(self.repo)).is_ok()
     }
 }
 

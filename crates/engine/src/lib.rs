@@ -1,5 +1,6 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
+pub mod add;
 pub mod checkout;
 pub mod clean;
 pub mod clone;

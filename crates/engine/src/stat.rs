@@ -121,6 +121,26 @@ impl StatRules {
             && (!self.check_stat || (recorded.uid, recorded.gid, recorded.ino) == (now.uid, now.gid, now.ino))
     }
 
+    /// The mode of an entry made of what has this stat, in the place of one of the mode `old`.
+    pub fn mode(&self, old: Option<Mode>, stat: &sys::Stat) -> Mode {
+        match stat.file_type {
+            FileType::Symlink => Mode::SYMLINK,
+            FileType::Directory => Mode::GITLINK,
+            _ if !self.symlinks && old.is_some_and(Mode::is_symlink) => Mode::SYMLINK,
+            _ if !self.file_mode => old.filter(|mode| mode.is_file()).unwrap_or(Mode::FILE),
+            _ if stat.mode & 0o100 != 0 => Mode::EXECUTABLE,
+            _ => Mode::FILE,
+        }
+    }
+
+    /// Whether these are the stat data of a file and then of a changed one, as stock builds of Git compare them.
+    pub fn differs(&self, one: &Stat, other: &Stat) -> bool {
+        one.mtime.0 != other.mtime.0
+            || self.trust_ctime && self.check_stat && one.ctime.0 != other.ctime.0
+            || self.check_stat && (one.uid, one.gid, one.ino) != (other.uid, other.gid, other.ino)
+            || one.size != other.size
+    }
+
     /// Whether a file of this stat can be an entry of this mode at all.
     fn same_kind(&self, mode: Mode, stat: &sys::Stat) -> bool {
         match stat.file_type {

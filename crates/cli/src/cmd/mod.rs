@@ -28,6 +28,7 @@ mod reset;
 mod sparse_checkout;
 pub(crate) mod status;
 mod trash;
+mod update_index;
 mod upstream;
 pub(crate) mod worktree;
 
@@ -51,6 +52,7 @@ pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
         b"sparse-checkout" => sparse_checkout::run(run),
         b"status" => status::run(run),
         b"adopt" => adopt::run(run),
+        b"update-index" => update_index::run(run),
         b"shim" => shim::command(run),
         b"doctor" => shim::doctor(run),
         b"version" => {
@@ -93,6 +95,7 @@ pub(crate) fn survey(command: &BStr, args: &[BString]) -> Option<Result<Survey, 
         b"worktree" => worktree::survey(args),
         b"sparse-checkout" => sparse_checkout::survey(args),
         b"status" => status::survey(args),
+        b"update-index" => update_index::survey(args),
         _ => return None,
     })
 }
@@ -117,6 +120,8 @@ Git's commands that look at, fill and change a worktree:
               Write files of the index
    sparse-checkout
               Reduce your working tree to a subset of tracked files
+   update-index
+              Register file contents in the working tree to the index
 
 and that look at one:
 

@@ -20,8 +20,11 @@ pub(crate) fn read_index(
     when: Fill,
 ) -> Result<Read, Failure> {
     let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
-    let index = load_raw(repo, settings)?;
-    sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)
+    let (index, settled) = load(repo, settings)?;
+    let was_sparse = index.sparse;
+    let mut read = sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)?;
+    read.differs_on_disk = settled || was_sparse && read.before.is_none();
+    Ok(read)
 }
 
 /// The index as it is on disk, made full, without a lock.
@@ -46,9 +49,14 @@ pub(crate) fn load_beside(
 
 /// The index as it is on disk, with an untracked cache, and with what a file system monitor said, or without as the configuration wants it: it may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    Ok(load(repo, settings)?.0)
+}
+
+/// And whether the configuration made another of it.
+fn load(repo: &Repository, settings: &Settings) -> Result<(Index, bool), Failure> {
     let mut index = store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
         .map_err(|error| Failure::fatal(error.to_string()))?;
-    untracked::cache::settle(repo, &mut index)?;
-    monitor::settle(repo, &mut index)?;
-    Ok(index)
+    let mut settled = untracked::cache::settle(repo, &mut index)?;
+    settled |= monitor::settle(repo, &mut index)? == Worth::Writing;
+    Ok((index, settled))
 }

@@ -44,6 +44,8 @@ pub(crate) struct Work<'a> {
     dry_run: bool,
     worktree: sys::Dir,
     lock: Option<store::Lock>,
+    /// Why there is no lock, if that is to be said when one is needed.
+    unlocked: Option<store::Error>,
     /// What is refused is to be merged, which is not done here.
     pub(crate) merges: bool,
     /// Set by a clone: see [`Links`].
@@ -70,6 +72,10 @@ pub(crate) struct Work<'a> {
     lead: BString,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
+    /// It is not on disk as the configuration wants it.
+    pub(crate) differs_on_disk: bool,
+    /// Whether it is written split.
+    pub(crate) split: Option<bool>,
     /// The sparse index that it was, if Git's would be that still.
     pub(crate) before: Option<Index>,
     /// Whether it is written sparse.
@@ -153,7 +159,8 @@ impl<'a> Work<'a> {
     ) -> Result<Self, Failure> {
         let root =
             repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
+        let locking = if dry_run { Locking::Never } else { Locking::Now };
+        Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
     }
 
     /// For who changes the index alone: there need not be a worktree. A sparse index is not yet made full.
@@ -164,7 +171,23 @@ impl<'a> Work<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, dry_run, Loaded::Index(Tell::Hint))
+        let locking = if dry_run { Locking::Never } else { Locking::Now };
+        Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
+    }
+
+    /// The same for who may find that there is nothing to write: that the index is locked is said in [`Work::finish`].
+    pub(crate) fn start_index_perhaps(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+    ) -> Result<Self, Failure> {
+        let root = repo.work_tree().unwrap_or(repo.git_dir());
+        Work::start_at(root, run, repo, settings, Locking::IfFree, Loaded::Index(Tell::Hint))
+    }
+
+    /// Whether the index cannot be written.
+    pub(crate) fn is_locked_out(&self) -> bool {
+        self.unlocked.is_some()
     }
 
     /// For who only reads the index: it is neither locked nor written, nor made full.
@@ -185,7 +208,7 @@ impl<'a> Work<'a> {
         settings: &'a Settings,
     ) -> Result<Self, Failure> {
         let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, false, Loaded::Nothing)
+        Work::start_at(root, run, repo, settings, Locking::Now, Loaded::Nothing)
     }
 
     fn start_at(
@@ -193,27 +216,32 @@ impl<'a> Work<'a> {
         run: &'a Invocation,
         repo: &'a Repository,
         settings: &'a Settings,
-        dry_run: bool,
+        locking: Locking,
         loaded: Loaded,
     ) -> Result<Self, Failure> {
         let worktree = sys::Dir::open(root)
             .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
         let path = repo.index_path();
-        let lock = match dry_run {
-            true => None,
-            false => Some(store::index::lock(&path, &settings.locks)?),
+        let lock = || store::index::lock(&path, &settings.locks);
+        let (lock, unlocked) = match locking {
+            Locking::Never => (None, None),
+            Locking::Now => (Some(lock()?), None),
+            Locking::IfFree => lock().map_or_else(|error| (None, Some(error)), |lock| (Some(lock), None)),
         };
-        let Read { index, before } = match loaded {
+        let Read { index, before, differs_on_disk } = match loaded {
             Loaded::Index(tell) => read_index(repo, settings, &worktree, tell, Fill::Later)?,
-            Loaded::Nothing => Read { index: Index::empty(repo.hash()), before: None },
+            Loaded::Nothing => {
+                Read { index: Index::empty(repo.hash()), before: None, differs_on_disk: false }
+            }
         };
         Ok(Work {
             run,
             repo,
             settings,
-            dry_run,
+            dry_run: locking == Locking::Never,
             worktree,
             lock,
+            unlocked,
             merges: false,
             links: Links::TakePlace,
             progress: false,
@@ -228,6 +256,8 @@ impl<'a> Work<'a> {
             prefix: BString::default(),
             lead: BString::default(),
             index,
+            differs_on_disk,
+            split: settings.index_write.split,
             before,
             collapse: Collapse::Configured,
             unclean: Vec::new(),
@@ -287,6 +317,17 @@ impl<'a> Work<'a> {
     pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
         monitor::refresh(self.run, self.repo, self.settings, &mut self.index).map(drop)
     }
+}
+
+/// When the index is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Locking {
+    /// Before it is read.
+    Now,
+    /// So too, unless that cannot be.
+    IfFree,
+    /// It will not be written.
+    Never,
 }
 
 /// What a work begins with.

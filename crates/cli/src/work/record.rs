@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::checkout;
 use format::index::{Entry, Index};
+use store::index::WriteOptions;
 
 use super::{Collapse, Recorded, Work};
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
 impl Work<'_> {
     /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
+        if let (Some(error), Recorded::Yes) = (self.unlocked.take(), recorded) {
+            return Err(error.into());
+        }
         if let (Some(mut lock), Recorded::Yes) = (self.lock.take(), recorded) {
             let output = self.output.take();
             let in_place = output.is_none();
@@ -24,8 +28,9 @@ impl Work<'_> {
             let full = self.make_sparse()?;
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
-            let (options, fsync) = (&self.settings.index_write, &self.settings.fsync);
-            let committed = store::index::commit(lock, &mut self.index, options, fsync, &is_modified);
+            let options = WriteOptions { split: self.split, ..self.settings.index_write.clone() };
+            let fsync = &self.settings.fsync;
+            let committed = store::index::commit(lock, &mut self.index, &options, fsync, &is_modified);
             committed.map_err(|error| match in_place {
                 true => error.into(),
                 false => Failure::fatal("unable to write new index file"),

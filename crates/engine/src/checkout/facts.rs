@@ -316,7 +316,7 @@ pub(crate) fn same_content(
 }
 
 /// The name the worktree file would get; `None` if it is gone.
-pub(super) fn hash(
+pub(crate) fn hash(
     root: &Dir,
     path: &BStr,
     entry: &Entry,

@@ -35,6 +35,7 @@ pub use plan::{
     plan, plan_following,
 };
 pub use record::{record, record_interrupted};
+pub(crate) use refresh::compare;
 pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};

@@ -83,33 +83,14 @@ pub fn refresh(
     index: &mut Index,
 ) -> Result<Vec<Unclean>, PlanError> {
     let _phase = profile::span(Phase::Plan);
-    let rules = StatRules::of(repo)?;
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
-    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
-    let seen = facts::probe(worktree, index, &questions)?;
-    let mut verdicts: Vec<Match> = Vec::with_capacity(asked.len());
-    let mut unsure = Vec::new();
-    for (number, (&at, seen)) in asked.iter().zip(&seen).enumerate() {
-        let verdict = match seen {
-            Seen::There(stat) => rules.compare(&index.entries()[at], stat, index.timestamp),
-            _ => Match::Different,
-        };
-        if matches!(verdict, Match::Racy | Match::Touched) {
-            unsure.push(number);
-        }
-        verdicts.push(verdict);
-    }
-    let entries: Vec<usize> = unsure.iter().map(|&number| asked[number]).collect();
-    let same = facts::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
-    for (&number, same) in unsure.iter().zip(same) {
-        verdicts[number] = if same { Match::Same } else { Match::Different };
-    }
+    let looked = compare(repo, worktree, index, &asked)?;
     let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
         changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
     }
-    for ((&at, seen), verdict) in asked.iter().zip(&seen).zip(verdicts) {
+    for (&at, &(seen, verdict, _)) in asked.iter().zip(&looked) {
         let entry = &index.entries()[at];
         let is_same = match (verdict, entry.mode.is_gitlink()) {
             (Match::Same, true) => {
@@ -142,10 +123,10 @@ pub fn refresh(
     }
     let clean: Vec<(usize, sys::Stat)> = asked
         .iter()
-        .zip(&seen)
+        .zip(&looked)
         .filter(|&(&at, _)| !changes.contains_key(index.path_at(at)))
-        .filter_map(|(&at, seen)| match seen {
-            Seen::There(stat) => Some((at, *stat)),
+        .filter_map(|(&at, looked)| match looked.0 {
+            Seen::There(stat) => Some((at, stat)),
             _ => None,
         })
         .collect();
@@ -159,6 +140,41 @@ pub fn refresh(
     }
     let unclean = |(path, (kind, is_displaced))| Unclean { kind, path, is_displaced };
     Ok(changes.into_iter().map(unclean).collect())
+}
+
+/// What is at the path of an entry, whether it is the entry's ([`Match::Same`]) or not ([`Match::Different`]), and
+/// whether the entry's stat data is right.
+pub(crate) type Looked = (Seen, Match, bool);
+
+/// Compares the entries at the positions `asked` with their files, in parallel; where stat data do not settle it by content. Of
+/// submodules only whether there is a directory is looked at.
+pub(crate) fn compare(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: &Index,
+    asked: &[usize],
+) -> Result<Vec<Looked>, PlanError> {
+    let rules = StatRules::of(repo)?;
+    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
+    let seen = facts::probe(worktree, index, &questions)?;
+    let mut looked: Vec<Looked> = Vec::with_capacity(asked.len());
+    let mut unsure = Vec::new();
+    for (number, (&at, seen)) in asked.iter().zip(seen).enumerate() {
+        let verdict = match seen {
+            Seen::There(stat) => rules.compare(&index.entries()[at], &stat, index.timestamp),
+            _ => Match::Different,
+        };
+        if matches!(verdict, Match::Racy | Match::Touched) {
+            unsure.push(number);
+        }
+        looked.push((seen, verdict, matches!(verdict, Match::Same | Match::Racy)));
+    }
+    let entries: Vec<usize> = unsure.iter().map(|&number| asked[number]).collect();
+    let same = facts::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
+    for (&number, same) in unsure.iter().zip(same) {
+        looked[number].1 = if same { Match::Same } else { Match::Different };
+    }
+    Ok(looked)
 }
 
 fn is_compared(index: &Index, entry: &Entry) -> bool {

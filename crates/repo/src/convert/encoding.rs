@@ -3,7 +3,7 @@
 //! Re-encoding is the C library's, as it is Git's. Content that cannot be expressed is left as it is,
 //! with Git's message.
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice as _};
 use sys::iconv;
 
 const UTF16_LE: &[u8] = b"\xff\xfe";
@@ -42,16 +42,17 @@ pub(super) fn to_worktree(
     converted
 }
 
-/// To UTF-8; `false` if the bytes stay as they are.
+/// To UTF-8. With an error the bytes stay as they are: its message, without what it begins with, or nothing if there was nothing
+/// to do. Advice is among the messages.
 pub(super) fn to_git(
     path: &BStr,
     name: &BStr,
     bytes: &[u8],
     out: &mut Vec<u8>,
     messages: &mut Vec<String>,
-) -> bool {
+) -> Result<(), Option<String>> {
     if bytes.is_empty() {
-        return false;
+        return Err(None);
     }
     let marked = |marks: [&[u8]; 2]| marks.iter().any(|mark| bytes.starts_with(mark));
     let is = |encoding: &str| same_utf(name, encoding);
@@ -61,15 +62,32 @@ pub(super) fn to_git(
         (is("UTF-16") && !marked([UTF16_BE, UTF16_LE])) || (is("UTF-32") && !marked([UTF32_BE, UTF32_LE]));
     if prohibited || missing {
         let what = if prohibited { "prohibited" } else { "required" };
-        messages.push(format!("error: BOM is {what} in '{path}' if encoded as {name}"));
-        return false;
+        let family = name.get(3..).unwrap_or_default();
+        let family = family.strip_prefix(b"-").unwrap_or(family).as_bstr();
+        messages.push(match prohibited {
+            true => format!(
+                "hint: The file '{path}' contains a byte order mark (BOM). Please use UTF-{} as \
+                 working-tree-encoding.",
+                family[..family.len().saturating_sub(2)].as_bstr()
+            ),
+            false => format!(
+                "hint: The file '{path}' is missing a byte order mark (BOM). Please use UTF-{family}BE or \
+                 UTF-{family}LE (depending on the byte order) as working-tree-encoding."
+            ),
+        });
+        return Err(Some(format!("BOM is {what} in '{path}' if encoded as {name}")));
     }
     let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
-    let converted = convert("UTF-8".into(), from, bytes, out);
-    if !converted {
-        messages.push(format!("error: failed to encode '{path}' from {name} to UTF-8"));
+    match convert("UTF-8".into(), from, bytes, out) {
+        true => Ok(()),
+        false => Err(Some(format!("failed to encode '{path}' from {name} to UTF-8"))),
     }
-    converted
+}
+
+/// Whether `text`, which `bytes` in the encoding `name` became, becomes these again.
+pub(super) fn comes_back(name: &BStr, bytes: &[u8], text: &[u8]) -> bool {
+    let mut back = Vec::new();
+    bytes.is_empty() || convert(name, "UTF-8".into(), text, &mut back) && back == bytes
 }
 
 /// Text in another encoding; as it is where it is in that already, or cannot be expressed in it.

@@ -15,6 +15,7 @@ mod filter;
 pub(crate) mod pattern;
 mod process;
 mod shared;
+mod storing;
 mod text;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{ExternalFilters, Metadata, Smudged};
 use shared::{Action, Direction, Shared, Tables, Text};
+use storing::Storing;
 use text::LineEnds;
 pub use text::describe as describe_line_ends;
 
@@ -69,6 +71,14 @@ impl Converter {
     /// For comparing files with `index` ([`Worker::to_git`]).
     pub fn for_compare(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Compare)?) })
+    }
+
+    /// As [`Converter::for_compare`], for what will be stored: what could not be brought back is told of, or an error
+    /// (`core.safecrlf`, `core.checkRoundtripEncoding`).
+    pub fn for_adding(repo: &Repository, index: &Index) -> Result<Converter, Error> {
+        let mut shared = Shared::load(repo, index, Direction::Compare)?;
+        shared.storing = Some(Storing::of(repo)?);
+        Ok(Converter { shared: Arc::new(shared) })
     }
 
     /// Names the commit that is checked out, for filters that want to know.
@@ -166,7 +176,12 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// The other direction, for comparing a file with its blob.
+    /// Whether the bytes of the file at `path` become a blob's as they are.
+    pub fn keeps(&mut self, path: &BStr) -> Result<bool, Error> {
+        Ok(self.action(path)?.is_none())
+    }
+
+    /// The other direction, for comparing a file with its blob, or storing it.
     pub fn to_git<'a>(
         &mut self,
         path: &BStr,
@@ -182,12 +197,40 @@ impl Worker {
         {
             content.replace(filtered);
         }
-        if let Some(name) = &action.encoding {
-            content.step(|bytes, to| encoding::to_git(path, name.as_bstr(), bytes, to, &mut self.messages));
-        }
         let shared = &self.shared;
-        content
-            .step(|bytes, to| text::line_ends_to_git(bytes, action.ends, || shared.indexed_blob(path), to));
+        if let Some(name) = &action.encoding {
+            let mut failed = None;
+            let both_ways =
+                shared.storing.as_ref().is_some_and(|storing| storing.tries_both_ways(name.as_bstr()));
+            let before = both_ways.then(|| content.bytes().to_vec());
+            content.step(|bytes, to| {
+                match encoding::to_git(path, name.as_bstr(), bytes, to, &mut self.messages) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        failed = error;
+                        false
+                    }
+                }
+            });
+            match failed {
+                Some(message) if shared.storing.is_some() => return Err(Error::new(message)),
+                Some(message) => self.messages.push(format!("error: {message}")),
+                None => {}
+            }
+            if before.is_some_and(|before| !encoding::comes_back(name.as_bstr(), &before, content.bytes())) {
+                let message = format!("encoding '{path}' from {name} to UTF-8 and back is not the same");
+                return Err(Error::new(message));
+            }
+        }
+        let mut lost = None;
+        content.step(|bytes, to| {
+            let done = text::line_ends_to_git(bytes, action.ends, || shared.indexed_blob(path), to);
+            lost = done.lost;
+            done.converted
+        });
+        if let (Some(lost), Some(storing)) = (lost, &shared.storing) {
+            self.messages.extend(storing.tell_lost(path, lost)?);
+        }
         if action.ident {
             content.step(text::ident_to_git);
         }

@@ -17,6 +17,7 @@ use super::{
     attributes::{CRLF, ENCODING, EOL, FILTER, File, IDENT, Names, RawFile, State, TEXT, Values},
     encoding,
     filter::{self, Driver, Metadata},
+    storing::Storing,
     text::LineEnds,
 };
 use crate::{
@@ -55,6 +56,8 @@ pub(super) struct Shared {
     pub(super) metadata: Metadata,
     /// When comparing, the index itself: what to ask where a conversion is only a guess.
     pub(super) index: Option<Index>,
+    /// What is converted to Git will be stored.
+    pub(super) storing: Option<Storing>,
     pub(super) tables: OnceLock<Tables>,
 }
 
@@ -193,6 +196,7 @@ impl Shared {
             filters: filter::Environment::of(repo),
             metadata: Metadata::default(),
             index: keeps_index.then(|| index.clone()),
+            storing: None,
             tables: OnceLock::new(),
         })
     }

@@ -73,6 +73,21 @@ impl Stats {
     fn is_binary(&self) -> bool {
         self.lone_cr > 0 || self.nul > 0 || self.printable / 128 < self.nonprintable
     }
+
+    /// What a file of these line ends would not have after it was stored, with CRLF made LF or not, and checked out.
+    fn lost(&self, ends: LineEnds, converted: bool) -> Option<Lost> {
+        let (crlf, lone_lf) = match converted {
+            true => (0, self.lone_lf + self.crlf),
+            false => (self.crlf, self.lone_lf),
+        };
+        let restored = ends.adds_cr() && lone_lf > 0 && !(ends.is_auto() && (self.lone_cr > 0 || crlf > 0));
+        let (crlf, lone_lf) = if restored { (crlf + lone_lf, 0) } else { (crlf, lone_lf) };
+        match (self.crlf > 0 && crlf == 0, self.lone_lf > 0 && lone_lf == 0) {
+            (true, _) => Some(Lost::CrLf),
+            (false, true) => Some(Lost::Lf),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What the line ends of a content are, as `ls-files --eol` has it.
@@ -113,29 +128,45 @@ pub(super) fn line_ends_to_worktree(bytes: &[u8], ends: LineEnds, out: &mut Vec<
     true
 }
 
-/// CRLF to LF; `false` if nothing is to be done. `indexed` is asked for the blob in the index: a file
-/// committed with CRLF keeps them where the conversion is only a guess.
+/// What [`line_ends_to_git`] did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ToGit {
+    /// `false` if the bytes stay as they are.
+    pub(super) converted: bool,
+    /// The line ends that a checkout of the result would not have.
+    pub(super) lost: Option<Lost>,
+}
+
+/// Line ends that would not come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    CrLf,
+    Lf,
+}
+
+/// CRLF to LF. `indexed` is asked for the blob in the index: a file committed with CRLF keeps them where the conversion is
+/// only a guess.
 pub(super) fn line_ends_to_git(
     bytes: &[u8],
     ends: LineEnds,
     indexed: impl FnOnce() -> Option<Vec<u8>>,
     out: &mut Vec<u8>,
-) -> bool {
+) -> ToGit {
     if ends == LineEnds::Keep || bytes.is_empty() {
-        return false;
+        return ToGit::default();
     }
     let stats = Stats::of(bytes);
-    if stats.crlf == 0 {
-        return false;
+    if ends.is_auto() && stats.is_binary() {
+        return ToGit::default();
     }
-    if ends.is_auto() {
-        if stats.is_binary() {
-            return false;
-        }
+    let keeps_crlf = || {
         let indexed = indexed().map(|blob| Stats::of(&blob));
-        if indexed.is_some_and(|stats| stats.crlf > 0 && !stats.is_binary()) {
-            return false;
-        }
+        ends.is_auto() && indexed.is_some_and(|stats| stats.crlf > 0 && !stats.is_binary())
+    };
+    let converted = stats.crlf > 0 && !keeps_crlf();
+    let lost = stats.lost(ends, converted);
+    if !converted {
+        return ToGit { converted, lost };
     }
     out.clear();
     out.reserve(bytes.len());
@@ -144,7 +175,7 @@ pub(super) fn line_ends_to_git(
             out.push(c);
         }
     }
-    true
+    ToGit { converted, lost }
 }
 
 /// Where the next `$Id$` or `$Id: ... $` begins and ends, from the dollar on.
@@ -309,8 +340,12 @@ mod tests {
         assert!(!line_ends_to_worktree(b"a\r\nb\n", LineEnds::AutoCrLf, &mut out));
         assert!(line_ends_to_worktree(b"a\r\nb\n", LineEnds::CrLf, &mut out));
         assert_eq!(out, b"a\r\nb\r\n");
-        assert!(!line_ends_to_git(b"a\r\n", LineEnds::AutoLf, || Some(b"x\r\n".to_vec()), &mut out));
-        assert!(line_ends_to_git(b"a\r\n", LineEnds::AutoLf, || Some(b"x\n".to_vec()), &mut out));
+        let mut to_git = |blob: &[u8]| {
+            let done = line_ends_to_git(b"a\r\n", LineEnds::AutoLf, || Some(blob.to_vec()), &mut out);
+            (done.converted, done.lost)
+        };
+        assert_eq!(to_git(b"x\r\n"), (false, None));
+        assert_eq!(to_git(b"x\n"), (true, Some(Lost::CrLf)));
         assert_eq!(out, b"a\n");
     }
 }

@@ -164,6 +164,14 @@ impl Objects {
             .or_else(|| packed(&self.rescan(&packs)))
     }
 
+    /// The files that hold copies of an object itself, whatever replaces it: packs first.
+    pub fn files_of(&self, oid: &ObjectId) -> Vec<PathBuf> {
+        let packs = self.packs();
+        let packed = packs.find(oid).and_then(|(pack, _)| packs.get(pack).map(|pack| pack.path().to_owned()));
+        let loose = self.loose.iter().filter(|dir| dir.contains(oid)).map(|dir| dir.file(oid));
+        packed.into_iter().chain(loose).collect()
+    }
+
     /// As [`Objects::locate`], but only of packs known already: no file is looked for.
     pub fn locate_packed(&self, oid: &ObjectId) -> Option<Location> {
         let oid = self.replaced(oid).ok()?;

@@ -202,7 +202,7 @@ impl State<'_> {
                 )));
             }
         }
-        let Read { index, before } = read;
+        let Read { index, before, .. } = read;
         if args.iter().any(|arg| sparse_index::is_collapsed(before.as_ref(), arg.as_bstr())) {
             sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;
         }

@@ -192,7 +192,7 @@ pub(super) fn collect(
     let head = repo.head()?;
     let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
     let seen = store::index::fingerprint(&repo.index_path(), repo.hash());
-    let sparse_index::Read { mut index, before } =
+    let sparse_index::Read { mut index, before, .. } =
         work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
     let sparse = match before {
         Some(_) if sparse::is_on(repo)? => Sparse::Index,

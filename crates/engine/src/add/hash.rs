@@ -1,0 +1,200 @@
+//! One file of the worktree as an object: Git's `index_path`.
+//!
+//! Order: open, convert, hash, look whether the object is there, store. A file too large for memory that needs no conversion is
+//! stored piece by piece. Attributes are read when the first file needs them.
+
+use std::{
+    io::{self, Read as _},
+    path::PathBuf,
+};
+
+use bstr::{BStr, BString};
+use format::{
+    ObjectId,
+    hash::Hasher,
+    index::{Entry, Index},
+    loose::Kind,
+};
+use repo::{
+    Repository,
+    convert::{Converter, Worker},
+};
+use store::objects::{self, StreamError};
+use sys::{Dir, FileType, Stat};
+
+use crate::checkout::facts;
+
+/// Whether objects are written.
+#[derive(Clone, Copy, Debug)]
+pub enum Store<'a> {
+    /// Like this.
+    Written(objects::Options<'a>),
+    /// Not at all (`--info-only`): they are only named.
+    Named,
+}
+
+/// Why there is no object of a file. The messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("open(\"{path}\"): {}", sys::reason(.source))]
+    Open { path: BString, source: io::Error },
+    #[error("readlink(\"{path}\"): {}", sys::reason(.source))]
+    ReadLink { path: BString, source: io::Error },
+    #[error("read error while indexing {path}: {}", sys::reason(.source))]
+    Read { path: BString, source: io::Error },
+    #[error("short read while indexing {path}")]
+    Short { path: BString },
+    #[error("{path}: unsupported file type")]
+    Type { path: BString },
+    #[error("'{path}' does not have a commit checked out")]
+    NoCommit { path: BString },
+    #[error("cannot add a submodule of a different hash algorithm")]
+    OtherHash { path: BString },
+    #[error("the content of '{path}' is a collision of SHA-1")]
+    Collision { path: BString },
+    /// It could not be stored in the object directory.
+    #[error("{source}")]
+    Store { objects: PathBuf, source: store::Error },
+    /// Git dies of it at once: a filter, or line ends that would not come back.
+    #[error(transparent)]
+    Convert(#[from] repo::Error),
+}
+
+/// Makes objects of files.
+pub struct Adder<'a> {
+    repo: &'a Repository,
+    worktree: &'a Dir,
+    /// Files of more bytes are not read into memory.
+    big: u64,
+    worker: Option<Worker>,
+    /// The same for comparing, which says less.
+    comparing: Option<Worker>,
+    messages: Vec<String>,
+}
+
+impl<'a> Adder<'a> {
+    /// For the files of `worktree`. `big`: see `core.bigFileThreshold`.
+    pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> Adder<'a> {
+        Adder { repo, worktree, big, worker: None, comparing: None, messages: Vec::new() }
+    }
+
+    /// What is to be said of the files so far: each begins with `error: `, `warning: ` or `hint: `.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// The name of what is at `path`, which is as `stat` says; stored, as `store` says. `index` is asked for attributes.
+    pub fn name(
+        &mut self,
+        path: &BStr,
+        stat: &Stat,
+        index: &Index,
+        store: Store<'_>,
+    ) -> Result<ObjectId, Error> {
+        match stat.file_type {
+            FileType::File => self.file(path, stat, index, store),
+            FileType::Symlink => {
+                let target = self.worktree.read_link(path);
+                let target = target.map_err(|source| Error::ReadLink { path: path.to_owned(), source })?;
+                self.content(path, &target, store)
+            }
+            FileType::Directory => match super::commit_at(self.repo, path) {
+                None => Err(Error::NoCommit { path: path.to_owned() }),
+                Some(oid) if oid.kind() != self.repo.hash() => {
+                    Err(Error::OtherHash { path: path.to_owned() })
+                }
+                Some(oid) => Ok(oid),
+            },
+            FileType::Other => Err(Error::Type { path: path.to_owned() }),
+        }
+    }
+
+    /// Whether what is at `path` has the content of `entry`, whatever stat data say. What cannot be read has not.
+    pub fn is_content_of(&mut self, entry: &Entry, path: &BStr, stat: &Stat, index: &Index) -> bool {
+        let worker = match self.comparing.take() {
+            Some(worker) => Ok(worker),
+            None => Converter::for_compare(self.repo, index).map(|converter| converter.worker()),
+        };
+        let Ok(worker) = worker else { return false };
+        let worker = self.comparing.insert(worker);
+        let named = match stat.file_type {
+            FileType::Directory => return false,
+            _ => facts::hash(self.worktree, path, entry, worker),
+        };
+        self.messages.extend(worker.take_messages());
+        matches!(named, Ok(Some(oid)) if oid == entry.oid)
+    }
+
+    fn file(&mut self, path: &BStr, stat: &Stat, index: &Index, store: Store<'_>) -> Result<ObjectId, Error> {
+        let file = self.worktree.open_file(path);
+        let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Converter::for_adding(self.repo, index)?.worker(),
+        };
+        let worker = self.worker.insert(worker);
+        if stat.size > self.big && worker.keeps(path)? {
+            return self.stream(path, stat, &mut file, store);
+        }
+        let mut content = Vec::new();
+        let read = sys::read_to_end(&file, stat.size, &mut content);
+        read.map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let mut converted = Vec::new();
+        let converted = worker.to_git(path, &content, &mut converted);
+        self.messages.extend(worker.take_messages());
+        self.content(path, converted?, store)
+    }
+
+    /// A file that is stored as it is, however large.
+    fn stream(
+        &self,
+        path: &BStr,
+        stat: &Stat,
+        file: &mut sys::File,
+        store: Store<'_>,
+    ) -> Result<ObjectId, Error> {
+        let read = |source| Error::Read { path: path.to_owned(), source };
+        match store {
+            Store::Written(options) => objects::write_stream(self.repo.hash(), stat.size, file, &options)
+                .map_err(|error| match error {
+                    StreamError::Read(source) => read(source),
+                    StreamError::Length => Error::Short { path: path.to_owned() },
+                    StreamError::Collision => Error::Collision { path: path.to_owned() },
+                    StreamError::Store(source) => {
+                        Error::Store { objects: options.objects.to_owned(), source }
+                    }
+                }),
+            Store::Named => {
+                let mut hasher = Hasher::object(self.repo.hash(), "blob", stat.size);
+                let mut piece = vec![0; 64 << 10];
+                let mut left = stat.size;
+                while left > 0 {
+                    let most = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+                    match file.read(&mut piece[..most]).map_err(read)? {
+                        0 => return Err(Error::Short { path: path.to_owned() }),
+                        took => {
+                            hasher.update(&piece[..took]);
+                            left -= took as u64;
+                        }
+                    }
+                }
+                hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })
+            }
+        }
+    }
+
+    fn content(&self, path: &BStr, content: &[u8], store: Store<'_>) -> Result<ObjectId, Error> {
+        let mut hasher = Hasher::object(self.repo.hash(), "blob", content.len() as u64);
+        hasher.update(content);
+        let oid = hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })?;
+        let Store::Written(options) = store else { return Ok(oid) };
+        // A copy that cannot be kept from being pruned does not count.
+        if self.repo.objects().files_of(&oid).iter().any(|file| objects::freshen(file)) {
+            return Ok(oid);
+        }
+        objects::write(&oid, (Kind::Blob, content), &options)
+            .map_err(|source| Error::Store { objects: options.objects.to_owned(), source })?;
+        Ok(oid)
+    }
+}

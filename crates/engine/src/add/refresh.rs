@@ -1,0 +1,140 @@
+//! The stat data of all entries brought up to date: Git's `refresh_index`, as `update-index --refresh` has it.
+//!
+//! Entries are compared in parallel (see [`checkout::refresh()`](crate::checkout::refresh)); what is said of them is in their order.
+
+use bstr::{BString, ByteSlice as _};
+use format::index::{Entry, Flags, Index, Stage, Word};
+use sys::{Dir, FileType};
+
+use crate::{
+    checkout::{self, PlanError, facts::Seen, submodules},
+    stat::{Match, index_stat},
+};
+
+/// How.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RefreshOptions {
+    /// Entries that are assumed unchanged are compared too, and those that are not unchanged lose that mark (`--really-refresh`).
+    pub really: bool,
+    /// Unmerged paths are passed over (`--unmerged`).
+    pub unmerged: bool,
+    /// So are files that are not there (`--ignore-missing`).
+    pub ignore_missing: bool,
+    /// So are submodules (`--ignore-submodules`).
+    pub ignore_submodules: bool,
+    /// What is compared really is assumed unchanged from then on (`core.ignoreStat`).
+    pub assume_unchanged: bool,
+}
+
+/// What is wrong with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Its file is not there, or not the entry's.
+    NeedsUpdate(BString),
+    /// It is unmerged.
+    NeedsMerge(BString),
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Refreshed {
+    /// In order; an unmerged path once.
+    pub findings: Vec<Finding>,
+    /// Something was changed that is worth writing.
+    pub changed: bool,
+}
+
+/// Compares the entries of `index` with the files in `worktree`.
+pub fn refresh(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: &mut Index,
+    options: &RefreshOptions,
+) -> Result<Refreshed, PlanError> {
+    let trusted = |entry: &Entry| {
+        let trusts = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
+        entry.flags.intersects(trusts | Flags::SKIP_WORKTREE)
+    };
+    let passed_over =
+        |entry: &Entry| entry.mode.is_tree() || (options.ignore_submodules && entry.mode.is_gitlink());
+    let is_asked = |entry: &Entry| {
+        entry.stage == Stage::Normal
+            && !passed_over(entry)
+            && !trusted(entry)
+            && !entry.flags.contains(Flags::UPTODATE)
+            && !index.is_vouched_for(entry)
+    };
+    let entries = index.entries();
+    let asked: Vec<usize> = (0..entries.len()).filter(|&at| is_asked(&entries[at])).collect();
+    let looked = checkout::compare(repo, worktree, index, &asked)?;
+    let mut answers = asked.into_iter().zip(looked).peekable();
+    let mut refreshed = Refreshed::default();
+    for at in 0..index.entries().len() {
+        let entry = &index.entries()[at];
+        if passed_over(entry) {
+            continue;
+        }
+        if entry.stage != Stage::Normal {
+            let path = index.path(entry);
+            let again = matches!(refreshed.findings.last(), Some(Finding::NeedsMerge(last)) if last == path);
+            if !options.unmerged && !again {
+                refreshed.findings.push(Finding::NeedsMerge(path.to_owned()));
+            }
+            continue;
+        }
+        let Some((_, (seen, verdict, as_it_was))) = answers.next_if(|(of, _)| *of == at) else {
+            index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+            continue;
+        };
+        let stat = match seen {
+            Seen::There(stat) => stat,
+            seen => {
+                // As `ENOENT` counts what is behind a link, not what is behind a file.
+                let missing = !matches!(seen, Seen::Blocked(_, stat) if stat.file_type != FileType::Symlink);
+                if !(missing && options.ignore_missing) {
+                    refreshed.findings.push(Finding::NeedsUpdate(index.path(entry).to_owned()));
+                }
+                continue;
+            }
+        };
+        let gitlink = entry.mode.is_gitlink();
+        let moved = gitlink && {
+            let head = submodules::head(repo, index.path(entry));
+            head.is_some_and(|head| head != entry.oid)
+        };
+        if verdict != Match::Same || moved {
+            refreshed.findings.push(Finding::NeedsUpdate(index.path(entry).to_owned()));
+            if options.really {
+                let path = index.path(entry).to_owned();
+                index.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
+                if index.word() != Word::NotAsked {
+                    index.entries_mut()[at].flags.remove(Flags::FSMONITOR_VALID);
+                    if let Some(untracked) = &mut index.untracked {
+                        untracked.invalidate(path.as_bstr());
+                    }
+                }
+                refreshed.changed = true;
+            }
+            continue;
+        }
+        let marks = options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
+        let entry = &mut index.entries_mut()[at];
+        if as_it_was && !marks {
+            if !gitlink {
+                entry.flags.insert(Flags::UPTODATE);
+                refreshed.changed |= index.vouch(at);
+            }
+            continue;
+        }
+        entry.stat = index_stat(&stat);
+        if marks {
+            entry.flags.insert(Flags::ASSUME_VALID);
+        }
+        if stat.file_type == FileType::File {
+            entry.flags.insert(Flags::UPTODATE);
+            index.vouch(at);
+        }
+        refreshed.changed = true;
+    }
+    Ok(refreshed)
+}
