@@ -1,16 +1,21 @@
 //! Configuration as values: read once, here, and passed on.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{
+    sync::atomic::AtomicBool,
+    time::{Duration, SystemTime},
+};
 
+use bstr::{BString, ByteSlice as _};
 use engine::checkout::Workers;
 use repo::Repository;
 use store::{
     Fsync, LockOptions, SharedRepository, Wait,
-    index::{ReadOptions, WriteOptions},
+    index::{Expire, ReadOptions, WriteOptions},
     refs::{Locks, LogPolicy},
 };
 
 use crate::{
+    cmd::worktree::expire_date,
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -104,12 +109,19 @@ impl Settings {
                 threads,
                 end_of_entries: flag("index.recordEndOfIndexEntries", extensions)?,
                 offset_table: flag("index.recordOffsetTable", extensions)?,
-                split: repo.config_bool("core.splitIndex")?,
+                split: match run
+                    .variable("GIT_TEST_SPLIT_INDEX")
+                    .map(|value| repo::parse_bool(Some(value.as_bstr())))
+                {
+                    Some(Some(true)) => Some(true),
+                    _ => repo.config_bool("core.splitIndex")?,
+                },
                 max_percent_change: repo
                     .config_int("splitIndex.maxPercentChange")?
                     .and_then(|percent| u8::try_from(percent).ok()),
+                shared_index_expire: shared_index_expire(repo.config_str("splitIndex.sharedIndexExpire"))
+                    .unwrap_or_default(),
                 shared: shared(repo)?,
-                ..WriteOptions::default()
             },
             fsync: fsync(run, repo)?,
             locks,
@@ -201,6 +213,19 @@ fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
         Some(level) if (0..=9).contains(&level) => level,
         _ => store::objects::DEFAULT_LEVEL,
     })
+}
+
+/// `splitIndex.sharedIndexExpire`. `None` if it is a date that is not understood.
+pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
+    use engine::worktree::prune::Expire as Date;
+    let Some(date) = date else { return Some(Expire::TwoWeeks) };
+    match expire_date(date.as_bstr()).filter(|_| date != "false" && date != "all")? {
+        Date::Now => Some(Expire::Before(SystemTime::now())),
+        Date::At(0) => Some(Expire::Never),
+        Date::At(time) => {
+            Some(Expire::Before(SystemTime::UNIX_EPOCH + Duration::from_secs(time.max(0).unsigned_abs())))
+        }
+    }
 }
 
 fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {

@@ -248,6 +248,7 @@ fn share(
         .map_err(|error| error.at(new.path()))?;
     new.publish(oid, fsync)?;
     shared::expire(lock.path(), oid, options.shared_index_expire);
+    index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UNSHARED));
     index.base = Some(Arc::new(Base { oid, index: index.entries_only() }));
     Ok(Delta::default())
 }

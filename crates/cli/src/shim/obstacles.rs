@@ -16,6 +16,7 @@ use crate::{
     args::Survey,
     console::text,
     monitor::{self, Monitor},
+    settings::shared_index_expire,
 };
 
 /// When a setting is an obstacle.
@@ -326,6 +327,9 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     // And of a repository that has a worktree and none.
     if is_on("core.bare") && config.value("core.worktree").is_some() {
         found.push(Reason::Setting("core.worktree".to_owned()));
+    }
+    if shared_index_expire(config.value("splitindex.sharedindexexpire")).is_none() {
+        found.push(Reason::Setting("splitindex.sharedindexexpire".to_owned()));
     }
     let value = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let variables = [VARIABLES, if clones { CLONE_VARIABLES } else { &[] }].into_iter().flatten();

@@ -342,6 +342,8 @@ enum Loaded {
 pub(crate) enum Collapse {
     /// The configuration.
     Configured,
+    /// Nothing: it is as sparse as it was.
+    Kept,
     /// These patterns, or it is not.
     By(Option<Arc<Patterns>>),
 }

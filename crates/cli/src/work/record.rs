@@ -48,7 +48,12 @@ impl Work<'_> {
 
     /// Makes the index sparse where Git's would be. What is given back is full.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
+        if self.split == Some(true) {
+            sparse_index::fill(self.repo, &mut self.index)?;
+            return Ok(None);
+        }
         let patterns = match &self.collapse {
+            Collapse::Kept => return Ok(None),
             Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
             Collapse::By(patterns) => patterns.clone(),
         };

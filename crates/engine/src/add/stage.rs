@@ -152,7 +152,7 @@ impl Staging {
             entries.drain(..).for_each(|old| remember(&mut self.index.resolve_undo, path, &old));
         }
         let at = entries.partition_point(|old| old.stage < entry.stage);
-        entries.insert(at, entry);
+        entries.insert(at, NewEntry { flags: entry.flags | Flags::UNSHARED, ..entry });
         self.edits.insert(path.to_owned(), entries);
         self.changed = true;
         Ok(())
@@ -298,10 +298,7 @@ impl Staging {
 
 #[cfg(test)]
 mod tests {
-    use format::{
-        HashKind,
-        index::UntrackedCache,
-    };
+    use format::{HashKind, index::UntrackedCache};
 
     use super::*;
 

@@ -66,6 +66,9 @@ bitflags::bitflags! {
         const FSMONITOR_VALID = 1 << 3;
         /// In memory: known to match the worktree (Git's `CE_UPTODATE`).
         const UPTODATE = 1 << 4;
+        /// In memory: of a split index, an entry that came after the one of its path in the shared index had gone. As
+        /// with Git it is stored beside that one's removal, however alike the two are.
+        const UNSHARED = 1 << 5;
     }
 }
 

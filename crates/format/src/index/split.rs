@@ -118,6 +118,7 @@ impl Index {
         self.paths.extend_from_slice(names);
         for mut new in added {
             new.path.start += base;
+            new.flags.insert(Flags::UNSHARED);
             while let Some(before) = old.next_if(|entry| {
                 self.path(entry).cmp(self.path(&new)).then(entry.stage.cmp(&new.stage)).is_lt()
             }) {
@@ -187,7 +188,10 @@ impl Delta {
                             new += 1;
                         }
                         std::cmp::Ordering::Equal => {
-                            if stored(one) != stored(two) {
+                            if two.flags.contains(Flags::UNSHARED) {
+                                delta.deleted.push(old);
+                                delta.added.push(new);
+                            } else if stored(one) != stored(two) {
                                 delta.replaced.push((old, new));
                             }
                             old += 1;

@@ -1,8 +1,11 @@
 //! `--again` and `--unresolve`: paths that are found, not named.
 
 use bstr::{BString, ByteSlice as _};
-use engine::{add, pathspec::Seen};
-use format::index::{Flags, Stage};
+use engine::{
+    add,
+    pathspec::{Pathspecs, Seen},
+};
+use format::ObjectId;
 
 use super::Update;
 use crate::{cmd::paths, console, console::text, failure::Failure, sparse_index};
@@ -16,27 +19,37 @@ impl Update<'_> {
             Some(commit) => Some(self.repo.tree_of(commit)?),
             None => None,
         };
+        // Where one goes, or takes the place of others, all is done anew, as Git does it: it may be said twice.
+        while !self.once_again(&specs, tree)? {}
+        Ok(())
+    }
+
+    /// Whether the number of entries stayed what it was. Stops when it does not.
+    fn once_again(&mut self, specs: &Pathspecs, tree: Option<ObjectId>) -> Result<bool, Failure> {
         let index = self.staging.index();
-        let differing = add::differing(self.repo, index, tree)?;
-        let skipped = differing.iter().any(|(path, _)| {
-            let inside = sparse_index::is_collapsed(self.work.before.as_ref(), path.as_bstr());
-            let at = index.position(path.as_bstr(), Stage::Normal);
-            inside && at.is_ok_and(|at| index.entries()[at].flags.contains(Flags::SKIP_WORKTREE))
-        });
-        if let Some((path, _)) = differing.first().filter(|_| skipped) {
-            // Git makes it full at the first directory that is not as in HEAD.
-            self.looks_for(path.as_bstr())?;
-        }
+        let differing = match index.sparse {
+            false => add::differing(self.repo, index, tree)?,
+            true => {
+                let mut full = index.clone();
+                sparse_index::fill(self.repo, &mut full)?;
+                add::differing(self.repo, &full, tree)?
+            }
+        };
         for (path, mode) in differing {
             self.run.interrupt.check()?;
-            let is_meant =
-                specs.is_empty() || specs.matches_entry(path.as_bstr(), mode, &mut Seen::default());
-            // One that was updated may have taken the place of others.
-            if is_meant && self.staging.merged(path.as_bstr()).is_some() {
-                self.update(path.as_bstr())?;
+            let path = path.as_bstr();
+            if !specs.is_empty() && !specs.matches_entry(path, mode, &mut Seen::default()) {
+                continue;
+            }
+            // Git makes it full at a directory that is not as in HEAD.
+            self.looks_for(path)?;
+            let before = self.staging.index().entries().len();
+            self.update(path)?;
+            if self.staging.index().entries().len() != before {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Brings back the stages of paths that were resolved.

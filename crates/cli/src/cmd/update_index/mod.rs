@@ -53,7 +53,9 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let mut work = Work::start_index_perhaps(run, &repo, &settings)?;
-    sparse_index::fill(&repo, &mut work.index)?;
+    if work.before.is_none() {
+        sparse_index::fill(&repo, &mut work.index)?;
+    }
     let worktree = work.worktree().try_clone();
     let worktree = worktree.map_err(|error| Failure::fatal(sys::reason(&error)))?;
     let mut update = Update::new(run, &repo, &settings, &worktree, work)?;
@@ -286,7 +288,9 @@ impl<'a> Update<'a> {
         if sparse_index::is_collapsed(self.work.before.as_ref(), path) {
             self.work.before = None;
             self.staging.set_changed(true);
-            sparse_index::expanded(self.repo, self.settings, self.staging.index(), Tell::Hint)?;
+            let index = self.staging.index();
+            sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;
+            sparse_index::fill(self.repo, index)?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
     hook::Changed,
     monitor::{self, Monitor},
-    work::Recorded,
+    work::{Collapse, Recorded},
 };
 
 /// What was asked of the untracked cache.
@@ -175,7 +175,8 @@ impl Update<'_> {
         let index = self.staging.index();
         if on && index.fsmonitor.is_none() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            index.fsmonitor = Some(Fsmonitor { token: now.as_nanos().to_string().into(), word: Word::NotAsked });
+            index.fsmonitor =
+                Some(Fsmonitor { token: now.as_nanos().to_string().into(), word: Word::NotAsked });
             index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
             if index.untracked.is_some() {
                 cache::add(repo, index);
@@ -192,6 +193,9 @@ impl Update<'_> {
         if self.work.is_locked_out() && self.quiet {
             return Err(Failure::Said(128));
         }
+        // `core.splitIndex` was heeded already; what else wants it split is a test.
+        let set = self.repo.config_bool("core.splitIndex")?;
+        let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
         let mut index = self.staging.into_index();
         if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
             if self.work.is_locked_out() {
@@ -204,7 +208,10 @@ impl Update<'_> {
             index.base = None;
         }
         self.work.index = index;
-        self.work.split = Some(self.whole.is_split && !self.whole.something_changed);
+        self.work.split = Some(splits && !self.whole.something_changed);
+        if self.work.before.is_some() {
+            self.work.collapse = Collapse::Kept;
+        }
         self.work.changed = Changed::IndexAlone;
         self.work.finish(Recorded::Yes)
     }

@@ -24,6 +24,7 @@ pub(crate) const SERVED: &[&str] = &[
     "diff-files",
     "diff-index",
     "ls-files",
+    "update-index",
 ];
 
 /// One call of the shim.

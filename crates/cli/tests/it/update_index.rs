@@ -1,0 +1,571 @@
+//! `update-index` against Git in one worktree, each with an index of its own: what is said, and every byte of the index.
+//!
+//! The files are old, so that no entry is racy and stat data are the same for both.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::Stdio,
+    time::{Duration, SystemTime},
+};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Repo, Run, Sandbox};
+
+use crate::{SAPWOOD, shim::Shim};
+
+/// A repository with an index for each.
+struct Twins<'a> {
+    repo: Repo<'a>,
+}
+
+const GIT: &str = ".git/index-git";
+const OURS: &str = ".git/index-ours";
+
+/// Makes a file older than any index.
+fn age(path: &Path) {
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_200_000_000);
+    fs::File::open(path).and_then(|file| file.set_modified(old)).expect("it is ours");
+}
+
+fn write(repo: &Repo<'_>, path: &str, content: &str) {
+    repo.write(path, content);
+    age(&repo.join(path));
+}
+
+impl<'a> Twins<'a> {
+    /// Files of all kinds, staged and committed.
+    fn new(sandbox: &'a Sandbox) -> Twins<'a> {
+        let repo = sandbox.init("repo");
+        for path in ["a", "b", "dir/x", "dir/y", "dir/deep/z", "dir.c", "exec"] {
+            write(&repo, path, &format!("{path}\n"));
+        }
+        repo.symlink("a", "link");
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "-q", "-m", "first"]);
+        Twins::of(repo)
+    }
+
+    /// Both begin with the index that is there.
+    fn of(repo: Repo<'a>) -> Twins<'a> {
+        for index in [GIT, OURS] {
+            let _ = fs::copy(repo.join(".git/index"), repo.join(index));
+        }
+        Twins { repo }
+    }
+
+    fn run(&self, program: Option<&str>, index: &str, stdin: Option<&[u8]>, args: &[&str]) -> Run {
+        let mut command = match program {
+            Some(program) => self.repo.command(program.as_ref()),
+            None => self.repo.git_command(),
+        };
+        command.args(args).env("GIT_INDEX_FILE", self.repo.join(index));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it can be run");
+        // Who does not read it is right, too.
+        let _ = child.stdin.take().expect("piped").write_all(stdin.unwrap_or_default());
+        let output = child.wait_with_output().expect("our child");
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            stdout: output.stdout.into(),
+            stderr: output.stderr.into(),
+        }
+    }
+
+    /// `update-index` with both; ours first, so that it is ours who writes objects.
+    #[track_caller]
+    fn same_given(&self, stdin: Option<&[u8]>, args: &[&str]) -> Run {
+        // `-c` and its like stand before the command.
+        let globals = args.iter().take_while(|arg| **arg != "!").count() % args.len().max(1);
+        let (before, after) = match args.contains(&"!") {
+            true => (&args[..globals], &args[globals + 1..]),
+            false => (&args[..0], args),
+        };
+        let args = [before, &["update-index"], after].concat();
+        let ours = self.run(Some(SAPWOOD), OURS, stdin, &args);
+        let theirs = self.run(None, GIT, stdin, &args);
+        let plain = |text: &BString| BString::from(text.replace("sapwood", "git").replace(OURS, GIT));
+        let (errors, results) = (plain(&theirs.stderr), plain(&theirs.stdout));
+        assert_eq!(errors, plain(&ours.stderr), "{args:?}: standard error; git left, ours right");
+        assert_eq!(results, plain(&ours.stdout), "{args:?}: standard output; git left, ours right");
+        assert_eq!(theirs.code, ours.code, "{args:?}: exit code");
+        self.same_index(&args);
+        ours
+    }
+
+    #[track_caller]
+    fn same_index(&self, args: &[&str]) {
+        let read = |index: &str| fs::read(self.repo.join(index)).ok();
+        if read(GIT) == read(OURS) {
+            return;
+        }
+        let shown =
+            |index| self.run(None, index, None, &["ls-files", "--debug", "--stage", "-v", "--sparse"]).stdout;
+        assert_eq!(shown(GIT), shown(OURS), "{args:?}: entries; git left, ours right");
+        let text = |index| BString::from(read(index).unwrap_or_default());
+        assert_eq!(text(GIT), text(OURS), "{args:?}: bytes of the index; git left, ours right");
+    }
+
+    #[track_caller]
+    fn same(&self, args: &[&str]) -> Run {
+        self.same_given(None, args)
+    }
+
+    /// Git finds all that our index names.
+    #[track_caller]
+    fn is_whole(&self) {
+        let run = self.run(None, OURS, None, &["write-tree"]);
+        assert_eq!((run.code, run.stderr.as_slice()), (0, &b""[..]));
+        self.repo.git(&["fsck", "--strict", "--no-dangling"]);
+    }
+}
+
+#[test]
+fn files_come_and_go() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let repo = &twins.repo;
+    write(repo, "new", "new\n");
+    write(repo, "a", "changed\n");
+    write(repo, "n/e/w", "deep\n");
+    repo.write_executable("run", "#!/bin/sh\n");
+    age(&repo.join("run"));
+    repo.symlink("nowhere", "dangling");
+    for args in [
+        &["a"][..],
+        &["a", "new"],
+        &["--add", "new", "n/e/w", "run", "dangling"],
+        &["--verbose", "a", "--add", "new"],
+        &["b", "gone"],
+        &["--remove", "gone", "b"],
+        &["--force-remove", "--verbose", "dir/x", "never-there"],
+        &["dir"],
+        &["--add", "n"],
+        &["--add", ".git/x", "x/../../outside"],
+        &["--add", "link/x", "a/x"],
+        &["--add", "n/e/", ""],
+        &["--", "--add"],
+    ] {
+        twins.same(args);
+    }
+    twins.is_whole();
+    // Files where directories were, and the other way round.
+    repo.remove("dir");
+    write(repo, "dir", "a file\n");
+    repo.remove("new");
+    write(repo, "new/below", "was a file\n");
+    twins.same(&["--add", "dir"]);
+    twins.same(&["--add", "new/below"]);
+    twins.same(&["--add", "--replace", "dir"]);
+    twins.same(&["--add", "--replace", "new/below"]);
+    repo.remove("exec");
+    fs::create_dir(repo.join("exec")).expect("made");
+    twins.same(&["exec"]);
+    twins.same(&["--remove", "exec"]);
+    twins.is_whole();
+}
+
+#[test]
+fn marks_and_modes() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    write(&twins.repo, "b", "changed\n");
+    for args in [
+        &["--assume-unchanged", "a", "b", "--no-assume-unchanged", "a"][..],
+        &["b"],
+        &["--skip-worktree", "dir/x", "dir/y"],
+        &["--remove", "--ignore-skip-worktree-entries", "dir/x"],
+        &["--remove", "dir/x"],
+        &["--no-skip-worktree", "dir/y"],
+        &["--skip-worktree", "nothing"],
+        &["--fsmonitor-valid", "a", "--no-fsmonitor-valid", "a"],
+        &["--chmod=+x", "--verbose", "exec", "--chmod", "-x", "a"],
+        &["--chmod=+x", "link"],
+        &["--chmod=x", "a"],
+        &["-c", "core.ignoreStat=true", "!", "b", "--no-assume-unchanged", "b"],
+        &["-c", "core.ignoreStat=true", "!", "--add", "b"],
+    ] {
+        twins.same(args);
+    }
+}
+
+#[test]
+fn entries_that_are_given() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let oid = twins.repo.git(&["rev-parse", "HEAD:a"]).stdout.trim_end().to_str_lossy().into_owned();
+    let other = twins.repo.git(&["rev-parse", "HEAD:b"]).stdout.trim_end().to_str_lossy().into_owned();
+    let null = "0".repeat(40);
+    let given = |text: &str| text.replace("OID", &oid).replace("OTHER", &other).replace("NULL", &null);
+    for line in [
+        "--add --verbose --cacheinfo 100644,OID,info",
+        "--cacheinfo 100755 OTHER a --cacheinfo 100644 OID dir/x",
+        "--cacheinfo 100644 OID unknown",
+        "--add --cacheinfo 160000 OID sub --cacheinfo 120000 OID l --cacheinfo 0 OID odd",
+        "--add --cacheinfo 100644 OID .git/config",
+        "--add --cacheinfo 120000 OID .gitmodules",
+        "--add --cacheinfo 100644 OID a/b",
+        "--add --replace --cacheinfo 100644 OID a/b,c",
+        "--cacheinfo 100644 NULL b",
+        "--cacheinfo 100644 12345 b",
+        "--cacheinfo 9 OID b",
+        "--cacheinfo",
+        "--cacheinfo 100644 OID",
+        "--stdin a",
+        "--index-version 7",
+    ] {
+        let line = given(line);
+        twins.same(&line.split(' ').collect::<Vec<_>>());
+    }
+    let lines = given(
+        "0 NULL\tb\n100644 OID 1\tb\n100755 OTHER 2\tb\n100644 blob OID\tc\n100644 OTHER\t\"q\\303\\251\\t\"\n\
+         0 NULL\tlink\n120000 OID 3\tlink\n100644 OID\tdir\n100644 OID\t.git/x\n",
+    );
+    twins.same_given(Some(lines.as_bytes()), &["--index-info"]);
+    twins.same_given(Some(lines.replace('\n', "\0").as_bytes()), &["-z", "--index-info"]);
+    for wrong in ["100644 OID b\n", "x\n", "100644 OID\t\"b\n", "100644 OIDX\tb\n"] {
+        twins.same_given(Some(given(wrong).as_bytes()), &["--index-info"]);
+    }
+    // Conflicts are resolved, remembered, brought back and forgotten.
+    for args in [
+        &["--refresh"][..],
+        &["--unmerged", "-q", "--refresh"],
+        &["b"],
+        &["--unresolve", "b", "a"],
+        &["--add", "b"],
+        &["--force-remove", "b"],
+        &["--unresolve", "b"],
+        &["--force-remove", "b", "--clear-resolve-undo"],
+        &["--unresolve", "b"],
+    ] {
+        twins.same(args);
+    }
+}
+
+#[test]
+fn paths_from_the_standard_input() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    for path in ["one", "two words", "q\"uote", "last"] {
+        write(&twins.repo, path, path);
+    }
+    twins
+        .same_given(Some(b"one\n\"q\\\"uote\"\ntwo words"), &["--add", "--verbose", "--chmod=+x", "--stdin"]);
+    twins.same_given(Some(b"last\0dir/x\0q\"uote\0"), &["--add", "--verbose", "-z", "--stdin"]);
+    twins.same_given(Some(b"\"one\n"), &["--stdin"]);
+    twins.same_given(Some(b"/outside\n"), &["--stdin"]);
+    twins.same_given(Some(b""), &["--stdin"]);
+    twins.is_whole();
+}
+
+#[test]
+fn stat_data_are_brought_up_to_date() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let repo = &twins.repo;
+    let touch = |path: &str| {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_300_000_000);
+        fs::File::open(repo.join(path)).and_then(|file| file.set_modified(time)).expect("it is ours");
+    };
+    ["a", "dir/deep/z"].into_iter().for_each(touch);
+    twins.same(&["--refresh"]);
+    twins.same(&["--refresh"]);
+    write(repo, "b", "another\n");
+    repo.remove("dir/y");
+    repo.remove("exec");
+    repo.symlink("b", "exec");
+    for args in [
+        &["--refresh"][..],
+        &["-q", "--refresh"],
+        &["--ignore-missing", "--refresh"],
+        &["--refresh", "--remove", "dir/y", "--refresh"],
+        &["--assume-unchanged", "a", "b", "dir.c"],
+        &["--refresh"],
+    ] {
+        twins.same(args);
+    }
+    touch("dir.c");
+    twins.same(&["--refresh"]);
+    twins.same(&["--really-refresh"]);
+    twins.same(&["-c", "core.ignoreStat=true", "!", "--really-refresh"]);
+    repo.remove("dir");
+    repo.symlink(".", "dir");
+    twins.same(&["--ignore-missing", "--refresh"]);
+    repo.remove("dir");
+    write(repo, "dir", "a file\n");
+    twins.same(&["--ignore-missing", "--refresh"]);
+}
+
+#[test]
+fn submodules_are_commits() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let within = sandbox.init("repo/sub");
+    within.commit("first");
+    sandbox.init("repo/unborn");
+    for args in [&["--add", "sub"][..], &["--add", "unborn"], &["--add", "sub/.git/config"], &["--refresh"]] {
+        twins.same(args);
+    }
+    within.commit("second");
+    for args in [&["--ignore-submodules", "--refresh"][..], &["--refresh"], &["sub"], &["--refresh"]] {
+        twins.same(args);
+    }
+    twins.repo.remove("sub/.git");
+    twins.same(&["sub"]);
+    twins.same(&["--force-remove", "sub"]);
+    twins.same(&["--add", "sub"]);
+}
+
+#[test]
+fn what_differs_from_head_again() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let repo = &twins.repo;
+    write(repo, "a", "second\n");
+    write(repo, "dir/x", "second\n");
+    write(repo, "new", "new\n");
+    twins.same(&["--add", "a", "dir/x", "new"]);
+    write(repo, "a", "third\n");
+    write(repo, "dir/x", "first\n");
+    write(repo, "b", "not staged\n");
+    twins.same(&["--verbose", "-g", "dir"]);
+    twins.same(&["--again", "*x", ":!new"]);
+    repo.remove("new");
+    twins.same(&["-g"]);
+    twins.same(&["--verbose", "--remove", "-g"]);
+    twins.is_whole();
+}
+
+#[test]
+fn contents_are_converted() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    write(&repo, "indexed", "one\r\ntwo\r\n");
+    repo.git(&["add", "-A"]);
+    repo.write(
+        ".gitattributes",
+        "*.txt text\n*.auto text=auto\n*.crlf text eol=crlf\n*.id ident\n*.bin -text\n*.f filter=up\n\
+         *.bad filter=bad\n*.u16 working-tree-encoding=UTF-16\n*.sjis working-tree-encoding=SHIFT-JIS\n",
+    );
+    let config =
+        [("filter.up.clean", "tr a-z A-Z"), ("filter.bad.clean", "false"), ("filter.bad.required", "true")];
+    config.iter().for_each(|(name, value)| drop(repo.git(&["config", name, value])));
+    for (path, content) in [
+        ("crlf.txt", "one\r\ntwo\n"),
+        ("lf.txt", "one\ntwo\n"),
+        ("crlf.auto", "one\r\n"),
+        ("lf.crlf", "one\ntwo\r\n"),
+        ("x.id", "$Id: 123 $\n"),
+        ("x.bin", "one\r\n"),
+        ("x.f", "shout\r\n"),
+        ("x.bad", "lost\n"),
+        ("x.u16", "no mark\n"),
+        ("x.sjis", "\u{8}plain\n"),
+        ("y.sjis", "\u{fffd}\n"),
+        ("plain", "one\r\ntwo\n"),
+        ("empty.txt", ""),
+    ] {
+        write(&repo, path, content);
+    }
+    repo.write("y.u16", b"\xff\xfea\0\n\0");
+    age(&repo.join("y.u16"));
+    let twins = Twins::of(repo);
+    for args in [
+        &["--add", "crlf.txt", "lf.txt", "crlf.auto", "lf.crlf", "x.id", "x.bin", "x.f", "empty.txt"][..],
+        &["--add", "x.bad"],
+        &["--add", "y.u16", "x.sjis"],
+        &["--add", "x.u16"],
+        &["--add", "y.sjis"],
+        &["-c", "core.safecrlf=true", "!", "--add", "--force-remove", "crlf.txt"],
+        &["-c", "core.safecrlf=true", "!", "--add", "crlf.txt"],
+        &["-c", "core.safecrlf=false", "!", "--add", "crlf.txt"],
+        &["-c", "core.autocrlf=true", "!", "--add", "plain"],
+        &["-c", "core.autocrlf=true", "-c", "core.safecrlf=true", "!", "--force-remove", "lf.txt"],
+        &["-c", "core.autocrlf=true", "-c", "core.safecrlf=true", "!", "--add", "lf.txt"],
+        &["-c", "core.autocrlf=input", "!", "indexed", "--add", "--info-only", "lf.txt"],
+        &["--info-only", "--add", "plain"],
+    ] {
+        twins.same(args);
+    }
+    twins.is_whole();
+}
+
+#[test]
+fn file_systems_without_modes_or_links() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let repo = &twins.repo;
+    repo.write_executable("a", "a\n");
+    age(&repo.join("a"));
+    repo.write_executable("new", "new\n");
+    age(&repo.join("new"));
+    repo.remove("link");
+    write(repo, "link", "elsewhere");
+    twins.same(&["-c", "core.fileMode=false", "!", "--add", "a", "new"]);
+    twins.same(&["-c", "core.symlinks=false", "!", "link"]);
+    twins.same(&["--refresh"]);
+    twins.same(&["a", "link"]);
+    twins.is_whole();
+}
+
+#[test]
+fn the_index_as_a_whole() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    for args in [
+        &["--show-index-version"][..],
+        &["--verbose", "--index-version", "4"],
+        &["--index-version", "4"],
+        &["--show-index-version"],
+        &["--index-version", "2"],
+        &["--untracked-cache", "--verbose"],
+        &["--force-untracked-cache"],
+        &["-c", "status.showUntrackedFiles=all", "!", "--untracked-cache"],
+        &["-c", "core.untrackedCache=keep", "!", "--refresh"],
+        &["-c", "core.untrackedCache=false", "!"],
+        &["-c", "core.untrackedCache=false", "!", "--untracked-cache"],
+        &["-c", "core.untrackedCache=true", "!", "--no-untracked-cache", "--verbose"],
+        &["-c", "status.showUntrackedFiles=all", "-c", "core.untrackedCache=true", "!", "--refresh"],
+        &["--add", "a"],
+        &["--force-remove", "dir/x"],
+        &["-c", "feature.manyFiles=true", "!", "--force-write-index"],
+        &["--no-force-untracked-cache"],
+        &["--no-fsmonitor", "--verbose"],
+        &["--split-index"],
+        &["--force-remove", "b"],
+        &["--add", "b"],
+        &["--skip-worktree", "a"],
+        &["--split-index"],
+        &["-c", "core.splitIndex=false", "!", "--split-index"],
+        &["--force-remove", "exec"],
+        &["--add", "exec"],
+        &["-c", "core.splitIndex=true", "!", "--no-split-index"],
+        &["-c", "core.splitIndex=true", "!", "--refresh"],
+        &["--index-version", "4"],
+        &["--no-split-index"],
+        &["--nonsense"],
+        &["-h"],
+    ] {
+        if args == ["-h"] || args == ["--nonsense"] {
+            let ours = twins.run(Some(SAPWOOD), OURS, None, &["update-index", args[0]]);
+            assert_eq!(ours.code, 129, "{args:?}");
+            continue;
+        }
+        twins.same(args);
+    }
+    // From nothing.
+    for index in [GIT, OURS] {
+        twins.repo.remove(index);
+    }
+    twins.same(&["--show-index-version"]);
+    twins.same(&["-c", "index.version=4", "-c", "core.untrackedCache=true", "!", "--add", "a", "dir/y"]);
+    twins.same(&["--show-index-version"]);
+}
+
+#[test]
+fn what_monitors_and_directories_tell() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let of = |program: Option<&str>, index, arg| {
+        let run = twins.run(program, index, None, &["update-index", "--verbose", arg]);
+        (run.code, run.stdout, run.stderr)
+    };
+    for arg in ["--fsmonitor", "--test-untracked-cache"] {
+        assert_eq!(of(None, GIT, arg), of(Some(SAPWOOD), OURS, arg));
+    }
+    let left = fs::read_dir(&twins.repo.path).expect("readable");
+    assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with("mtime-test")));
+    let has = |index: &str| fs::read(twins.repo.join(index)).expect("there").contains_str("FSMN");
+    assert_eq!((has(GIT), has(OURS)), (true, true));
+    // Where no monitor is configured it is forgotten.
+    twins.same(&["--refresh"]);
+}
+
+#[test]
+fn somebody_elses_lock() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    for index in [GIT, OURS] {
+        twins.repo.write(format!("{index}.lock"), "");
+    }
+    let fatal = |run: Run| {
+        assert_eq!(run.code, 128);
+        run.stderr.lines().take(3).map(|line| line.replace(OURS, GIT)).collect::<Vec<_>>()
+    };
+    let of = |args: &[&str]| {
+        let ours = twins.run(Some(SAPWOOD), OURS, None, args);
+        assert_eq!(fatal(twins.run(None, GIT, None, args)), fatal(ours), "{args:?}");
+    };
+    of(&["update-index", "--force-remove", "a"]);
+    of(&["update-index", "-q", "--force-remove", "a"]);
+    // Nothing is to be written.
+    twins.same(&["a", "--show-index-version"]);
+}
+
+#[test]
+fn files_larger_than_memory_is_for() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    write(&twins.repo, "large", &"all work and no play\n".repeat(20_000));
+    write(&twins.repo, "large.txt", &"all work and no play\r\n".repeat(20_000));
+    twins.repo.write(".git/info/attributes", "*.txt text\n");
+    twins.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "--info-only", "large"]);
+    twins.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "large", "large.txt"]);
+    twins.same(&["--refresh"]);
+    twins.is_whole();
+}
+
+#[test]
+fn a_sparse_index_stays_one_where_it_can() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    for path in ["top", "in/x", "out/x", "out/deep/y", "other/x"] {
+        write(&repo, path, &format!("{path}\n"));
+    }
+    repo.commit("first");
+    repo.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
+    ["top", "in/x"].iter().for_each(|path| age(&repo.join(path)));
+    repo.git(&["update-index", "--refresh"]);
+    repo.git(&["config", "advice.sparseIndexExpanded", "false"]);
+    let twins = Twins::of(repo);
+    write(&twins.repo, "in/new", "new\n");
+    for args in [
+        &["--refresh"][..],
+        &["--add", "in/new"],
+        &["--chmod=+x", "top"],
+        &["-g"],
+        &["--force-remove", "out/x"],
+        &["--skip-worktree", "in/x"],
+        &["--split-index"],
+    ] {
+        twins.same(args);
+    }
+}
+
+#[test]
+fn as_git() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    let shim = Shim::new();
+    for args in [
+        &["update-index", "--refresh"][..],
+        &["update-index", "--add", "a", "--remove", "gone", "-q", "--really-refresh"],
+        &["update-index", "--assume-unchanged", "a", "--no-assume-unchanged", "a"],
+        &["update-index", "-g", "dir"],
+        &["update-index", "--untracked-cache", "--index-version", "4"],
+    ] {
+        assert_eq!(shim.run(&twins.repo, args).code, 0, "{args:?}");
+        shim.was_native(args);
+    }
+    for (args, why) in [
+        (&["update-index", "--nonsense"][..], "a wrong or a help option"),
+        (
+            &["-c", "splitIndex.sharedIndexExpire=yesterday", "update-index", "a"],
+            "splitindex.sharedindexexpire",
+        ),
+    ] {
+        shim.run(&twins.repo, args);
+        shim.was_handed_over(args, why);
+    }
+}
