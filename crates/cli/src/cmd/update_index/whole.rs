@@ -160,7 +160,7 @@ impl Update<'_> {
 
     fn monitor(&mut self) -> Result<(), Failure> {
         let Some(on) = self.whole.fsmonitor else { return Ok(()) };
-        let monitor = monitor::configured(&self.run.env, self.repo)?;
+        let monitor = monitor::configured(self.repo)?;
         if let (true, Monitor::Unfit(why)) = (on, &monitor) {
             return Err(Failure::fatal(why.message(self.repo, &self.run.cwd)));
         }
