@@ -192,13 +192,13 @@ pub(super) fn collect(
     let head = repo.head()?;
     let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
     let seen = store::index::fingerprint(&repo.index_path(), repo.hash());
-    let sparse_index::Read { mut index, before, .. } =
+    let sparse_index::Read { mut index, before, differs_on_disk } =
         work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
     let sparse = match before {
         Some(_) if sparse::is_on(repo)? => Sparse::Index,
         _ => percentage(repo, &index)?,
     };
-    let mut is_news = untracked::cache::settle(repo, &mut index)?;
+    let mut is_news = differs_on_disk;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
     match tree {
         Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
