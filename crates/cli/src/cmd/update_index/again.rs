@@ -56,7 +56,7 @@ impl Update<'_> {
     pub(super) fn unresolve(&mut self, paths: &[BString]) -> Result<(), Failure> {
         self.has_errors = false;
         for path in paths {
-            let path = self.from_top(path.as_bstr())?;
+            let path = self.below_top(path.as_bstr())?;
             self.looks_for(path.as_bstr())?;
             if self.staging.unresolve(path.as_bstr()).is_err() {
                 console::error(text!("cannot unmerge '", path, "'"));

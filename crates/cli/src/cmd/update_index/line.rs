@@ -212,7 +212,7 @@ fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -
             Key::IndexInfo => Act::IndexInfo,
             Key::Unresolve => Act::Unresolve(walk.take(usize::MAX)),
             Key::Again => Act::Again(walk.take(usize::MAX)),
-            Key::CacheInfo => match walk.words().first().and_then(|word| in_one(word)) {
+            Key::CacheInfo => match walk.words().first().and_then(in_one) {
                 Some(info) => {
                     walk.take(1);
                     Act::CacheInfo(info)

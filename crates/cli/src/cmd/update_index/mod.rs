@@ -171,7 +171,7 @@ impl<'a> Update<'a> {
             }
             Act::Path(path) => {
                 self.needs_worktree()?;
-                let path = self.from_top(path.as_bstr())?;
+                let path = self.below_top(path.as_bstr())?;
                 self.named(path.as_bstr())?;
             }
             Act::Mistake(stop) => return Err(stop.into()),
@@ -256,13 +256,13 @@ impl<'a> Update<'a> {
                 }
                 _ => line.into(),
             };
-            let path = self.from_top(path.as_bstr())?;
+            let path = self.below_top(path.as_bstr())?;
             self.named(path.as_bstr())
         })
     }
 
     /// A path of the command line or the standard input, from the top of the worktree.
-    fn from_top(&self, path: &BStr) -> Result<BString, Failure> {
+    fn below_top(&self, path: &BStr) -> Result<BString, Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let top = self.repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());
         let normal = pathspec::normalize(path, self.repo.prefix(), top.as_bstr());
