@@ -42,6 +42,9 @@ impl<'a> Twins<'a> {
             write(&repo, path, &format!("{path}\n"));
         }
         repo.symlink("a", "link");
+        // Whether a file is as young as the index decides where it stands in a split one.
+        let touched = repo.run("touch".as_ref(), &["-h", "-d", "@1200000000", "link"]);
+        assert_eq!(touched.code, 0, "{}", touched.stderr);
         repo.git(&["add", "-A"]);
         repo.git(&["commit", "-q", "-m", "first"]);
         Twins::of(repo)

@@ -99,7 +99,11 @@ fn stage(common: &Path) -> io::Result<PathBuf> {
                 return Ok(dir);
             }
             Err(error) if error.kind() == ErrorKind::NotFound && number < ATTEMPTS => {
-                by_path::create_dir_all(&all)?
+                match by_path::create_dir_all(&all) {
+                    // Made by somebody, and removed again.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    made => made?,
+                }
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists && number < ATTEMPTS => {}
             Err(error) => return Err(error),
