@@ -78,7 +78,9 @@ fn index() -> impl Strategy<Value = Index> {
 }
 
 fn content(index: &Index) -> Vec<(BString, NewEntry)> {
-    index.entries.iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
+    // Which half of a split index an entry came from is nothing of its own.
+    let whole = |entry: &Entry| NewEntry { flags: entry.flags - Flags::UNSHARED, ..entry.content() };
+    index.entries.iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
 }
 
 /// All that must survive, in a form that shows where it did not.
