@@ -266,7 +266,9 @@ impl<'a> Scan<'a> {
         let mut notes = Vec::new();
         for at in entries.clone().filter(|&at| self.is_asked(at)) {
             let sight = match error.kind() {
-                ErrorKind::NotFound | ErrorKind::NotADirectory => Sight::Missing,
+                ErrorKind::NotFound => Sight::Missing,
+                // The last link on the way is no directory, one before it ends the way.
+                ErrorKind::NotADirectory => self.behind_a_link(at),
                 _ if error.raw_os_error() == Some(ELOOP) => self.behind_a_link(at),
                 _ => Sight::Unreadable(again(error)),
             };
