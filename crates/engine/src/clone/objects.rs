@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashSet,
+    ffi::OsString,
     io,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -334,6 +335,8 @@ fn unbundle(
             return Err(Error::Prerequisites(missing));
         }
     }
+    let place = objects.join("pack");
+    let before = names(&place)?;
     loop {
         let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
@@ -341,8 +344,8 @@ fn unbundle(
         let mut stream = io::BufReader::with_capacity(1 << 17, Watched { file, failed: None });
         let received = receive(&mut stream, objects, wanted, None, events, interrupt);
         match (received, stream.into_inner().failed) {
-            // The bundle is there to be read once more; nobody else has put anything where it is unpacked.
-            (Err(Error::Pack(pack::Error::Again { .. })), None) => clear(&objects.join("pack"))?,
+            // The bundle is there to be read once more. What was there before, of a clone that is gone on with, stays.
+            (Err(Error::Pack(pack::Error::Again { .. })), None) => clear(&place, &before)?,
             (Err(Error::Pack(_)), Some(errno)) => {
                 return Err(io_error("read", path)(io::Error::from_raw_os_error(errno)));
             }
@@ -364,13 +367,22 @@ impl io::Read for Watched {
     }
 }
 
-/// Removes the files in a directory.
-fn clear(directory: &Path) -> Result<(), Error> {
-    for (name, _) in by_path::list(directory).map_err(io_error("opendir", directory))? {
+/// Removes what is in a directory and was not before.
+fn clear(directory: &Path, before: &HashSet<OsString>) -> Result<(), Error> {
+    for name in names(directory)?.difference(before) {
         let path = directory.join(name);
         by_path::remove_file(&path).map_err(io_error("unlink", &path))?;
     }
     Ok(())
+}
+
+/// The names in a directory, if there is one.
+fn names(directory: &Path) -> Result<HashSet<OsString>, Error> {
+    match by_path::list(directory) {
+        Ok(found) => Ok(found.into_iter().map(|(name, _)| name).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
+        Err(error) => Err(io_error("opendir", directory)(error)),
+    }
 }
 
 fn receive(
