@@ -222,23 +222,24 @@ impl Walk<'_> {
             _ => None,
         };
         let path = node.path();
-        let stat = match (&record, recorded.watched) {
-            (Some(_), true) => None,
-            _ => {
-                let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
-                let found = match rest.is_empty() {
-                    true => from.dir().stat_self().map(Some),
-                    false => from.dir().stat_below(rest),
-                };
-                pace.step();
-                // What is wrong with it, listing it will tell.
-                let Ok(Some(stat)) = found else { return Looked::Listing(None) };
-                if stat.file_type != FileType::Directory {
-                    return Looked::Listing(None);
-                }
-                Some(stat)
-            }
+        // What is wrong with it, listing it will tell.
+        let look = |pace: &mut dyn Pace| {
+            let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
+            let found = match rest.is_empty() {
+                true => from.dir().stat_self().map(Some),
+                false => from.dir().stat_below(rest),
+            };
+            pace.step();
+            found.ok().flatten().filter(|stat| stat.file_type == FileType::Directory)
         };
+        // A monitor has seen to it that what is recorded holds.
+        let mut stat = None;
+        if record.is_none() || !recorded.watched {
+            stat = look(pace);
+            if stat.is_none() {
+                return Looked::Listing(None);
+            }
+        }
         if let Some((at, record)) = record
             && stat.is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
             && record.check_only == (node.descent().manner == Manner::Judge)
@@ -254,14 +255,7 @@ impl Walk<'_> {
             }
             return Looked::Done;
         }
-        let stat = match stat {
-            Some(stat) => stat,
-            // The monitor's word does not make it valid after all.
-            None => match from.dir().stat(from.rest(path.strip_suffix(b"/").unwrap_or(b"."))) {
-                Ok(Some(stat)) => stat,
-                _ => return Looked::Listing(None),
-            },
-        };
+        let Some(stat) = stat.or_else(|| look(pace)) else { return Looked::Listing(None) };
         let records = &recorded.records;
         let mut entry = Entry {
             before: None,
