@@ -1,10 +1,7 @@
 //! What is asked: the command line over the configuration, by Git's rules of precedence.
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::diff::{
-    MAX_SCORE,
-    renames::{self, Detect},
-};
+use engine::diff::renames::{self, Detect};
 use repo::{Repository, submodule::Ignore};
 
 use crate::{
@@ -319,27 +316,9 @@ fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
     })
 }
 
-/// `50%`, or digits that stand behind a point: a share of [`MAX_SCORE`].
+/// What is given to `--find-renames`; what is behind the score is not looked at, as by Git.
 fn score(value: &BStr) -> u32 {
-    let value = value.strip_prefix(b"=").unwrap_or(value);
-    let (mut number, mut scale, mut is_behind_point) = (0u64, 1u64, false);
-    for &byte in value {
-        match byte {
-            b'.' if !is_behind_point => (scale, is_behind_point) = (1, true),
-            b'%' => {
-                scale = if is_behind_point { scale * 100 } else { 100 };
-                break;
-            }
-            b'0'..=b'9' if scale < 100_000 => {
-                scale *= 10;
-                number = number * 10 + u64::from(byte - b'0');
-            }
-            b'0'..=b'9' => {}
-            _ => break,
-        }
-    }
-    let most = u64::from(MAX_SCORE);
-    if number >= scale { MAX_SCORE } else { u32::try_from(most * number / scale).unwrap_or(MAX_SCORE) }
+    renames::leading_score(value.strip_prefix(b"=").unwrap_or(value)).0
 }
 
 /// What leads a line that is a comment.

@@ -53,19 +53,31 @@ pub const DEFAULT_LIMIT: usize = 1000;
 /// A score as it is given to `-M` and its like: digits are a fraction of one, unless a `%` follows; nothing is 0. `None` if anything else is
 /// in it.
 pub fn parse_score(text: &[u8]) -> Option<u32> {
+    let (score, rest) = leading_score(text);
+    rest.is_empty().then_some(score)
+}
+
+/// The score that a text begins with, and the rest.
+pub fn leading_score(text: &[u8]) -> (u32, &[u8]) {
     let (mut number, mut scale, mut has_point) = (0u64, 1u64, false);
-    for (at, byte) in text.iter().enumerate() {
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
         match byte {
             b'.' if !has_point => (scale, has_point) = (1, true),
-            b'%' if at + 1 == text.len() => scale = if has_point { scale * 100 } else { 100 },
+            b'%' => {
+                scale = if has_point { scale * 100 } else { 100 };
+                rest = behind;
+                break;
+            }
             // More digits than that make no difference.
             b'0'..=b'9' if scale >= 100_000 => {}
             b'0'..=b'9' => (number, scale) = (number * 10 + u64::from(byte - b'0'), scale * 10),
-            _ => return None,
+            _ => break,
         }
+        rest = behind;
     }
     let score = u64::from(MAX_SCORE) * number / scale;
-    Some(u32::try_from(score).map_or(MAX_SCORE, |score| score.min(MAX_SCORE)))
+    (u32::try_from(score).map_or(MAX_SCORE, |score| score.min(MAX_SCORE)), rest)
 }
 
 /// What became of the pairs.
