@@ -9,6 +9,7 @@ mod targets;
 mod tools;
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::Write as _,
     path::{Path, PathBuf},
@@ -139,11 +140,11 @@ impl Lab<'_> {
         let at = ground.fast()?.join("tree");
         tree.full_at(&at)?;
         tracked_only(&at)?;
-        let mut changed = 0;
+        let mut changed = BTreeSet::new();
         let mut changes = self.args.changes.clone();
         changes.sort_unstable();
         for count in changes.into_iter().filter(|&count| count * 2 <= tree.files) {
-            changed = change(&ground.fast()?.join("tree"), changed, count)?;
+            change(&ground.fast()?.join("tree"), &mut changed, count)?;
             for kind in [Kind::Plain, Kind::Cache] {
                 let at = ground.fast()?.join("tree");
                 let option = if kind == Kind::Cache { "--untracked-cache" } else { "--no-untracked-cache" };
@@ -228,8 +229,8 @@ fn tracked_only(at: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Appends a line to files spread over the tree, of which `before` were changed, until `count` are. Returns `count`.
-fn change(at: &Path, before: usize, count: usize) -> Result<usize, Error> {
+/// Appends a line to files spread over the tree, until so many are `changed`, which are numbers of files.
+fn change(at: &Path, changed: &mut BTreeSet<usize>, count: usize) -> Result<(), Error> {
     let listing = must(Path::new("git"), &["ls-files", "-sz"], at)?;
     let text = String::from_utf8_lossy(&listing);
     let files: Vec<&str> = text
@@ -237,11 +238,17 @@ fn change(at: &Path, before: usize, count: usize) -> Result<usize, Error> {
         .filter(|line| line.starts_with("100"))
         .filter_map(|line| line.split_once('\t').map(|(_, path)| path))
         .collect();
-    for number in before..count {
-        let path = at.join(files[number * (files.len() / count.max(1))]);
-        let failed = |source| Error::Io { what: "cannot change", path: path.clone(), source };
-        let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(failed)?;
-        file.write_all(b"changed\n").map_err(failed)?;
+    let spread = (0..files.len()).step_by((files.len() / count.max(1)).max(1)).chain(0..files.len());
+    for number in spread {
+        if changed.len() >= count {
+            break;
+        }
+        if changed.insert(number) {
+            let path = at.join(files[number]);
+            let failed = |source| Error::Io { what: "cannot change", path: path.clone(), source };
+            let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(failed)?;
+            file.write_all(b"changed\n").map_err(failed)?;
+        }
     }
-    Ok(count)
+    Ok(())
 }

@@ -32,14 +32,16 @@ pub(super) fn check(table: &Table, trees: &[Tree]) -> ExitCode {
         for (disk, case, ours, theirs, at_most) in TARGETS {
             let wall = |tool| table.wall(&tree.name, disk, case, tool);
             let (word, text) = match (wall(ours), wall(theirs)) {
-                (Some(ours), Some(theirs)) if ours / theirs <= at_most => ("met", ours / theirs),
-                (Some(ours), Some(theirs)) => ("MISSED", ours / theirs),
-                _ => ("not measured", f64::NAN),
+                (Some(ours), Some(theirs)) => {
+                    let word = if ours / theirs <= at_most { "met" } else { "MISSED" };
+                    (word, format!("{:.3}", ours / theirs))
+                }
+                _ => ("not measured", "?".to_owned()),
             };
             missed |= word == "MISSED";
             unknown |= word == "not measured";
             println!(
-                "{word:<12} {}, {case} on {}: {ours} {text:.3} of {theirs} (at most {at_most:.2})",
+                "{word:<12} {}, {case} on {}: {ours} {text} of {theirs} (at most {at_most:.2})",
                 tree.name,
                 disk.name()
             );

@@ -1,7 +1,7 @@
 //! The tools, and how each is asked.
 
 use std::{
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -9,8 +9,8 @@ use std::{
 use super::Untracked;
 use crate::{
     Error,
-    measure::{Invocation, must},
-    weather::Versions,
+    measure::Invocation,
+    weather::{Versions, tools::Programs},
 };
 
 /// What the index holds beside its entries.
@@ -72,18 +72,7 @@ impl Tools {
         gix: &Path,
         asked: &[Tool],
     ) -> Result<Tools, Error> {
-        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
-        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
-            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
-        })?;
-        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
-        let gix = version(gix).is_ok().then(|| gix.to_owned());
-        let mut versions = Versions::new();
-        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
-            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
-            versions.insert(program.display().to_string(), text);
-        }
+        let Programs { sapwood, gix, versions } = Programs::find(git, sapwood, gix)?;
         Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), versions })
     }
 

@@ -9,7 +9,7 @@ pub(crate) mod ground;
 mod published;
 pub(crate) mod table;
 mod targets;
-mod tools;
+pub(crate) mod tools;
 pub(crate) mod trees;
 
 use std::{

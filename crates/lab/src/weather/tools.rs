@@ -50,6 +50,33 @@ const GIT_WORKERS: [usize; 5] = [1, 2, 8, 32, 64];
 const FAR_WORKERS: [usize; 4] = [2, 8, 32, 128];
 const LOCAL_WORKERS: [usize; 4] = [1, 2, 4, 8];
 
+/// The programs beside Git, and what all of them call themselves.
+pub(crate) struct Programs {
+    pub(crate) sapwood: PathBuf,
+    /// If it is there.
+    pub(crate) gix: Option<PathBuf>,
+    pub(crate) versions: Versions,
+}
+
+impl Programs {
+    /// `sapwood` is by default the one beside this program.
+    pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
+        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
+        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
+            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
+        })?;
+        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
+        let gix = version(gix).is_ok().then(|| gix.to_owned());
+        let mut versions = Versions::new();
+        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
+            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
+            versions.insert(program.display().to_string(), text);
+        }
+        Ok(Programs { sapwood, gix, versions })
+    }
+}
+
 /// Where the tools are, and which are to be measured.
 pub(super) struct Tools {
     git: PathBuf,
@@ -68,20 +95,9 @@ impl Tools {
         asked: &[Tool],
         quick: bool,
     ) -> Result<Tools, Error> {
-        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
-        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
-            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
-        })?;
-        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
-        let gix = version(gix).is_ok().then(|| gix.to_owned());
+        let Programs { sapwood, gix, versions } = Programs::find(git, sapwood, gix)?;
         if gix.is_none() && asked.contains(&Tool::Gix) {
             return Err(Error::Setup("there is no gix: --gix says where it is".into()));
-        }
-        let mut versions = Versions::new();
-        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
-            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
-            versions.insert(program.display().to_string(), text);
         }
         Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), quick, versions })
     }
