@@ -1,5 +1,5 @@
 //! The file system monitor's extension (FSMN): a token saying when the monitor was asked last, and a
-//! bitmap of the entries it could not vouch for. In an [`Index`](super::Index) the bitmap is the flag
+//! bitmap of the entries it could not vouch for. In an [`Index`] the bitmap is the flag
 //! [`Flags::FSMONITOR_VALID`](super::Flags::FSMONITOR_VALID) of each entry, so that it stays true
 //! whatever moves.
 
