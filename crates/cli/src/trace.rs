@@ -14,6 +14,8 @@ use std::{
     time::Instant,
 };
 
+use bstr::BStr;
+use engine::untracked::Found;
 use jiff::Timestamp;
 use sys::File;
 use tracing::{
@@ -135,9 +137,24 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A figure that scripts look for in `GIT_TRACE2_PERF`.
-pub(crate) fn data(category: &'static str, label: &str, value: &str) {
-    tracing::info!(target: "data", category, label, value);
+/// A figure that scripts look for in `GIT_TRACE2_PERF`, within so many regions.
+pub(crate) fn data(regions: usize, category: &'static str, label: &str, value: &str) {
+    tracing::info!(target: "data", regions, category, label, value);
+}
+
+/// What a look for untracked files was like, in the directory that all that was meant is in.
+pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
+    let figure = |label: &str, number: usize| data(regions, "read_directory", label, &number.to_string());
+    let cache = found.upkeep.unwrap_or_default();
+    data(regions, "read_directory", "path", &path.to_string());
+    figure("directories-visited", found.directories_read + cache.spared);
+    figure("paths-visited", found.names_judged + cache.names_taken);
+    if found.upkeep.is_some() {
+        figure("node-creation", cache.created);
+        figure("gitignore-invalidation", cache.rules_changed);
+        figure("directory-invalidation", cache.invalidated);
+        figure("opendir", cache.listed);
+    }
 }
 
 /// A program that is started, as scripts look for it.
@@ -261,7 +278,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
 
     /// A figure, or the size of a crew.
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        let (category, label, value) = match event.metadata().target() {
+        let (regions, category, label, value) = match event.metadata().target() {
             "workers" => {
                 let mut crew = Worker::default();
                 event.record(&mut crew);
@@ -274,18 +291,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
                         None => sizes.push((role.clone(), vec![number])),
                     }
                 }
-                ("workers".to_owned(), role, number.to_string())
+                (1, "workers".to_owned(), role, number.to_string())
             }
             "data" => {
                 let mut words = Words::default();
                 event.record(&mut words);
-                let Words { category, label, value } = words;
-                (category, label, value)
+                let Words { regions, category, label, value } = words;
+                (regions, category, label, value)
             }
             "child" => {
                 let mut words = Words::default();
                 event.record(&mut words);
-                let Words { category: class, label, value } = words;
+                let Words { category: class, label, value, .. } = words;
                 self.0.write(Line {
                     members: format!(
                         ",\"child_id\":0,\"child_class\":{},\"use_shell\":false,\"argv\":[{value}]",
@@ -306,14 +323,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
         };
         self.0.write(Line {
             members: format!(
-                ",\"t_abs\":{:.6},\"nesting\":1,\"category\":{},\"key\":{},\"value\":{}",
+                ",\"t_abs\":{:.6},\"nesting\":{},\"category\":{},\"key\":{},\"value\":{}",
                 self.0.seconds(),
+                regions + 1,
                 json(&category),
                 json(&label),
                 json(&value)
             ),
             since: Some(self.0.started),
-            message: format!("..{label}:{value}"),
+            message: format!("{}{label}:{value}", "..".repeat(regions)),
             category,
             ..Line::new("data", "main")
         });
@@ -346,12 +364,19 @@ impl Visit for Worker {
 /// The fields of a figure.
 #[derive(Default)]
 struct Words {
+    regions: usize,
     category: String,
     label: String,
     value: String,
 }
 
 impl Visit for Words {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "regions" {
+            self.regions = usize::try_from(value).unwrap_or_default();
+        }
+    }
+
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "category" => value.clone_into(&mut self.category),

@@ -20,7 +20,7 @@ use crate::{
     settings::Settings,
     sparse_index::Tell,
     text::relative::relative,
-    work,
+    trace, work,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +148,7 @@ fn find(
         workers: Workers::Auto,
     };
     let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
-    crate::trace::data("read_directory", "path", &specs.common_directory().to_string());
-    for (what, number) in
-        [("directories-visited", found.directories_read), ("paths-visited", found.names_judged)]
-    {
-        crate::trace::data("read_directory", what, &number.to_string());
-    }
+    trace::walk(1, specs.common_directory(), &found);
     found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
     let directories = match request.directories {
         true => clean::Directories::Go,

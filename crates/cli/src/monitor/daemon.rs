@@ -50,7 +50,7 @@ pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> An
     let token = token.unwrap_or_else(|| NO_TOKEN.into());
     let said = connect(run, socket).and_then(|stream| match query(stream, token.as_ref()) {
         Ok(said) => {
-            trace::data("fsm_client", "query/response-length", &said.len().to_string());
+            trace::data(1, "fsm_client", "query/response-length", &said.len().to_string());
             Some(said)
         }
         Err(_) => {

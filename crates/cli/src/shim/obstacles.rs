@@ -143,10 +143,8 @@ const STATUS_SETTINGS: &[Setting] = &[
     ("color.pager", When::NoBoolean),
     ("color.status", COLOR),
     ("color.ui", COLOR),
-    ("core.untrackedcache", When::Not(&["false", "no", "off", "0", "keep"])),
     ("diff.orderfile", When::Set),
     ("diff.renames", RENAMES),
-    ("feature.manyfiles", When::True),
     ("status.aheadbehind", When::NoBoolean),
     ("status.branch", When::NoBoolean),
     ("status.color", COLOR),
@@ -590,10 +588,6 @@ pub(super) fn index(command: &str, repo: &Repository, env: &Env) -> Vec<Reason> 
     }
     match glance(&repo.index_path(), repo) {
         Ok(_) if LOOKING.contains(&command) => Vec::new(),
-        // What it learns goes into the cache.
-        Ok(Some(found)) if command == "status" && found.untracked => {
-            vec![Reason::repository("the index has an untracked cache")]
-        }
         Ok(Some(found)) if found.gitlinks => submodules::within(repo, env),
         Ok(_) => Vec::new(),
         Err(reason) => vec![reason],

@@ -38,6 +38,7 @@ mod submodules;
 mod switch;
 mod trace;
 mod trees;
+mod untracked_cache;
 mod update_index;
 mod walk;
 mod worktree;

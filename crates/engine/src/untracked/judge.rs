@@ -16,7 +16,7 @@ use crate::{ignore::Level, pathspec::Reach};
 pub(super) struct Place<'p> {
     /// It is ignored, and so is all that is in it.
     pub(super) ignored: bool,
-    pub(super) level: Option<&'p Level>,
+    pub(super) level: &'p dyn Fn() -> Option<&'p Level>,
     /// The entries of the index in it.
     pub(super) within: &'p Range<usize>,
 }
@@ -54,7 +54,7 @@ impl Walk<'_> {
         if known.entry && !is_dir {
             return NOTHING;
         }
-        let ignored = place.ignored || self.is_ignored(place.level, path.as_bstr(), is_dir);
+        let ignored = place.ignored || self.is_ignored((place.level)(), path.as_bstr(), is_dir);
         if ignored && self.options.ignored == Ignored::Left {
             return Judged::Is(State::Ignored, known.entry);
         }

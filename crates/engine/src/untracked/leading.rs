@@ -63,7 +63,7 @@ impl Walk<'_> {
                 level = self.level(dir, content.as_deref(), level, Vec::new);
             }
             let mut path = goal[..end].to_owned();
-            let place = Place { ignored, level: level.as_deref(), within: &within };
+            let place = Place { ignored, level: &|| level.as_deref(), within: &within };
             match self.judge(&mut path, FileType::Directory, &place, &mut 0) {
                 Judged::Is(state, entry) => {
                     top.add(state, path.as_bstr(), entry, self.options.ignored);

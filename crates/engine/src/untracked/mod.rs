@@ -18,6 +18,7 @@ mod recorded;
 mod rules;
 mod tracked;
 mod tree;
+mod upkeep;
 
 use std::{
     io,
@@ -44,6 +45,7 @@ pub(crate) use any::any;
 use recorded::Recorded;
 use tracked::Tracked;
 pub(crate) use tree::Listed;
+pub use upkeep::Upkeep;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +171,8 @@ pub struct Found {
     pub names_judged: usize,
     /// The untracked cache as it should be recorded, if directories had to be read although there is one.
     pub cache: Option<UntrackedCache>,
+    /// What was done for it, if it was used.
+    pub upkeep: Option<Upkeep>,
 }
 
 /// What could not be read. Messages are Git's.
@@ -310,6 +314,7 @@ impl Walk<'_> {
             warnings: warnings.into_iter().map(|(_, warning)| warning).collect(),
             directories_read: self.directories_read.into_inner(),
             names_judged: self.names_judged.into_inner(),
+            upkeep: self.recorded.as_ref().map(Recorded::upkeep),
             cache: self.recorded.and_then(|recorded| recorded.renewed(self.index)),
         }
     }

@@ -28,6 +28,7 @@ use super::{
     rules::{IgnoreFile, Ladder},
     tracked::Below,
     tree::{Descent, Job, Manner, Node, State},
+    upkeep::{Counts, Upkeep, Was},
 };
 use crate::{
     checkout::facts,
@@ -48,6 +49,7 @@ pub(super) struct Recorded<'a> {
     holds: bool,
     excludes: [ObjectId; 2],
     found: Mutex<BTreeMap<BString, Listed>>,
+    counts: Counts,
 }
 
 /// Where a directory stands in the cache.
@@ -59,6 +61,8 @@ pub(super) enum Known {
     No,
     /// This record is its.
     As(usize),
+    /// So is this, but other rules apply by now.
+    Outdated(usize),
 }
 
 impl<'a> Recorded<'a> {
@@ -84,21 +88,31 @@ impl<'a> Recorded<'a> {
         if !serves {
             return Ok(None);
         }
+        let differs = outside.iter().zip(cache.excludes()).filter(|(content, recorded)| match content {
+            Some(content) => !is_name_of(recorded, content),
+            None => **recorded != ObjectId::null(index.hash),
+        });
+        let differing = differs.count();
+        let counts = Counts::default();
+        counts.rules_changed(differing);
         Ok(Some(Recorded {
             cache,
             records: cache.directories(),
             rules: StatRules::of(repo)?,
             watched: index.word() == Word::Changes,
-            holds: outside.iter().zip(cache.excludes()).all(|(content, recorded)| match content {
-                Some(content) => is_name_of(recorded, content),
-                None => *recorded == ObjectId::null(index.hash),
-            }),
+            holds: differing == 0,
             excludes: outside.each_ref().map(|content| match content {
                 Some(content) => own_name(index.hash, content),
                 None => ObjectId::null(index.hash),
             }),
             found: Mutex::default(),
+            counts,
         }))
+    }
+
+    /// What has been done so far.
+    pub(super) fn upkeep(&self) -> Upkeep {
+        self.counts.get()
     }
 
     pub(super) fn root(&self) -> Known {
@@ -120,13 +134,26 @@ impl<'a> Recorded<'a> {
     /// `path` (with a slash at its end), a directory that was to be looked into, turned out to be one thing: it has no record of its own. If
     /// its parent's is an old one, that stays to be found out again.
     pub(super) fn is_one(&self, path: &BStr) {
+        self.in_parent(path, |parent, name| parent.directories.retain(|other| other != name));
+    }
+
+    /// `path`, such a directory or one that was only asked whether there is anything in it, is told of by its name.
+    pub(super) fn is_told(&self, path: &BStr) {
+        self.in_parent(path, |parent, name| {
+            // Where one name is enough, one is recorded.
+            if !parent.check_only || parent.untracked.is_empty() {
+                parent.untracked.push([name.as_bytes(), b"/"].concat().into());
+            }
+        });
+    }
+
+    /// Changes what is going to be recorded of the directory that `path` is in.
+    fn in_parent(&self, path: &BStr, change: impl FnOnce(&mut Listed, &BStr)) {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let start = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(parent) = found.get_mut(path[..start.saturating_sub(1)].as_bstr()) else { return };
-        let name = path[start..].as_bstr();
-        parent.directories.retain(|other| *other != name);
-        parent.untracked.push([name.as_bytes(), b"/"].concat().into());
+        change(parent, path[start..].as_bstr());
     }
 
     fn keep(&self, path: &BStr, listed: Listed) {
@@ -137,13 +164,15 @@ impl<'a> Recorded<'a> {
 
 /// What is to be recorded of a directory that is listed.
 pub(super) struct Entry {
-    /// The rules it was recorded by, if it was.
-    before: Option<Option<ObjectId>>,
+    was: Was,
+    /// The `.gitignore` it was recorded by, if it was.
+    before: Option<ObjectId>,
     /// The records in it, by name.
     below: Vec<(BString, usize)>,
     stat: Stat,
     untracked: Vec<BString>,
     directories: Vec<BString>,
+    /// The `.gitignore` that counts now; what was recorded until it is read.
     exclude: Option<ObjectId>,
     forgets: bool,
 }
@@ -159,24 +188,34 @@ impl Entry {
         self.directories.push(name.into());
         match self.below.binary_search_by(|(other, _)| other.as_bytes().cmp(name)) {
             Ok(place) if !self.forgets => Known::As(self.below[place].1),
-            _ => Known::No,
+            Ok(place) => Known::Outdated(self.below[place].1),
+            Err(_) => Known::No,
         }
     }
 
-    /// Its `.gitignore`, of this path, has this content.
-    pub(super) fn ignore_file(&mut self, index: &Index, path: &BStr, content: Option<&[u8]>) {
+    /// Whether its `.gitignore` has to be read even if nothing in it is to be judged by that.
+    pub(super) fn needs_rules(&self) -> bool {
+        self.was == Was::UnderOtherRules
+    }
+
+    /// Its `.gitignore`, of this path, has this content. Whether that is as recorded.
+    pub(super) fn ignore_file(&mut self, index: &Index, path: &BStr, content: Option<&[u8]>) -> bool {
         let same = match (&self.before, content) {
-            (Some(Some(before)), Some(content)) => is_name_of(before, content),
-            (Some(None), None) => true,
+            (Some(before), Some(content)) => is_name_of(before, content),
+            (None, None) => true,
             _ => false,
         };
-        self.forgets |= !same;
+        if same {
+            return true;
+        }
+        self.forgets = true;
         self.exclude = content.map(|content| {
             let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entries()[at].oid);
             tracked
                 .filter(|oid| *oid == facts::name(index.hash, content))
                 .unwrap_or_else(|| own_name(index.hash, content))
         });
+        false
     }
 }
 
@@ -234,44 +273,70 @@ impl Walk<'_> {
         };
         // A monitor has seen to it that what is recorded holds.
         let mut stat = None;
+        let mut was = match known {
+            Known::No | Known::Unused if !path.is_empty() => Was::New,
+            _ => Was::Invalid,
+        };
         if record.is_none() || !recorded.watched {
             stat = look(pace);
             if stat.is_none() {
+                recorded.counts.listed(if record.is_some() { Was::Valid } else { was });
                 return Looked::Listing(None);
             }
         }
-        if let Some((at, record)) = record
-            && stat.is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
-            && record.check_only == (node.descent().manner == Manner::Judge)
-            && self.same_rules(from, path, node, &record)
-        {
-            let ladder = match record.exclude {
-                Some(_) => ladder.clone().later(from, path),
-                None => ladder.clone(),
-            };
-            self.take(recorded, node, (at, &record), (from, &ladder), jobs);
-            if let Some(beside) = self.beside {
-                beside.unlisted(from, path.len(), &node.descent().within, pace);
+        if let Some((at, record)) = record {
+            let same = stat
+                .is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
+                && record.check_only == (node.descent().manner == Manner::Judge);
+            if same && self.same_rules(from, path, node, &record) {
+                let ladder = match record.exclude {
+                    Some(_) => ladder.clone().later(from, path),
+                    None => ladder.clone(),
+                };
+                self.take(recorded, node, (at, &record), (from, &ladder), jobs);
+                if let Some(beside) = self.beside {
+                    beside.unlisted(from, path.len(), &node.descent().within, pace);
+                }
+                return Looked::Done;
             }
-            return Looked::Done;
+            was = if same { Was::UnderOtherRules } else { Was::Valid };
         }
-        let Some(stat) = stat.or_else(|| look(pace)) else { return Looked::Listing(None) };
+        let Some(stat) = stat.or_else(|| look(pace)) else {
+            recorded.counts.listed(was);
+            return Looked::Listing(None);
+        };
         let records = &recorded.records;
         let mut entry = Entry {
+            was,
             before: None,
             below: Vec::new(),
             stat,
             untracked: Vec::new(),
             directories: Vec::new(),
             exclude: None,
-            forgets: !recorded.holds,
+            forgets: !recorded.holds || matches!(known, Known::Outdated(_)),
         };
-        if let Known::As(at) = known {
-            entry.before = Some(records.exclude(at).copied());
+        if let Known::As(at) | Known::Outdated(at) = known {
+            entry.before = records.exclude(at).copied();
+            entry.exclude = entry.before;
             entry.below = records.below(at).map(|below| (records.name(below).to_owned(), below)).collect();
             entry.below.sort_unstable();
         }
         Looked::Listing(Some(Box::new(entry)))
+    }
+
+    /// A directory is listed, or was tried to be.
+    pub(super) fn count_listed(&self, entry: &Entry) {
+        if let Some(recorded) = &self.recorded {
+            recorded.counts.listed(entry.was);
+        }
+    }
+
+    /// The `.gitignore` of a directory is not as recorded.
+    pub(super) fn count_rules_changed(&self) {
+        if let Some(recorded) = &self.recorded {
+            recorded.counts.rules_changed(1);
+        }
     }
 
     /// Whether the `.gitignore` of a directory is as recorded. If it is tracked and clean it need not be read.
@@ -333,21 +398,28 @@ impl Walk<'_> {
         }
         jobs[first..].reverse();
         names.sort_unstable();
+        let mut taken = names.len();
         for name in record.untracked {
             let has_record = |name: &[u8]| names.binary_search(&name.as_bstr()).is_ok();
             if !name.strip_suffix(b"/").is_some_and(has_record) {
                 let child: BString = [path.as_bytes(), name].concat().into();
                 node.add(State::Untracked, child.as_bstr(), false, self.options.ignored);
+                taken += 1;
             }
         }
+        recorded.counts.spared(taken);
     }
 
     /// A directory was listed.
     pub(super) fn record(&self, node: &Node, entry: Entry) {
         let Some(recorded) = &self.recorded else { return };
-        let Entry { stat, untracked, mut directories, exclude, forgets, before: _, below: _ } = entry;
+        let Entry { stat, mut untracked, mut directories, exclude, forgets, .. } = entry;
         directories.sort_unstable();
         let check_only = node.descent().manner == Manner::Judge;
+        if check_only {
+            // One is enough.
+            untracked.truncate(1);
+        }
         let stat = index_stat(&stat);
         recorded.keep(node.path(), Listed { stat, untracked, check_only, exclude, directories, forgets });
     }

@@ -1,6 +1,7 @@
 //! The ignore rules of directories, read when they are needed.
 
 use std::{
+    cell::OnceCell,
     io,
     sync::{Arc, OnceLock},
 };
@@ -8,7 +9,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Flags;
 
-use super::{Walk, Warning};
+use super::{Walk, Warning, tree::Node};
 use crate::{
     handle::Handle,
     ignore::{Level, Rules},
@@ -63,6 +64,40 @@ impl Ladder {
             walk.level(rung.dir.as_bstr(), content.as_deref(), above, Vec::new)
         };
         rung.level.get_or_init(read).clone()
+    }
+}
+
+/// The rules for what is in a directory that is listed. Its own `.gitignore` is read when the first name is to be judged, as by Git: where
+/// all names are tracked files it is not.
+pub(super) struct Own<'w> {
+    pub(super) walk: &'w Walk<'w>,
+    pub(super) node: &'w Node,
+    pub(super) dir: &'w sys::Dir,
+    pub(super) is_there: IgnoreFile,
+    pub(super) above: Option<Arc<Level>>,
+    pub(super) read: OnceCell<(Option<Arc<Level>>, Option<Vec<u8>>)>,
+}
+
+impl Own<'_> {
+    pub(super) fn level(&self) -> &Option<Arc<Level>> {
+        &self.get().0
+    }
+
+    /// What the file holds, if it was read.
+    pub(super) fn content(&self) -> Option<Option<&[u8]>> {
+        self.read.get().map(|(_, content)| content.as_deref())
+    }
+
+    pub(super) fn get(&self) -> &(Option<Arc<Level>>, Option<Vec<u8>>) {
+        self.read.get_or_init(|| {
+            let Own { walk, node, dir, is_there, above, .. } = self;
+            // In an ignored directory everything is.
+            if node.descent().ignored {
+                return (above.clone(), None);
+            }
+            let content = walk.ignore_file(dir, node.path(), *is_there, || node.way());
+            (walk.level(node.path(), content.as_deref(), above.clone(), || node.way()), content)
+        })
     }
 }
 

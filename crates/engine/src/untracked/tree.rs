@@ -1,6 +1,7 @@
 //! The directories of a walk: each one a job, ended when the last one in it has ended.
 
 use std::{
+    cell::OnceCell,
     io,
     ops::Range,
     sync::{
@@ -16,7 +17,7 @@ use super::{
     Directories, Ignored, Walk, Warning,
     judge::{Judged, Place},
     recorded::{self, Known, Looked},
-    rules::{IgnoreFile, Ladder},
+    rules::{IgnoreFile, Ladder, Own},
 };
 use crate::{crew::Pace, handle::Handle, ignore::Level};
 
@@ -262,6 +263,9 @@ impl Walk<'_> {
                     node.gathered().nested = Some(state);
                     return;
                 }
+                if let Some(entry) = &entry {
+                    self.count_listed(entry);
+                }
                 let path = if path.is_empty() { ".".into() } else { path.to_owned() };
                 self.warn(node.way(), Warning::Directory { path, source });
                 return;
@@ -278,25 +282,33 @@ impl Walk<'_> {
         }
         self.directories_read.fetch_add(1, Ordering::Relaxed);
         self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
-        let level = match node.descent.ignored {
-            true => level,
-            false => {
-                let is_there = match &self.excludes.inside {
-                    Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
-                    Some(name) if worker.has(name) => IgnoreFile::There,
-                    _ => IgnoreFile::Missing,
-                };
-                let content = self.ignore_file(&dir, path, is_there, || node.way());
-                if let Some(entry) = &mut entry {
-                    let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
-                    entry.ignore_file(self.index, file.as_bstr(), content.as_deref());
-                }
-                self.level(path, content.as_deref(), level, || node.way())
+        let is_there = match &self.excludes.inside {
+            Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
+            Some(name) if worker.has(name) => IgnoreFile::There,
+            _ => IgnoreFile::Missing,
+        };
+        let rules = Own { walk: self, node, dir: &dir, is_there, above: level, read: OnceCell::new() };
+        if let Some(entry) = &entry {
+            self.count_listed(entry);
+            if entry.needs_rules() {
+                rules.get();
+            }
+        }
+        let mut compared = false;
+        let mut compare = |entry: &mut recorded::Entry| {
+            if compared {
+                return;
+            }
+            let Some(content) = rules.content() else { return };
+            compared = true;
+            let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
+            if !entry.ignore_file(self.index, file.as_bstr(), content) {
+                self.count_rules_changed();
             }
         };
         let handle = from.next(&dir, path.len());
-        let place =
-            Place { ignored: node.descent.ignored, level: level.as_deref(), within: &node.descent.within };
+        let level = || rules.level().as_deref();
+        let place = Place { ignored: node.descent.ignored, level: &level, within: &node.descent.within };
         let Worker { names, entries, .. } = worker;
         entries.sort_unstable_by(|one, other| names[one.range.clone()].cmp(&names[other.range.clone()]));
         let mut cursor = 0;
@@ -316,16 +328,20 @@ impl Walk<'_> {
                 Judged::Descend(descent) => {
                     node.expect();
                     let known = match &mut entry {
-                        Some(entry) => entry.directory(&names[name.range.clone()]),
+                        Some(entry) => {
+                            compare(entry);
+                            entry.directory(&names[name.range.clone()])
+                        }
                         None => Known::Unused,
                     };
                     let below = Node::below(node, child.clone(), name.place, descent, self);
-                    let (from, ladder) = (Arc::clone(&handle), Ladder::Known(level.clone()));
+                    let (from, ladder) = (Arc::clone(&handle), Ladder::Known(rules.level().clone()));
                     jobs.push(Job { node: below, from, ladder, known });
                 }
             }
         }
-        if let Some(entry) = entry {
+        if let Some(mut entry) = entry {
+            compare(&mut entry);
             self.record(node, *entry);
         }
         // The first of them is the next to be done.
@@ -350,6 +366,9 @@ impl Walk<'_> {
                     (state, state)
                 }
             };
+            if let (State::Untracked, Some(recorded)) = (told, &self.recorded) {
+                recorded.is_told(node.path.as_bstr());
+            }
             {
                 let mut above = parent.gathered();
                 above.state = above.state.max(Some(counted));

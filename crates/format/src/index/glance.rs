@@ -17,8 +17,6 @@ pub struct Glance {
     pub sparse: bool,
     /// Most entries are in the shared index of this name (`link`).
     pub shared: Option<ObjectId>,
-    /// There is an untracked cache (`UNTR`).
-    pub untracked: bool,
 }
 
 /// Looks at an index file's content.
@@ -42,7 +40,6 @@ pub fn glance(data: &[u8], hash: HashKind) -> Option<Glance> {
         match &signature {
             b"sdir" => found.sparse = true,
             b"link" => found.shared = extension.oid(hash).filter(|oid| *oid != ObjectId::null(hash)),
-            b"UNTR" => found.untracked = true,
             _ => {}
         }
         at = at.checked_add(8)?.checked_add(size as usize)?;

@@ -113,7 +113,6 @@ proptest! {
             gitlinks: read.entries.iter().any(|entry| entry.mode.is_gitlink()),
             sparse: read.sparse,
             shared: None,
-            untracked: read.untracked.is_some(),
         };
         prop_assert_eq!(glance(&file, index.hash), Some(expected));
     }

@@ -29,7 +29,7 @@ use crate::{
     global::Invocation,
     settings::Settings,
     sparse_index::{self, Fill, Read, Tell},
-    work,
+    trace, work,
 };
 
 /// Runs the command. Returns its exit code.
@@ -137,6 +137,7 @@ impl List<'_> {
         let (excludes, interrupt) = (Excludes::of(sources), self.run.interrupt.flag());
         let found =
             untracked::walk(self.repo, self.root, &self.index, self.specs, &excludes, &options, interrupt)?;
+        trace::walk(1, self.specs.common_directory(), &found);
         self.run.interrupt.check()?;
         found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
         let paths = if self.request.ignored { found.ignored } else { found.untracked };

@@ -35,7 +35,7 @@ use crate::{
     monitor,
     settings::Settings,
     sparse_index::{self, Fill, Tell},
-    work,
+    trace, work,
 };
 
 /// One path that differs somewhere.
@@ -222,6 +222,9 @@ pub(super) fn collect(
     };
     let worktree = status::examine(repo, root, &index, &options)?;
     let took = began.elapsed();
+    if options.untracked.is_some() {
+        trace::walk(2, pathspecs.common_directory(), &worktree.found);
+    }
     run.interrupt.check()?;
     // Before there is a commit everything that is staged counts.
     let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };

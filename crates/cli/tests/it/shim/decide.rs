@@ -233,6 +233,12 @@ fn when_status_is_native() {
         same(&shim, &repo, &args);
         shim.was_handed_over(&args, "");
     }
+    // The index has a cache after the first.
+    for _ in 0..2 {
+        let args = ["-c", "core.untrackedCache=true", "status"];
+        same(&shim, &repo, &args);
+        shim.was_native(&args);
+    }
 }
 
 /// Variables that trace or test make no difference to who does the work.
