@@ -1,5 +1,12 @@
 //! Which names a ref may have: the rules of `git-check-ref-format(1)`.
 
+use std::{
+    borrow::Cow,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
 use bstr::{BStr, BString, ByteSlice};
 
 /// How many components a name must have.
@@ -40,6 +47,78 @@ fn is_component(component: &[u8]) -> bool {
 
 fn is_forbidden(byte: u8) -> bool {
     matches!(byte, 0..=b' ' | 127 | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')
+}
+
+/// Whether what is not a name (by [`check`]) may at least be spoken of: it leads nowhere but below `refs/`, or is made
+/// of capitals.
+pub fn is_safe(name: &BStr) -> bool {
+    match name.strip_prefix(b"refs/") {
+        Some(rest) => rest.split(|&byte| byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..")),
+        None => !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'_')),
+    }
+}
+
+/// Names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other capitals.
+pub fn is_root(name: &BStr) -> bool {
+    !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-' | b'_'))
+}
+
+/// The directories of refs that each worktree has for itself.
+pub const PER_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+
+/// Whether each worktree has a ref of this name for itself.
+pub fn is_per_worktree(name: &BStr) -> bool {
+    is_root(name) || PER_WORKTREE.iter().any(|dir| name.starts_with(dir.as_bytes()))
+}
+
+/// Whose a ref is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// All worktrees'.
+    Shared,
+    /// This worktree's.
+    Own,
+    /// The main worktree's, by `main-worktree/<name>`.
+    Main,
+    /// That of the worktree with this name, by `worktrees/<id>/<name>`.
+    Other(&'a BStr),
+}
+
+impl<'a> Whose<'a> {
+    /// Whose the ref `name` is, and what it is called there.
+    pub fn of(name: &'a BStr) -> (Whose<'a>, &'a BStr) {
+        let other = name.strip_prefix(b"worktrees/").and_then(|rest| rest.split_once_str("/"));
+        let main = name.strip_prefix(b"main-worktree/").map(|rest| rest.as_bstr());
+        match (other, main) {
+            (Some((id, rest)), _) if is_per_worktree(rest.as_bstr()) => {
+                (Whose::Other(id.as_bstr()), rest.as_bstr())
+            }
+            (_, Some(rest)) if is_per_worktree(rest) => (Whose::Main, rest),
+            _ if is_per_worktree(name) => (Whose::Own, name),
+            _ => (Whose::Shared, name),
+        }
+    }
+
+    /// The directory such refs lie in, and their reflogs below its `logs/`.
+    pub fn dir<'d>(self, git_dir: &'d Path, common_dir: &'d Path) -> Cow<'d, Path> {
+        match self {
+            Whose::Own => Cow::Borrowed(git_dir),
+            Whose::Shared | Whose::Main => Cow::Borrowed(common_dir),
+            Whose::Other(id) => Cow::Owned(common_dir.join("worktrees").join(OsStr::from_bytes(id))),
+        }
+    }
+}
+
+/// Where the loose ref `name` lies.
+pub fn file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
+    let (whose, name) = Whose::of(name);
+    whose.dir(git_dir, common_dir).join(OsStr::from_bytes(name))
+}
+
+/// Where its reflog lies.
+pub fn log_file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
+    let (whose, name) = Whose::of(name);
+    whose.dir(git_dir, common_dir).join("logs").join(OsStr::from_bytes(name))
 }
 
 /// The nearest thing to `name`, without slashes, that may be a component of a ref's name: what may not be in it becomes
@@ -89,6 +168,31 @@ mod tests {
         assert_eq!(check("main".into(), Levels::One), Ok(()));
         assert_eq!(check("main".into(), Levels::Two), Err(InvalidRefName));
         assert_eq!(check("@".into(), Levels::One), Err(InvalidRefName));
+    }
+
+    #[test]
+    fn refs_of_worktrees() {
+        let file = |name: &str| file("w".as_ref(), "c".as_ref(), name.into()).display().to_string();
+        for (name, path) in [
+            ("HEAD", "w/HEAD"),
+            ("refs/heads/a", "c/refs/heads/a"),
+            ("refs/bisect/bad", "w/refs/bisect/bad"),
+            ("main-worktree/HEAD", "c/HEAD"),
+            ("main-worktree/refs/worktree/a", "c/refs/worktree/a"),
+            ("main-worktree/refs/heads/a", "c/main-worktree/refs/heads/a"),
+            ("worktrees/x/HEAD", "c/worktrees/x/HEAD"),
+            ("worktrees/x/refs/bisect/a", "c/worktrees/x/refs/bisect/a"),
+            ("worktrees/x/refs/heads/a", "c/worktrees/x/refs/heads/a"),
+            ("topic", "c/topic"),
+        ] {
+            assert_eq!(file(name), path, "{name}");
+        }
+        let log = log_file("w".as_ref(), "c".as_ref(), "worktrees/x/HEAD".into());
+        assert_eq!(log, Path::new("c/worktrees/x/logs/HEAD"));
+        assert!(is_safe("refs/a..b".into()) && is_safe("A_B".into()));
+        for bad in ["", "a", "refs/", "refs/../a", "refs/a//b", "refs/a/"] {
+            assert!(!is_safe(bad.into()), "{bad:?}");
+        }
     }
 
     #[test]

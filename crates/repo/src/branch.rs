@@ -238,7 +238,7 @@ impl Repository {
             let mut taken = false;
             for (before, after) in &rules[..at] {
                 let name = BString::from(bstr::concat([before.as_bytes(), short, after.as_bytes()]));
-                taken |= self.find_ref(name.as_bstr())?.is_some();
+                taken |= self.try_ref(name.as_bstr())?.is_some();
             }
             if !taken {
                 return Ok(short.into());

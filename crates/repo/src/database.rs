@@ -11,7 +11,7 @@ use format::ObjectId;
 use crate::{
     Env, Error, Repository,
     config::Config,
-    disk,
+    disk, gitoxide,
     objects::{Kind, Objects, Options, Promisors, Reader},
     open::Layout,
     promisor::Remotes,
@@ -141,8 +141,8 @@ impl Repository {
             .map_err(|err| Error::new(format!("bad abbreviated name '{hex}': {err}")))?;
         let mut found = std::collections::HashSet::new();
         let odb = self.odb()?;
-        refs::uninterrupted(|| odb.lookup_prefix(prefix, Some(&mut found)), |err| refs::was_interrupted(err))
-            .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", refs::with_reason(&err))))?;
+        gitoxide::uninterrupted(|| odb.lookup_prefix(prefix, Some(&mut found)), |err| gitoxide::was_interrupted(err))
+            .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", gitoxide::with_reason(&err))))?;
         let mut found = found.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
         found.sort();
         Ok(found)
@@ -156,7 +156,7 @@ impl Repository {
         let dir = self.objects_dir().to_owned();
         let store = gix::odb::Store::at_opts(
             dir.clone(),
-            refs::gix_hash(self.layout.hash),
+            gitoxide::gix_hash(self.layout.hash),
             &mut std::iter::empty(),
             gix::odb::store::init::Options {
                 current_dir: Some(self.options.cwd.clone()),
@@ -195,7 +195,7 @@ pub(crate) fn open(
     env: &Env,
     layout: &Layout,
     config: &Config,
-    refs: &gix::refs::file::Store,
+    refs: &refs::Store,
     promisors: Option<Remotes>,
 ) -> Result<Database, Error> {
     let promisors = promisors.map(|remotes| Arc::new(remotes) as Arc<dyn Promisors>);

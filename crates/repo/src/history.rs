@@ -10,7 +10,7 @@ use format::ObjectId;
 
 use gix::commitgraph::Graph;
 
-use crate::{Error, Repository, objects::Reader, refs};
+use crate::{Error, Repository, gitoxide, objects::Reader};
 
 /// Git lists this many of the commits left behind.
 const ORPHAN_CUTOFF: usize = 4;
@@ -71,8 +71,11 @@ impl Repository {
     pub fn left_behind(&self, old: ObjectId, new: Option<ObjectId>) -> Result<LeftBehind, Error> {
         let mut walk = Walk::new(self, |marks| marks & RIGHT == 0);
         walk.paint(old, LEFT)?;
-        for (_, id) in self.refs("refs/")? {
-            // Refs may point to trees and blobs, and a broken one must not hide the warning.
+        for (name, id) in self.refs("refs/")? {
+            if id.is_null() {
+                return Err(Error::new(format!("bad object {name}")));
+            }
+            // Refs may point to trees and blobs, and one whose object is missing must not hide the warning.
             if let Ok(Some(commit)) = self.peel_to_commit(id) {
                 walk.paint(commit, RIGHT)?;
             }
@@ -162,7 +165,7 @@ impl<'a> Walk<'a> {
     /// Date and parents.
     fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
         if let Some(graph) = &self.graph
-            && let Some(commit) = graph.commit_by_id(refs::gix_id(id))
+            && let Some(commit) = graph.commit_by_id(gitoxide::gix_id(id))
         {
             // A broken graph is no reason to fail: the commit itself tells the same.
             let parents: Option<Vec<_>> = commit
@@ -213,6 +216,6 @@ impl Repository {
         if !wanted || !self.shallow().is_empty() || self.replaces {
             return None;
         }
-        Graph::from_info_dir(&self.objects_dir().join("info"), refs::gix_hash(self.layout.hash)).ok()
+        Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::gix_hash(self.layout.hash)).ok()
     }
 }

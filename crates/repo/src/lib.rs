@@ -12,6 +12,7 @@ mod database;
 mod disk;
 mod env;
 pub mod fetch;
+mod gitoxide;
 mod history;
 mod identity;
 pub mod message;
@@ -69,7 +70,7 @@ pub struct Repository {
     env: Env,
     layout: open::Layout,
     config: config::Config,
-    refs: gix::refs::file::Store,
+    refs: refs::Store,
     objects: Arc<objects::Objects>,
     /// There are `refs/replace/`.
     replaces: bool,
@@ -136,7 +137,12 @@ impl Repository {
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
-        let refs = refs::store(&layout);
+        let refs = refs::Store::new(
+            &layout.git_dir,
+            &layout.common_dir,
+            layout.hash,
+            layout.work_tree.as_deref(),
+        );
         let variables = || child_env(options, &env, &layout);
         let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
         let database = database::open(&env, &layout, &config, &refs, promisors)?;

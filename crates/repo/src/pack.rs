@@ -18,7 +18,7 @@ use std::{
 use format::HashKind;
 use gix::utils::progress::prodash;
 
-use crate::refs::was_interrupted;
+use crate::gitoxide::was_interrupted;
 
 /// What is being counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

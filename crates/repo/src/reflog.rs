@@ -1,7 +1,7 @@
 //! Reflogs, read: what a ref was before, and which branches HEAD was on.
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{ObjectId, refname};
 
 use crate::{Error, Repository, database, disk};
 
@@ -26,12 +26,7 @@ pub struct DetachedFrom {
 impl Repository {
     /// The reflog of a full ref name, oldest first; `None` if it has none.
     pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
-        let shared = name.starts_with(b"refs/")
-            && !["refs/bisect/", "refs/worktree/", "refs/rewritten/"]
-                .iter()
-                .any(|own| name.starts_with(own.as_bytes()));
-        let dir = if shared { &self.layout.common_dir } else { &self.layout.git_dir };
-        let file = dir.join("logs").join(name.to_path().map_err(|_| bad_name(name))?);
+        let file = refname::log_file(&self.layout.git_dir, &self.layout.common_dir, name);
         let bytes = disk::read_optional(&file).map_err(|err| {
             Error::new(format!("unable to read '{}': {}", file.display(), sys::reason(&err)))
         })?;
@@ -128,8 +123,4 @@ impl Repository {
         let at = lines.iter().rev().find(|line| line.date <= date).map(|line| line.new);
         Ok(Some(at.unwrap_or(if oldest.old.is_null() { oldest.new } else { oldest.old })))
     }
-}
-
-fn bad_name(name: &BStr) -> Error {
-    Error::new(format!("invalid ref name '{name}'"))
 }

@@ -12,7 +12,11 @@ use format::{
     index::{Index, Stage},
 };
 
-use crate::{Error, Head, Repository, objects::Kind};
+use crate::{
+    Error, Head, Repository,
+    objects::Kind,
+    refs::{End, Resolved},
+};
 
 /// Where a short ref name is looked for, in order.
 pub(crate) const RULES: [(&str, &str); 6] = [
@@ -98,7 +102,7 @@ impl Repository {
         let mut found = 0;
         for (before, after) in RULES {
             let candidate = BString::from([before.as_bytes(), &full, after.as_bytes()].concat());
-            found += usize::from(self.find_ref(candidate.as_bstr())?.is_some());
+            found += usize::from(self.try_ref(candidate.as_bstr())?.is_some());
         }
         let also_an_object = || Ok::<_, Error>(matches!(self.abbreviated(name, Hint::Any), Ok(Some(_))));
         let ambiguous = match self.parse_hex(name).is_some() {
@@ -143,7 +147,7 @@ impl Repository {
             let mut name = BString::from(before);
             name.extend_from_slice(short);
             name.extend_from_slice(after.as_bytes());
-            if let Some(id) = self.find_ref(name.as_bstr())? {
+            if let Some(id) = self.try_ref(name.as_bstr())? {
                 return Ok(Some((name, id)));
             }
         }
@@ -156,7 +160,7 @@ impl Repository {
         let mut found = Vec::new();
         for (before, after) in RULES {
             let name = BString::from(bstr::concat([before.as_bytes(), &short, after.as_bytes()]));
-            if let (last, Some(id)) = self.resolve_in(&self.refs, name.as_bstr())? {
+            if let Resolved { last, end: End::Id(id) } = self.refs.resolve(name.as_bstr())? {
                 found.push((last.unwrap_or(name), id));
             }
         }
@@ -317,7 +321,7 @@ impl Repository {
     fn youngest_matching(&self, regex: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut tips = Vec::new();
         for (_, id) in self.refs("refs/")? {
-            tips.extend(self.peel_to_commit(id)?);
+            tips.extend(if id.is_null() { None } else { self.peel_to_commit(id)? });
         }
         tips.extend(self.head()?.oid());
         self.first_matching(tips, regex)

@@ -13,7 +13,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use sys::{FileType, by_path};
 
-use crate::{Error, Repository, config, disk, open, refs, refs::branch_name};
+use crate::{
+    Error, Repository, config, disk, open,
+    refs::{End, Resolved, branch_name},
+};
 
 /// One of the worktrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,13 +101,15 @@ impl Repository {
     /// Where the HEAD of a worktree points.
     pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
         let null = ObjectId::null(self.hash());
-        let store = refs::store_at(&worktree.git_dir, self.common_dir(), self.hash());
-        match self.resolve_in(&store, "HEAD".into()) {
-            Ok((None, Some(oid))) => WorktreeHead { oid, kind: WorktreeHeadKind::Detached },
-            Ok((Some(name), oid)) => {
-                WorktreeHead { oid: oid.unwrap_or(null), kind: WorktreeHeadKind::Branch(name) }
+        match self.refs.seen_from(&worktree.git_dir).resolve("HEAD".into()) {
+            Ok(Resolved { last: None, end: End::Id(oid) }) => WorktreeHead { oid, kind: WorktreeHeadKind::Detached },
+            Ok(Resolved { last: Some(name), end: End::Id(oid) }) => {
+                WorktreeHead { oid, kind: WorktreeHeadKind::Branch(name) }
             }
-            Ok((None, None)) | Err(_) => WorktreeHead { oid: null, kind: WorktreeHeadKind::Unreadable },
+            Ok(Resolved { last: Some(name), end: End::Dangling }) => {
+                WorktreeHead { oid: null, kind: WorktreeHeadKind::Branch(name) }
+            }
+            Ok(_) | Err(_) => WorktreeHead { oid: null, kind: WorktreeHeadKind::Unreadable },
         }
     }
 

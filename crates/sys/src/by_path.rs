@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use crate::{
-    Dir, File, FileType, Stat,
+    File, FileType, Listing, Stat,
     profile::{Phase, call},
     stat::stat_at,
 };
@@ -52,6 +52,50 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Ok(content)
     };
     absent_is_none(uninterrupted(whole))
+}
+
+/// What is at a path, as [`content`] finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing (`ENOENT`).
+    Absent,
+    /// A directory.
+    Directory,
+    /// A symbolic link to this.
+    Link(PathBuf),
+    /// A file that holds this.
+    Bytes(Vec<u8>),
+}
+
+/// What is at a path, a link not followed, without a stat: opened and read, which a link or a directory refuses. A file
+/// of `likely` bytes takes one read.
+pub fn content(path: &Path, likely: u64) -> io::Result<Content> {
+    const TRIES: usize = 3;
+    let mut last = io::ErrorKind::NotFound.into();
+    // Somebody may turn a link into a file while we look.
+    for _ in 0..TRIES {
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        let opened = call(Phase::Open, || OpenOptions::new().read(true).custom_flags(no_follow).open(path));
+        match opened.map(File::from) {
+            Ok(file) => {
+                let mut bytes = Vec::new();
+                return match crate::read_to_end(&file, likely, &mut bytes) {
+                    Ok(()) => Ok(Content::Bytes(bytes)),
+                    Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(Content::Directory),
+                    Err(error) => Err(error),
+                };
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::Absent),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                match read_link(path)? {
+                    Some(target) => return Ok(Content::Link(target)),
+                    None => last = error,
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
 }
 
 /// `lstat`; `None` if there is nothing.
@@ -141,10 +185,14 @@ pub fn remove_dir_all(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Remove, || fs::remove_dir_all(path)))
 }
 
-/// Names and types of a directory's entries; see [`Dir::list`].
+/// Names and types of a directory's entries, `.` and `..` left out, in the directory's order.
 pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
-    let names = Dir::open_with(path, crate::Capabilities::NONE)?.list()?;
-    Ok(names.into_iter().map(|(name, file_type)| (OsString::from_vec(name), file_type)).collect())
+    let mut names = Vec::new();
+    Listing::default().read_path(path, |entry| {
+        names.push((OsString::from_vec(entry.name.to_vec()), entry.file_type));
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(names)
 }
 
 /// The path without links, `.` and `..`, absolute. It must exist. Counts as one call, whatever it takes.
@@ -216,6 +264,24 @@ fn absent_is_none<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_of_whatever_is_there() {
+        let place = tempfile::tempdir().expect("a directory for tests");
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("f"), "four").expect("written");
+        symlink("f".as_ref(), &at("l")).expect("made");
+        for likely in [0, 4, 9] {
+            let found = |name: &str| content(&at(name), likely).expect("readable");
+            assert_eq!(found("f"), Content::Bytes(b"four".to_vec()));
+            assert_eq!(found("l"), Content::Link("f".into()));
+            assert_eq!(found(""), Content::Directory);
+            assert_eq!(found("none"), Content::Absent);
+        }
+        let below_a_file = content(&at("f/x"), 0).expect_err("no directory");
+        assert_eq!(below_a_file.kind(), io::ErrorKind::NotADirectory);
+        assert_eq!(list(place.path()).expect("a directory").len(), 2);
+    }
 
     #[test]
     fn what_is_missing_is_taken_by_its_letters() {

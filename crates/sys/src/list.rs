@@ -4,16 +4,18 @@ use std::{
     io,
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd},
+    path::Path,
 };
 
 use rustix::{
-    fs::{AtFlags, RawDir},
+    fs::{AtFlags, Mode, OFlags, RawDir},
     io::Errno,
 };
 
 use crate::{
     Dir, FileType,
-    profile::{Phase, span},
+    file::Closing,
+    profile::{Phase, retried, span},
     stat::stat_at,
 };
 
@@ -63,6 +65,17 @@ impl Listing {
         let opened = dir.open_to_read(path)?;
         self.read_from(opened.as_fd(), visit)?;
         Ok(opened)
+    }
+
+    /// As [`Listing::read`] for the directory at any path, links followed, which is opened once.
+    pub(crate) fn read_path<E: From<io::Error>>(
+        &mut self,
+        path: &Path,
+        visit: impl FnMut(Entry<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = retried(Phase::Open, || rustix::fs::open(path, flags, Mode::empty()));
+        self.read_from(Closing::new(opened.map_err(io::Error::from)?).get().as_fd(), visit)
     }
 
     fn read_from<E: From<io::Error>>(

@@ -7,7 +7,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::Glance;
+use format::{ObjectId, index::Glance};
 use repo::Repository;
 use sys::by_path;
 
@@ -556,7 +556,8 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
     if !matches!(by_path::stat(&source.common_dir().join("info/grafts")), Ok(None)) {
         found.push(Reason::repository("the source has grafts"));
     }
-    if source.head().is_err() || source.refs("refs/").is_err() {
+    let is_broken = |refs: Vec<(BString, ObjectId)>| refs.iter().any(|(_, oid)| oid.is_null());
+    if source.head().is_err() || source.refs("refs/").map_or(true, is_broken) {
         found.push(Reason::repository("the source has refs that cannot be read"));
     }
     if !source.objects().errors().is_empty() || !source.warnings().is_empty() {

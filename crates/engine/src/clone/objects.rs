@@ -164,6 +164,9 @@ impl Channel {
             repo::Head::Unborn { name } => refs.unborn_head = Some(name),
         }
         let all = source.refs("refs/")?;
+        if let Some((name, _)) = all.iter().find(|(_, oid)| oid.is_null()) {
+            return Err(repo::Error::new(format!("'{name}' has neither a valid OID nor a target")).into());
+        }
         refs.refs
             .extend(all.into_iter().map(plain).filter(|theirs| !is_hidden(theirs.name.as_bstr(), &hidden)));
         let objects = source.common_dir().join("objects");

@@ -4,7 +4,7 @@
 use std::{io, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{HashKind, ObjectId};
+use format::{HashKind, ObjectId, packed_refs::Malformed};
 
 use crate::{Fsync, SharedRepository, Wait};
 
@@ -156,8 +156,8 @@ pub enum Error {
     CannotLog { name: BString, path: PathBuf, source: io::Error },
     #[error("cannot update the ref '{name}': there are still logs under '{}'", .path.display())]
     LogsBelow { name: BString, path: PathBuf },
-    #[error("unexpected line in {}: {line}", .path.display())]
-    MalformedPackedRefs { path: PathBuf, line: BString },
+    #[error("{}", .problem.in_file(.path))]
+    MalformedPackedRefs { path: PathBuf, problem: Malformed },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
     /// Of packed-refs, or of a lock file once taken.

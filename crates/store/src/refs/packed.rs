@@ -1,6 +1,4 @@
-//! The packed-refs file: `<object name> SP <ref name>` lines sorted by name, each followed by
-//! `^<object name>` if the ref points to a tag, with what the tag points to in the end. A header line names
-//! traits of the file.
+//! The packed-refs file ([`format::packed_refs`]), read and rewritten.
 //!
 //! When it is rewritten, lines of other refs are kept as they are, and the header claims no more than the
 //! old one did: a file that does not say for every ref what it peels to does not begin to pretend so.
@@ -8,17 +6,20 @@
 use std::{
     borrow::Cow,
     io::{self, Write},
+    ops::Deref,
     path::{Path, PathBuf},
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{HashKind, ObjectId};
+use format::{
+    HashKind, ObjectId,
+    packed_refs::{HEADER, Malformed, PackedRefs},
+};
 use sys::{Map, by_path};
 
 use super::{Error, Options, place};
 use crate::{Components, Lock, LockOptions, SharedRepository, lock::sync_parent};
 
-const HEADER: &[u8] = b"# pack-refs with:";
 const ALL_TRAITS: &[u8] = b" peeled fully-peeled sorted ";
 
 /// One ref for [`write_packed`].
@@ -35,25 +36,23 @@ pub struct PackedRef {
 /// A packed-refs file as it was when it was loaded.
 pub(super) struct Packed {
     path: PathBuf,
-    hash: HashKind,
-    content: Content,
-    /// Where the records begin.
-    start: usize,
-    /// What follows `# pack-refs with:`, if there is a header.
-    traits: Option<BString>,
+    /// Empty without a file.
+    refs: PackedRefs<Content>,
 }
 
 enum Content {
     Mapped(Map),
-    /// No file, or one that was not sorted.
-    Own(Vec<u8>),
+    Absent,
 }
 
-/// One ref's lines.
-struct Record<'a> {
-    name: &'a BStr,
-    oid: ObjectId,
-    lines: &'a [u8],
+impl Deref for Content {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Content::Mapped(map) => map,
+            Content::Absent => &[],
+        }
+    }
 }
 
 impl Packed {
@@ -62,140 +61,42 @@ impl Packed {
         let io = |source| Error::Io { what: "read", path: path.to_owned(), source };
         let content = match by_path::open(path) {
             Ok(file) => Content::Mapped(Map::of(&file).map_err(io)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Own(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Absent,
             Err(error) => return Err(io(error)),
         };
-        let mut packed = Packed { path: path.to_owned(), hash, content, start: 0, traits: None };
-        if packed.bytes().starts_with(b"#") {
-            let line = packed.bytes().lines_with_terminator().next().unwrap_or_default();
-            let traits = line.strip_suffix(b"\n").and_then(|line| line.strip_prefix(HEADER));
-            let traits = traits.ok_or_else(|| packed.unexpected(0))?;
-            (packed.start, packed.traits) = (line.len(), Some(traits.into()));
-        }
-        if !packed.has_trait("sorted") {
-            packed.sort()?;
-        }
-        Ok(packed)
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match &self.content {
-            Content::Mapped(map) => map,
-            Content::Own(bytes) => bytes,
-        }
-    }
-
-    fn has_trait(&self, wanted: &str) -> bool {
-        let traits = self.traits.as_ref().map(|traits| traits.split_str(" "));
-        traits.is_some_and(|mut traits| traits.any(|name| name == wanted.as_bytes()))
-    }
-
-    /// Files written before Git 2.15 do not promise an order.
-    fn sort(&mut self) -> Result<(), Error> {
-        let mut records = self.records().collect::<Result<Vec<_>, _>>()?;
-        records.sort_by(|left, right| left.name.cmp(right.name));
-        let sorted = records.iter().map(|record| record.lines).collect::<Vec<_>>().concat();
-        self.content = Content::Own(sorted);
-        self.start = 0;
-        Ok(())
-    }
-
-    fn unexpected(&self, at: usize) -> Error {
-        let line = self.bytes()[at..].lines().next().unwrap_or_default();
-        Error::MalformedPackedRefs { path: self.path.clone(), line: line.into() }
-    }
-
-    /// The record whose first line begins at `at`.
-    fn record(&self, at: usize) -> Result<Record<'_>, Error> {
-        let bytes = &self.bytes()[at..];
-        let parse = || {
-            let end = bytes.find_byte(b'\n')?;
-            let (hex, name) = bytes[..end].split_at_checked(self.hash.hex_len())?;
-            let oid = ObjectId::from_hex(self.hash, hex)?;
-            let name = name.strip_prefix(b" ").filter(|name| !name.is_empty())?;
-            let mut len = end + 1;
-            if bytes.get(len) == Some(&b'^') {
-                len += bytes[len..].find_byte(b'\n')? + 1;
-            }
-            Some(Record { name: name.as_bstr(), oid, lines: &bytes[..len] })
-        };
-        parse().ok_or_else(|| self.unexpected(at))
-    }
-
-    fn records(&self) -> impl Iterator<Item = Result<Record<'_>, Error>> {
-        let mut at = self.start;
-        std::iter::from_fn(move || {
-            if at >= self.bytes().len() {
-                return None;
-            }
-            let record = self.record(at);
-            at = record.as_ref().map_or(usize::MAX, |record| at + record.lines.len());
-            Some(record)
-        })
-    }
-
-    /// Where the first record named `name` or later begins: binary search on the bytes, so that one
-    /// ref of a hundred thousand touches a few pages only.
-    fn seek(&self, name: &BStr) -> Result<usize, Error> {
-        let bytes = self.bytes();
-        let (mut low, mut high) = (self.start, bytes.len());
-        while low < high {
-            let mut at = low + (high - low) / 2;
-            // Back to a line that begins a record. The one at `low` does.
-            loop {
-                at = bytes[low..at].rfind_byte(b'\n').map_or(low, |newline| low + newline + 1);
-                if at == low || bytes[at] != b'^' {
-                    break;
-                }
-                at -= 1;
-            }
-            let record = self.record(at)?;
-            if record.name < name {
-                low = at + record.lines.len();
-            } else {
-                high = at;
-            }
-        }
-        Ok(low)
+        let refs = PackedRefs::parse(content, hash).map_err(|problem| malformed(path, problem))?;
+        Ok(Packed { path: path.to_owned(), refs })
     }
 
     /// The value of a ref.
     pub(super) fn find(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
-        let at = self.seek(name)?;
-        if at == self.bytes().len() {
-            return Ok(None);
-        }
-        let record = self.record(at)?;
-        Ok((record.name == name).then_some(record.oid))
+        self.refs.find(name).map_err(|problem| malformed(&self.path, problem))
     }
 
     /// The first ref with a name below `name/`.
     pub(super) fn first_below(&self, name: &BStr) -> Result<Option<BString>, Error> {
         let prefix: BString = [name.as_bytes(), b"/"].concat().into();
-        let at = self.seek(prefix.as_bstr())?;
-        if at == self.bytes().len() {
-            return Ok(None);
-        }
-        let record = self.record(at)?;
-        Ok(record.name.starts_with(&prefix).then(|| record.name.to_owned()))
+        let first = self.refs.below(prefix.as_bstr()).next().transpose();
+        let first = first.map_err(|problem| malformed(&self.path, problem))?;
+        Ok(first.map(|record| record.name.to_owned()))
     }
 
     /// The file's content without and with some refs, both sorted by name.
     fn changed(&self, removed: &[&BStr], added: &[PackedRef]) -> Result<Vec<u8>, Error> {
         let mut out =
-            Vec::with_capacity(self.bytes().len() + HEADER.len() + ALL_TRAITS.len() + 100 * added.len());
-        let traits: Cow<'_, [u8]> = match &self.traits {
-            Some(traits) if self.has_trait("sorted") => Cow::Borrowed(traits),
-            Some(traits) => Cow::Owned([traits.as_slice(), b"sorted "].concat()),
-            None if self.bytes().is_empty() => Cow::Borrowed(ALL_TRAITS),
+            Vec::with_capacity(self.refs.len() + HEADER.len() + ALL_TRAITS.len() + 100 * added.len());
+        let traits: Cow<'_, [u8]> = match self.refs.traits() {
+            Some(traits) if self.refs.has_trait("sorted") => Cow::Borrowed(traits),
+            Some(traits) => Cow::Owned([traits.as_bytes(), b"sorted "].concat()),
+            None if self.refs.is_empty() => Cow::Borrowed(ALL_TRAITS),
             None => Cow::Borrowed(b" sorted "),
         };
         out.extend_from_slice(HEADER);
         out.extend_from_slice(&traits);
         out.push(b'\n');
         let mut added = added.iter().peekable();
-        for record in self.records() {
-            let record = record?;
+        for record in self.refs.below("".into()) {
+            let record = record.map_err(|problem| malformed(&self.path, problem))?;
             while let Some(new) = added.next_if(|new| new.name < *record.name) {
                 push(&mut out, new);
             }
@@ -207,6 +108,10 @@ impl Packed {
         added.for_each(|new| push(&mut out, new));
         Ok(out)
     }
+}
+
+fn malformed(path: &Path, problem: Malformed) -> Error {
+    Error::MalformedPackedRefs { path: path.to_owned(), problem }
 }
 
 fn push(out: &mut Vec<u8>, new: &PackedRef) {

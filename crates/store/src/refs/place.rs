@@ -1,9 +1,7 @@
 //! Where refs and their reflogs lie, and the directories on the way there.
 
 use std::{
-    ffi::OsStr,
     io,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -14,42 +12,26 @@ use sys::{FileType, by_path};
 use super::Options;
 use crate::{Components, SharedRepository};
 
-/// Names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other capitals.
-pub(super) fn is_root(name: &BStr) -> bool {
-    !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-' | b'_'))
-}
-
-/// Refs that each worktree has for itself.
-fn is_per_worktree(name: &BStr) -> bool {
-    let prefixes: [&[u8]; 3] = [b"refs/worktree/", b"refs/bisect/", b"refs/rewritten/"];
-    is_root(name) || prefixes.iter().any(|prefix| name.starts_with(prefix))
-}
-
 /// Whether Git would write a ref of this name.
 pub(super) fn may_write(name: &BStr) -> bool {
-    refname::check(name, Levels::One).is_ok() && (is_root(name) || name.starts_with(b"refs/"))
+    refname::check(name, Levels::One).is_ok() && (refname::is_root(name) || name.starts_with(b"refs/"))
 }
 
 /// Whether a ref of this name may be removed: names that should never have been can be got rid of,
 /// as long as they stay below `refs/`.
 pub(super) fn may_delete(name: &BStr) -> bool {
     let safe = |component: &[u8]| !matches!(component, b"" | b"." | b"..") && !component.contains(&0);
-    is_root(name) || name.starts_with(b"refs/") && name.split(|&byte| byte == b'/').all(safe)
-}
-
-/// The directory that holds `name` and, below `logs/`, its reflog.
-fn base<'a>(options: &'a Options, name: &BStr) -> &'a Path {
-    if is_per_worktree(name) { &options.git_dir } else { &options.common_dir }
+    refname::is_root(name) || name.starts_with(b"refs/") && name.split(|&byte| byte == b'/').all(safe)
 }
 
 /// The loose ref's file.
 pub(super) fn loose(options: &Options, name: &BStr) -> PathBuf {
-    base(options, name).join(OsStr::from_bytes(name))
+    refname::file(&options.git_dir, &options.common_dir, name)
 }
 
 /// The reflog's file.
 pub(super) fn log(options: &Options, name: &BStr) -> PathBuf {
-    base(options, name).join("logs").join(OsStr::from_bytes(name))
+    refname::log_file(&options.git_dir, &options.common_dir, name)
 }
 
 /// The packed-refs file.

@@ -4,10 +4,14 @@ use std::{io, os::unix::ffi::OsStrExt};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    HashKind, ObjectId,
+    ObjectId,
+    ref_file::{self, Value},
     refname::{self, Levels},
 };
-use sys::{FileType, by_path};
+use sys::{
+    FileType,
+    by_path::{self, Content},
+};
 
 use super::{Error, Options, packed::Packed, place};
 
@@ -57,35 +61,39 @@ impl<'a> Reader<'a> {
     pub(super) fn raw(&mut self, name: &BStr) -> Result<Raw, Error> {
         let path = place::loose(self.options, name);
         let io = |source| Error::Io { what: "read", path: path.clone(), source };
-        // Somebody may turn a file into a directory or back while we look.
-        for _ in 0..3 {
-            let Some(stat) = by_path::stat(&path).map_err(io)? else {
-                return self.packed_or(name, Raw::Missing);
-            };
-            if stat.file_type == FileType::Directory {
-                return self.packed_or(name, Raw::Directory);
-            }
-            if stat.file_type == FileType::Symlink
-                && let Some(target) = by_path::read_link(&path).map_err(io)?
-            {
+        let hash = self.options.hash;
+        let content = match by_path::content(&path, hash.hex_len() as u64 + 1) {
+            Ok(Content::Absent) => return self.packed_or(name, Raw::Missing),
+            Ok(Content::Directory) => return self.packed_or(name, Raw::Directory),
+            Ok(Content::Link(target)) => {
                 let target = target.as_os_str().as_bytes().as_bstr();
                 if target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok() {
                     return Ok(Raw::Symbolic(target.to_owned()));
                 }
+                match by_path::read(&path) {
+                    Ok(Some(content)) => content,
+                    Ok(None) => return Ok(Raw::Missing),
+                    Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Ok(Raw::Missing),
+                    Err(error) => return Err(io(error)),
+                }
             }
-            match by_path::read(&path) {
-                Ok(Some(content)) => return Ok(parse(self.options.hash, &content)),
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::IsADirectory => {}
-                Err(error) => return Err(io(error)),
+            Ok(Content::Bytes(content)) => content,
+            // A loose ref of a shorter name is in the way.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return self.packed_or(name, Raw::Missing);
             }
-        }
-        Ok(Raw::Missing)
+            Err(error) => return Err(io(error)),
+        };
+        Ok(match ref_file::parse(hash, &content) {
+            Some(Value::Id(oid)) => Raw::Direct(oid),
+            Some(Value::Symbolic(target)) => Raw::Symbolic(target),
+            None => Raw::Broken,
+        })
     }
 
     fn packed_or(&mut self, name: &BStr, otherwise: Raw) -> Result<Raw, Error> {
         // Root refs are never packed.
-        if place::is_root(name) {
+        if refname::is_root(name) {
             return Ok(otherwise);
         }
         Ok(self.packed()?.find(name)?.map_or(otherwise, Raw::Direct))
@@ -134,18 +142,5 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(None)
-    }
-}
-
-/// `ref: <name>`, or an object name with nothing but white space after it.
-fn parse(hash: HashKind, content: &[u8]) -> Raw {
-    let content = content.trim_end_with(|letter| letter.is_ascii_whitespace());
-    if let Some(target) = content.strip_prefix(b"ref:") {
-        return Raw::Symbolic(target.trim_start_with(|letter| letter.is_ascii_whitespace()).into());
-    }
-    let (name, rest) = content.split_at(content.len().min(hash.hex_len()));
-    match ObjectId::from_hex(hash, name) {
-        Some(oid) if rest.first().is_none_or(u8::is_ascii_whitespace) => Raw::Direct(oid),
-        _ => Raw::Broken,
     }
 }

@@ -1,0 +1,47 @@
+//! What the file of a loose ref says: `ref: <name>`, or an object name. Source: gitrepository-layout(5).
+
+use bstr::{BString, ByteSlice};
+
+use crate::{HashKind, ObjectId};
+
+/// What a ref holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// An object's name.
+    Id(ObjectId),
+    /// Another ref's, which may be no name at all.
+    Symbolic(BString),
+}
+
+/// `None` if it says neither. After an object name and white space there may be anything: FETCH_HEAD has more.
+pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n' | '\r');
+    let content = content.trim_end_with(is_space);
+    if let Some(target) = content.strip_prefix(b"ref:") {
+        return Some(Value::Symbolic(target.trim_start_with(is_space).into()));
+    }
+    let (name, rest) = content.split_at_checked(hash.hex_len())?;
+    let ends = rest.first().is_none_or(|&letter| is_space(char::from(letter)));
+    ObjectId::from_hex(hash, name).filter(|_| ends).map(Value::Id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_or_broken() {
+        let hex = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+        let id = ObjectId::from_hex(HashKind::Sha1, hex.as_bytes()).map(Value::Id);
+        for good in [hex.to_owned(), format!("{hex}\n"), format!("{hex}\tbranch 'x'\n{hex}\n")] {
+            assert_eq!(parse(HashKind::Sha1, good.as_bytes()), id, "{good:?}");
+        }
+        for bad in ["", "\n", &hex[1..], &format!("{hex}a\n"), &format!(" {hex}"), "re: x"] {
+            assert_eq!(parse(HashKind::Sha1, bad.as_bytes()), None, "{bad:?}");
+        }
+        assert_eq!(parse(HashKind::Sha256, hex.as_bytes()), None);
+        for (text, target) in [("ref: refs/heads/a\n", "refs/heads/a"), ("ref:a b \r\n", "a b"), ("ref:", "")] {
+            assert_eq!(parse(HashKind::Sha1, text.as_bytes()), Some(Value::Symbolic(target.into())));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! All refs below a prefix: loose ones over packed ones.
+//!
+//! Order: loose refs first, then packed-refs, so that one that is packed meanwhile is met at least once. Each directory is listed once, and no
+//! type asked for where the listing tells it. A directory that cannot be listed is an error; Git takes it for an empty one.
+
+use std::{
+    io::ErrorKind,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    ObjectId,
+    refname::{self, Levels},
+};
+use sys::{FileType, by_path};
+
+use super::store::{End, Store};
+use crate::Error;
+
+/// Loose refs; `None` for a symbolic one that leads nowhere, which hides a packed one still.
+type Loose = Vec<(BString, Option<ObjectId>)>;
+
+impl Store {
+    /// All refs whose names begin with `prefix`, sorted. Symbolic ones have the value of what they point to; those that lead
+    /// nowhere are left out. Broken ones are null.
+    pub(crate) fn list(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
+        let mut loose = Loose::new();
+        let dir = prefix.rfind_byte(b'/').map_or("refs/".into(), |slash| prefix[..=slash].as_bstr());
+        self.loose_below(dir, prefix, &mut loose)?;
+        loose.sort();
+        let mut packed = self.packed.below(prefix)?;
+        packed.retain(|(name, _)| loose.binary_search_by(|(loose, _)| loose.cmp(name)).is_err());
+        packed.extend(loose.into_iter().filter_map(|(name, id)| Some((name, id?))));
+        packed.sort();
+        Ok(packed)
+    }
+
+    /// Lists the directory `dir`, which ends with a slash.
+    fn loose_below(&self, dir: &BStr, prefix: &BStr, found: &mut Loose) -> Result<(), Error> {
+        let path = refname::file(&self.git_dir, &self.packed.common_dir, dir);
+        let failed = |path: &std::path::Path, error: &std::io::Error| {
+            Error::unreadable(format!("unable to read '{}': {}", path.display(), sys::reason(error)))
+        };
+        let entries = match by_path::list(&path) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
+            Err(error) => return Err(failed(&path, &error)),
+        };
+        // What each worktree has for itself lies elsewhere.
+        let has_own = dir == "refs/" && self.git_dir != self.packed.common_dir;
+        let own = refname::PER_WORKTREE.iter().filter(|_| has_own);
+        for dir in own.map(|dir| BStr::new(*dir)).filter(|dir| leads_to(dir, prefix)) {
+            self.loose_below(dir, prefix, found)?;
+        }
+        for (entry, mut file_type) in entries {
+            if entry.as_bytes().starts_with(b".") || entry.as_bytes().ends_with(b".lock") {
+                continue;
+            }
+            if file_type == FileType::Symlink {
+                let at = path.join(&entry);
+                match by_path::stat_followed(&at).map_err(|error| failed(&at, &error))? {
+                    Some(stat) => file_type = stat.file_type,
+                    None => continue,
+                }
+            }
+            let mut name = BString::from([dir.as_bytes(), &entry.into_vec()].concat());
+            match file_type {
+                FileType::Directory => {
+                    name.push(b'/');
+                    let is_own = has_own && refname::is_per_worktree(name.as_bstr());
+                    if !is_own && leads_to(name.as_bstr(), prefix) {
+                        self.loose_below(name.as_bstr(), prefix, found)?;
+                    }
+                }
+                FileType::File if name.starts_with(prefix) => self.loose(name, found)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn loose(&self, name: BString, found: &mut Loose) -> Result<(), Error> {
+        let null = ObjectId::null(self.packed.hash);
+        if refname::check(name.as_bstr(), Levels::One).is_err() {
+            if !refname::is_safe(name.as_bstr()) {
+                return Err(Error::unreadable(format!("loose refname is dangerous: {name}")));
+            }
+            found.push((name, Some(null)));
+            return Ok(());
+        }
+        let resolved = self.resolve(name.as_bstr())?;
+        let id = match resolved.end {
+            // Gone since it was listed.
+            End::Missing => return Ok(()),
+            End::Dangling => None,
+            End::Broken(_) if resolved.last.is_some() => None,
+            End::Broken(_) => Some(null),
+            End::Id(id) => Some(id),
+        };
+        found.push((name, id));
+        Ok(())
+    }
+}
+
+/// Whether names that begin with `prefix` may lie below a directory.
+fn leads_to(dir: &BStr, prefix: &BStr) -> bool {
+    dir.starts_with(prefix) || prefix.starts_with(dir.as_bytes())
+}

@@ -1,0 +1,120 @@
+//! Refs, read: loose files over `packed-refs`, symbolic ones followed.
+//!
+//! Source: gitrepository-layout(5) and git-check-ref-format(1). A name that is not well formed is no
+//! ref; a file that is not well formed is an error in Git's words; one that cannot be read is an error, never another value.
+
+mod list;
+mod store;
+
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind, ObjectId,
+    refname::{self, Levels},
+};
+
+use crate::{Error, Head, Repository};
+use store::Raw;
+pub(crate) use store::{End, Resolved, Store};
+
+/// Which object to read in place of which.
+#[derive(Debug, Default)]
+pub(crate) struct Replacements {
+    pub(crate) objects: HashMap<ObjectId, ObjectId>,
+    /// Git's complaints about refs that name no object.
+    pub(crate) warnings: Vec<BString>,
+}
+
+/// Reads `refs/replace/`, or what stands for it. The last component of a name says what is replaced.
+pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result<Replacements, Error> {
+    let mut found = Replacements::default();
+    for (full, replacement) in store.list(base)? {
+        let name = full.strip_prefix(base.as_bytes()).unwrap_or(&full).as_bstr();
+        let last = name.rsplit_once_str("/").map_or(name.as_bytes(), |(_, last)| last);
+        let Some(replaced) = ObjectId::from_hex(hash, last) else {
+            found.warnings.push(format!("bad replace ref name: {name}").into());
+            continue;
+        };
+        if found.objects.insert(replaced, replacement).is_some() {
+            return Err(Error::new(format!("duplicate replace ref: {name}")));
+        }
+    }
+    Ok(found)
+}
+
+impl Repository {
+    /// Where HEAD points.
+    pub fn head(&self) -> Result<Head, Error> {
+        match self.refs.raw("HEAD".into())? {
+            Raw::Missing => Err(Error::new("unable to read HEAD".to_owned())),
+            Raw::Id(oid) => Ok(Head::Detached { oid }),
+            Raw::Symbolic(name) if refname::check(name.as_bstr(), Levels::One).is_ok() => {
+                Ok(match self.find_ref(name.as_bstr())? {
+                    Some(oid) => Head::Branch { name, oid },
+                    None => Head::Unborn { name },
+                })
+            }
+            Raw::Symbolic(_) | Raw::Broken => Err(broken("HEAD".into())),
+        }
+    }
+
+    /// Value of a full ref name, symbolic refs followed; `None` if missing. A broken one is an error.
+    pub fn find_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        match self.refs.resolve(name)?.end {
+            End::Missing | End::Dangling => Ok(None),
+            End::Id(id) => Ok(Some(id)),
+            // Whatever else lies beside the refs.
+            End::Broken(name) if !name.contains(&b'/') && !refname::is_root(name.as_bstr()) => Ok(None),
+            End::Broken(name) => Err(broken(name.as_bstr())),
+        }
+    }
+
+    /// The object a ref leads to, for who looks whether there is one: what is broken is none.
+    pub(crate) fn try_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        Ok(match self.refs.resolve(name)?.end {
+            End::Id(id) => Some(id),
+            End::Missing | End::Dangling | End::Broken(_) => None,
+        })
+    }
+
+    /// Why `name`, as a user writes it, may be a ref that is there and cannot be read.
+    pub fn unreadable_ref(&self, name: &BStr) -> Option<Error> {
+        const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+        PLACES.iter().find_map(|place| {
+            let full = BString::from([place.as_bytes(), name].concat());
+            self.find_ref(full.as_bstr()).err()
+        })
+    }
+
+    /// The target of a symbolic ref; `None` if there is no such ref or it holds an object name.
+    pub fn symbolic_target(&self, name: &BStr) -> Result<Option<BString>, Error> {
+        if refname::check(name, Levels::One).is_err() {
+            return Ok(None);
+        }
+        Ok(match self.refs.raw(name)? {
+            Raw::Symbolic(target) => Some(target),
+            _ => None,
+        })
+    }
+
+    /// All refs whose names begin with a prefix, sorted. Symbolic ones have the value of what they point to; those that lead nowhere are
+    /// left out. What is broken is null, as for Git.
+    pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
+        self.refs.list(prefix.into())
+    }
+
+    pub(crate) fn own_id(&self, id: &gix::oid) -> Result<ObjectId, Error> {
+        ObjectId::from_bytes(self.layout.hash, id.as_bytes())
+            .ok_or_else(|| Error::new(format!("object name {id} is not of the repository's hash")))
+    }
+}
+
+fn broken(name: &BStr) -> Error {
+    Error::unreadable(format!("unable to resolve reference '{name}': reference broken"))
+}
+
+/// `refs/heads/x` as `x`; other names as they are.
+pub fn branch_name(full: &BStr) -> &BStr {
+    full.strip_prefix(b"refs/heads/").map_or(full, |short| short.as_bstr())
+}

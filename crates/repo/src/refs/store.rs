@@ -1,0 +1,250 @@
+//! One ref at a time: a loose file over a line of packed-refs, symbolic ones followed.
+//!
+//! Order: the loose file is opened first, packed-refs looked into only after that, and read anew if it has changed since it was read
+//! last: a ref that is packed meanwhile is found in one of both. That nothing is there is said by `ENOENT` alone
+//! (`ENOTDIR`, `ENAMETOOLONG`: there can be nothing); whatever else keeps from looking is an error, for an older value may lie below.
+//! Cost: a loose ref is an open, a read and a close; each that is not loose, a stat of packed-refs more.
+
+use std::{
+    io::{self, ErrorKind},
+    ops::Deref,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use format::{
+    HashKind, ObjectId,
+    packed_refs::{Malformed, PackedRefs},
+    ref_file::{self, Value},
+    refname::{self, Levels},
+};
+use sys::{
+    Map, Stat,
+    by_path::{self, Content},
+};
+
+use crate::Error;
+
+/// So many refs are read on the way from a symbolic one, as Git does.
+const MAX_DEPTH: usize = 5;
+
+/// What is not larger is read, not mapped.
+const SMALL: u64 = 32 << 10;
+
+/// The refs as one worktree sees them.
+pub(crate) struct Store {
+    pub(super) git_dir: PathBuf,
+    pub(super) packed: Arc<Packed>,
+}
+
+/// What all worktrees share.
+pub(crate) struct Packed {
+    pub(super) common_dir: PathBuf,
+    pub(super) hash: HashKind,
+    path: PathBuf,
+    /// As it is called in messages.
+    shown: PathBuf,
+    snapshot: Mutex<Option<Arc<Snapshot>>>,
+}
+
+/// The file as it was when it was read; without a stat there was none.
+pub(super) struct Snapshot {
+    stat: Option<Stat>,
+    refs: PackedRefs<Bytes>,
+}
+
+enum Bytes {
+    Read(Vec<u8>),
+    Mapped(Map),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Read(bytes) => bytes,
+            Bytes::Mapped(map) => map,
+        }
+    }
+}
+
+/// What one ref says, not followed.
+pub(super) enum Raw {
+    Missing,
+    Id(ObjectId),
+    /// The name may be none.
+    Symbolic(BString),
+    /// A file that says neither.
+    Broken,
+}
+
+/// Where a ref leads in the end.
+pub(crate) enum End {
+    Missing,
+    /// A symbolic ref leads nowhere, or too far.
+    Dangling,
+    /// This ref, itself or one that it leads to, is neither a name nor an object.
+    Broken(BString),
+    Id(ObjectId),
+}
+
+/// A ref, followed.
+pub(crate) struct Resolved {
+    /// The ref it leads to, if that is another.
+    pub(crate) last: Option<BString>,
+    pub(crate) end: End,
+}
+
+impl Store {
+    /// `shown_from`: messages name files below it by the rest of their path.
+    pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, shown_from: Option<&Path>) -> Store {
+        let path = common_dir.join("packed-refs");
+        let shown = shown_from.and_then(|top| path.strip_prefix(top).ok()).unwrap_or(&path).to_owned();
+        let packed =
+            Packed { common_dir: common_dir.to_owned(), hash, path, shown, snapshot: Mutex::default() };
+        Store { git_dir: git_dir.to_owned(), packed: Arc::new(packed) }
+    }
+
+    /// The refs as the worktree with this Git directory sees them.
+    pub(crate) fn seen_from(&self, git_dir: &Path) -> Store {
+        Store { git_dir: git_dir.to_owned(), packed: Arc::clone(&self.packed) }
+    }
+
+    /// Reads one ref. The name must be one, so that it leads nowhere else.
+    pub(super) fn raw(&self, name: &BStr) -> Result<Raw, Error> {
+        let hash = self.packed.hash;
+        let path = refname::file(&self.git_dir, &self.packed.common_dir, name);
+        let failed = |error: &io::Error| {
+            Error::unreadable(format!("unable to resolve reference '{name}': {}", sys::reason(error)))
+        };
+        let content = match by_path::content(&path, hash.hex_len() as u64 + 1) {
+            Ok(Content::Bytes(content)) => content,
+            Ok(Content::Absent | Content::Directory) => return self.packed.raw(name),
+            Ok(Content::Link(target)) => {
+                let target = target.as_os_str().as_bytes().as_bstr();
+                if target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok() {
+                    return Ok(Raw::Symbolic(target.to_owned()));
+                }
+                match by_path::read(&path) {
+                    Ok(Some(content)) => content,
+                    Ok(None) => return Ok(Raw::Missing),
+                    Err(error) if error.kind() == ErrorKind::IsADirectory => return Ok(Raw::Missing),
+                    Err(error) => return Err(failed(&error)),
+                }
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => {
+                return Ok(Raw::Missing);
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        Ok(match ref_file::parse(hash, &content) {
+            Some(Value::Id(id)) => Raw::Id(id),
+            Some(Value::Symbolic(target)) => Raw::Symbolic(target),
+            None => Raw::Broken,
+        })
+    }
+
+    /// Follows a ref. What is no name is no ref.
+    pub(crate) fn resolve(&self, name: &BStr) -> Result<Resolved, Error> {
+        let mut last: Option<BString> = None;
+        if refname::check(name, Levels::One).is_err() {
+            return Ok(Resolved { last, end: End::Missing });
+        }
+        for _ in 0..MAX_DEPTH {
+            let at = last.as_ref().map_or(name, |last| last.as_bstr());
+            let end = match self.raw(at)? {
+                Raw::Symbolic(target) if refname::check(target.as_bstr(), Levels::One).is_ok() => {
+                    last = Some(target);
+                    continue;
+                }
+                Raw::Symbolic(_) => End::Dangling,
+                Raw::Missing if last.is_some() => End::Dangling,
+                Raw::Missing => End::Missing,
+                Raw::Broken => End::Broken(at.to_owned()),
+                Raw::Id(id) => End::Id(id),
+            };
+            return Ok(Resolved { last, end });
+        }
+        Ok(Resolved { last: None, end: End::Dangling })
+    }
+}
+
+impl Packed {
+    fn raw(&self, name: &BStr) -> Result<Raw, Error> {
+        // Nothing else is ever packed.
+        if !name.starts_with(b"refs/") {
+            return Ok(Raw::Missing);
+        }
+        let snapshot = self.snapshot()?;
+        Ok(self.look(&snapshot, |refs| refs.find(name))?.map_or(Raw::Missing, Raw::Id))
+    }
+
+    /// All whose names begin with `prefix`, in order. Null where a name is not one a ref may have.
+    pub(super) fn below(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
+        let snapshot = self.snapshot()?;
+        self.look(&snapshot, |refs| {
+            let own = |record: format::packed_refs::Record<'_>| (record.name.to_owned(), record.oid);
+            refs.below(prefix).map(|record| record.map(own)).collect()
+        })
+    }
+
+    /// Looks into the file; an error where that met what is wrong with it, or a page that cannot be read.
+    fn look<'s, T>(
+        &self,
+        snapshot: &'s Snapshot,
+        look: impl FnOnce(&'s PackedRefs<Bytes>) -> Result<T, Malformed>,
+    ) -> Result<T, Error> {
+        let unreadable = sys::unreadable_pages();
+        let answer = look(&snapshot.refs);
+        match sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
+            Some((_, error)) => Err(self.unreadable("read", &error)),
+            None => answer.map_err(|problem| Error::unreadable(problem.in_file(&self.shown))),
+        }
+    }
+
+    fn unreadable(&self, what: &str, error: &io::Error) -> Error {
+        Error::unreadable(format!("couldn't {what} {}: {}", self.shown.display(), sys::reason(error)))
+    }
+
+    /// The file as it is now.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+        let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*held {
+            let now = by_path::stat_followed(&self.path).map_err(|error| self.unreadable("stat", &error))?;
+            if now == snapshot.stat {
+                return Ok(Arc::clone(snapshot));
+            }
+        }
+        let snapshot = Arc::new(self.load()?);
+        *held = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    fn load(&self) -> Result<Snapshot, Error> {
+        let (stat, bytes) = match self.read() {
+            Ok((stat, bytes)) => (Some(stat), bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => (None, Bytes::Read(Vec::new())),
+            Err(error) => return Err(self.unreadable("read", &error)),
+        };
+        let unreadable = sys::unreadable_pages();
+        let refs = PackedRefs::parse(bytes, self.hash);
+        if let Some((_, error)) = sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
+            return Err(self.unreadable("read", &error));
+        }
+        let refs = refs.map_err(|problem| Error::unreadable(problem.in_file(&self.shown)))?;
+        Ok(Snapshot { stat, refs })
+    }
+
+    fn read(&self) -> io::Result<(Stat, Bytes)> {
+        let file = by_path::open(&self.path)?;
+        let stat = sys::stat_of(&file)?;
+        if stat.size > SMALL {
+            return Ok((stat, Bytes::Mapped(Map::of(&file)?)));
+        }
+        let mut bytes = Vec::new();
+        sys::read_to_end(&file, stat.size, &mut bytes)?;
+        Ok((stat, Bytes::Read(bytes)))
+    }
+}
