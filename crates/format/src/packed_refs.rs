@@ -315,7 +315,10 @@ mod tests {
         for text in [&text, &unsorted] {
             let packed = parse(text).expect("well formed");
             for name in ["refs/heads/a", "refs/heads/a-b", "refs/tags/t"] {
-                assert_eq!(packed.find(name.into()).expect("well formed").map(|id| id.to_string()), Some(A.into()));
+                assert_eq!(
+                    packed.find(name.into()).expect("well formed").map(|id| id.to_string()),
+                    Some(A.into())
+                );
             }
             for name in ["", "refs/heads", "refs/heads/aa", "refs/tags/t/x", "refs/y"] {
                 assert_eq!(packed.find(name.into()), Ok(None), "{name}");

@@ -40,7 +40,8 @@ mod tests {
             assert_eq!(parse(HashKind::Sha1, bad.as_bytes()), None, "{bad:?}");
         }
         assert_eq!(parse(HashKind::Sha256, hex.as_bytes()), None);
-        for (text, target) in [("ref: refs/heads/a\n", "refs/heads/a"), ("ref:a b \r\n", "a b"), ("ref:", "")] {
+        for (text, target) in [("ref: refs/heads/a\n", "refs/heads/a"), ("ref:a b \r\n", "a b"), ("ref:", "")]
+        {
             assert_eq!(parse(HashKind::Sha1, text.as_bytes()), Some(Value::Symbolic(target.into())));
         }
     }

@@ -141,8 +141,11 @@ impl Repository {
             .map_err(|err| Error::new(format!("bad abbreviated name '{hex}': {err}")))?;
         let mut found = std::collections::HashSet::new();
         let odb = self.odb()?;
-        gitoxide::uninterrupted(|| odb.lookup_prefix(prefix, Some(&mut found)), |err| gitoxide::was_interrupted(err))
-            .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", gitoxide::with_reason(&err))))?;
+        gitoxide::uninterrupted(
+            || odb.lookup_prefix(prefix, Some(&mut found)),
+            |err| gitoxide::was_interrupted(err),
+        )
+        .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", gitoxide::with_reason(&err))))?;
         let mut found = found.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
         found.sort();
         Ok(found)

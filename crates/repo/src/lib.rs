@@ -137,12 +137,8 @@ impl Repository {
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
-        let refs = refs::Store::new(
-            &layout.git_dir,
-            &layout.common_dir,
-            layout.hash,
-            layout.work_tree.as_deref(),
-        );
+        let refs =
+            refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, layout.work_tree.as_deref());
         let variables = || child_env(options, &env, &layout);
         let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
         let database = database::open(&env, &layout, &config, &refs, promisors)?;

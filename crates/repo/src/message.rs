@@ -47,8 +47,11 @@ impl Repository {
             None => {}
         }
         let odb = self.odb()?;
-        let packed = gitoxide::uninterrupted(|| odb.packed_object_count(), |err| gitoxide::was_interrupted(err))
-            .map_err(|err| Error::new(format!("unable to count objects: {}", gitoxide::with_reason(&err))))?;
+        let packed =
+            gitoxide::uninterrupted(|| odb.packed_object_count(), |err| gitoxide::was_interrupted(err))
+                .map_err(|err| {
+                    Error::new(format!("unable to count objects: {}", gitoxide::with_reason(&err)))
+                })?;
         // One digit holds four bits; half the bits of the count, for a birthday's worth of distance.
         let bits = u64::BITS - packed.leading_zeros();
         Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))

@@ -102,7 +102,9 @@ impl Repository {
     pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
         let null = ObjectId::null(self.hash());
         match self.refs.seen_from(&worktree.git_dir).resolve("HEAD".into()) {
-            Ok(Resolved { last: None, end: End::Id(oid) }) => WorktreeHead { oid, kind: WorktreeHeadKind::Detached },
+            Ok(Resolved { last: None, end: End::Id(oid) }) => {
+                WorktreeHead { oid, kind: WorktreeHeadKind::Detached }
+            }
             Ok(Resolved { last: Some(name), end: End::Id(oid) }) => {
                 WorktreeHead { oid, kind: WorktreeHeadKind::Branch(name) }
             }

@@ -8,7 +8,7 @@ use std::{
 
 use bstr::ByteSlice;
 use format::HashKind;
-use sys::by_path::{canonical, uninterrupted};
+use sys::by_path::{Content, canonical, content, uninterrupted};
 
 use super::Finder;
 use crate::{Error, disk};
@@ -96,7 +96,9 @@ impl Finder<'_> {
     fn dot_git(&self, dot_git: &Path) -> Result<Option<(PathBuf, bool)>, Error> {
         match uninterrupted(|| dot_git.metadata()) {
             Err(err) if disk::is_missing(&err) => Ok(None),
-            Err(_) => Err(Error::new(format!("error reading '{}'", dot_git.display()))),
+            Err(err) => {
+                Err(Error::new(format!("error reading '{}': {}", dot_git.display(), sys::reason(&err))))
+            }
             Ok(stat) if stat.is_dir() => {
                 let is_one = self.is_git_directory(dot_git)?
                     || (unless_failing(dot_git)? && self.is_git_directory(dot_git)?);
@@ -162,7 +164,6 @@ impl Finder<'_> {
             return Ok((self.cwd.join(common), true));
         }
         let file = git_dir.join("commondir");
-        let failed = || Error::new(format!("failed to read {}", file.display()));
         match disk::read_optional(&file) {
             Ok(None) => Ok((git_dir.to_owned(), false)),
             Ok(Some(bytes)) if !bytes.is_empty() => {
@@ -170,7 +171,8 @@ impl Finder<'_> {
                 let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
                 Ok((canonical(&common).unwrap_or(common), true))
             }
-            _ => Err(failed()),
+            Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),
+            Err(err) => Err(Error::new(format!("failed to read {}: {}", file.display(), sys::reason(&err)))),
         }
     }
 }
@@ -189,12 +191,11 @@ pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
 
 /// A symbolic ref into `refs/`, as link or file, or an object name.
 fn has_valid_head(head: &Path) -> bool {
-    let Ok(stat) = uninterrupted(|| head.symlink_metadata()) else { return false };
-    if stat.is_symlink() {
-        return uninterrupted(|| head.read_link())
-            .is_ok_and(|target| target.as_os_str().as_bytes().starts_with(b"refs/"));
-    }
-    let Ok(Some(bytes)) = disk::read_optional(head) else { return false };
+    let bytes = match content(head, HashKind::Sha1.hex_len() as u64 + 1) {
+        Ok(Content::Link(target)) => return target.as_os_str().as_bytes().starts_with(b"refs/"),
+        Ok(Content::Bytes(bytes)) => bytes,
+        Ok(Content::Absent | Content::Directory) | Err(_) => return false,
+    };
     if let Some(target) = bytes.strip_prefix(b"ref:") {
         return target.trim_start().starts_with(b"refs/");
     }

@@ -44,7 +44,9 @@ impl Store {
         };
         let entries = match by_path::list(&path) {
             Ok(entries) => entries,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Vec::new()
+            }
             Err(error) => return Err(failed(&path, &error)),
         };
         // What each worktree has for itself lies elsewhere.
