@@ -126,6 +126,10 @@ impl Invocation {
                 b"--glob-pathspecs" => run.set("GIT_GLOB_PATHSPECS", "1"),
                 b"--noglob-pathspecs" => run.set("GIT_NOGLOB_PATHSPECS", "1"),
                 b"--icase-pathspecs" => run.set("GIT_ICASE_PATHSPECS", "1"),
+                b"--attr-source" => {
+                    let tree = value("no attribute source given for --attr-source")?;
+                    run.set("GIT_ATTR_SOURCE", OsStr::from_bytes(&tree));
+                }
                 b"--bare" => bare = true,
                 b"--git-dir" => {
                     let dir = value("no directory given for '--git-dir' option")?;

@@ -13,7 +13,10 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::{Index, Stage};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
 
 use crate::{
     Error, Repository,
@@ -29,13 +32,17 @@ pub use crate::convert::attributes::is_name;
 /// Git reads no larger files.
 const MAX_FILE: u64 = 100 * 1024 * 1024;
 
-/// Whose `.gitattributes` count.
+/// Which `.gitattributes` count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The worktree's; where there is none, the index's.
     Worktree,
     /// The index's alone.
     Index,
+    /// Those in this tree.
+    Tree(ObjectId),
+    /// Nobody's: there is no worktree, and no tree was named.
+    Nothing,
 }
 
 /// What an attribute is set to.
@@ -254,11 +261,19 @@ impl<'a> Attributes<'a> {
                 return file;
             }
         }
-        let ours = [Stage::Normal, Stage::Ours];
-        let at = ours.into_iter().find_map(|stage| self.index.position(name, stage).ok());
-        let Some(at) = at else { return File::default() };
+        let oid = match self.source {
+            Source::Worktree | Source::Index => {
+                let ours = [Stage::Normal, Stage::Ours];
+                let at = ours.into_iter().find_map(|stage| self.index.position(name, stage).ok());
+                at.map(|at| self.index.entries()[at].oid)
+            }
+            // A tree that cannot be read says nothing.
+            Source::Tree(tree) => self.repo.lookup_path(tree, name).ok().flatten(),
+            Source::Nothing => None,
+        };
+        let Some(oid) = oid else { return File::default() };
         let mut reader = self.repo.objects().reader();
-        let Ok((Kind::Blob, content)) = reader.read(&self.index.entries()[at].oid) else {
+        let Ok((Kind::Blob, content)) = reader.read(&oid) else {
             return File::default();
         };
         if content.len() as u64 >= MAX_FILE {

@@ -1,16 +1,22 @@
 //! `sapwood check-attr`: the attributes of paths.
 //!
-//! Order: arguments; the index and the attribute files of everywhere; then one path after another, each answered before the
+//! Order: arguments; the index, the tree that attributes are read from if one is named, and the attribute files of everywhere; then one path after another, each answered before the
 //! next is read. Nothing is changed.
 
-use std::os::unix::ffi::OsStrExt as _;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec;
+use format::{
+    Mode, ObjectId,
+    index::{Index, Stage},
+};
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
 };
+
+use sys::FileType;
 
 use crate::{
     args::{DashDash, Opt, Stop, Survey, Table},
@@ -46,6 +52,9 @@ const TABLE: Table<Key> = Table {
     ],
 };
 
+/// The attribute that nobody sets: every file has it.
+const OBJECT_MODE: &str = "builtin_objectmode";
+
 /// What an error calls the output.
 const OUTPUT: &str = "'attribute to stdout'";
 
@@ -55,7 +64,7 @@ struct Request {
     cached: bool,
     stdin: bool,
     nul: bool,
-    source: bool,
+    source: Option<BString>,
 }
 
 /// The command line, without a repository.
@@ -82,30 +91,36 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
             Key::Cached => request.cached = event.on,
             Key::Stdin => request.stdin = event.on,
             Key::Nul => request.nul = event.on,
-            Key::Source => request.source = event.on,
+            Key::Source => request.source = event.value.filter(|_| event.on),
         }
     }
-    if request.source {
-        return Err(Failure::unsupported("option '--source'"));
-    }
     let repo = run.open()?;
-    if repo.is_bare() {
-        return Err(Failure::unsupported("a bare repository"));
-    }
-    if repo.work_tree().is_none() {
+    if repo.work_tree().is_none() && !repo.is_bare() {
         return Err(Failure::fatal("this operation must be run in a work tree"));
     }
     let settings = Settings::read(run, &repo)?;
     let index = work::load_index(&repo, &settings, Tell::Nothing)?;
     let (names, files) = request.split(&parsed.rest)?;
-    let source = if request.cached { Source::Index } else { Source::Worktree };
     let info = crate::text::git_path(&repo, "info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
         return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));
     }
+    let tree = request.tree(run, &repo)?;
+    let source = match tree {
+        _ if request.cached => Source::Index,
+        Some(tree) => Source::Tree(tree),
+        None if repo.is_bare() => Source::Nothing,
+        None => Source::Worktree,
+    };
     let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;
     let mut check = Check {
         repo: &repo,
+        git_dir: match run.cwd == repo.git_dir() {
+            true => text!(repo.git_dir().as_os_str().as_bytes(), "/."),
+            false => repo.git_dir().as_os_str().as_bytes().into(),
+        },
+        index: &index,
+        cached: request.cached,
         nul: request.nul,
         asked: (!request.all).then_some(names),
         quote_path: settings.quote_path,
@@ -144,10 +159,30 @@ impl Request {
             _ => Ok((names, files)),
         }
     }
+
+    /// The tree that attributes are read from, by the option, a variable or a setting. What cannot be one (a blob) has none.
+    fn tree(&self, run: &Invocation, repo: &Repository) -> Result<Option<ObjectId>, Failure> {
+        let resolve = |name: &BStr| repo.resolve(name).ok().flatten();
+        let named = match (&self.source, run.variable("GIT_ATTR_SOURCE")) {
+            (Some(name), _) => resolve(name.as_bstr())
+                .ok_or_else(|| Failure::Fatal(text!(name, ": not a valid tree-ish source")))
+                .map(Some)?,
+            (None, Some(name)) => resolve(name.into())
+                .ok_or_else(|| Failure::fatal("bad --attr-source or GIT_ATTR_SOURCE"))
+                .map(Some)?,
+            // One that names nothing is none.
+            (None, None) => repo.config_str("attr.tree").and_then(|name| resolve(name.as_bstr())),
+        };
+        Ok(named.map(|oid| repo.tree_of(oid).unwrap_or(oid)))
+    }
 }
 
 struct Check<'a> {
     repo: &'a Repository,
+    /// As Git calls it.
+    git_dir: BString,
+    index: &'a Index,
+    cached: bool,
     nul: bool,
     /// `None`: all that are set.
     asked: Option<&'a [BString]>,
@@ -166,17 +201,26 @@ impl Check<'_> {
     }
 
     fn path(&mut self, file: &BStr) -> Result<(), Failure> {
-        let root = self.repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
-        let path = pathspec::normalize(file, self.repo.prefix(), root.as_bstr())
+        let root =
+            self.repo.work_tree().map_or(self.git_dir.as_bstr(), |top| top.as_os_str().as_bytes().into());
+        let is_inside = self.repo.work_tree().is_some() || !file.starts_with(b"/");
+        let path = pathspec::normalize(file, self.repo.prefix(), root)
+            .filter(|_| is_inside)
             .ok_or_else(|| Failure::Fatal(text!("'", file, "' is outside repository at '", root, "'")))?;
         self.attributes.look_up(path.as_bstr());
         self.attributes.take_messages().iter().for_each(console::note);
+        let is_mode_asked = self.asked.is_some_and(|names| names.iter().any(|name| name == OBJECT_MODE));
+        let mode = if is_mode_asked { self.mode(path.as_bstr())? } else { None };
         let quoted = if self.nul { file.to_owned() } else { format::quote(file, self.quote_path) };
         let out = self.listing.buffer();
         match self.asked {
             Some(names) => {
                 for name in names {
-                    record(out, self.nul, &quoted, name, self.attributes.value(name.as_bstr()));
+                    let value = match (&mode, name == OBJECT_MODE) {
+                        (Some(mode), true) => Value::Text(BStr::new(mode.as_str())),
+                        _ => self.attributes.value(name.as_bstr()),
+                    };
+                    record(out, self.nul, &quoted, name, value);
                 }
             }
             None => {
@@ -190,6 +234,48 @@ impl Check<'_> {
         }
         self.listing.relieve()
     }
+}
+
+impl Check<'_> {
+    /// The mode that the file at `path` has, or would have in the index; with `--cached` the index's, if it has one.
+    fn mode(&self, path: &BStr) -> Result<Option<String>, Failure> {
+        let entry = self.index.position(path, Stage::Normal).ok().map(|at| self.index.entries()[at].mode);
+        if self.cached {
+            return Ok(entry.map(shown));
+        }
+        // In a bare repository it is looked for where we are.
+        let place = Path::new(OsStr::from_bytes(path));
+        let place = self.repo.work_tree().map_or_else(|| place.to_owned(), |top| top.join(place));
+        let failed = |reason: &str| Failure::Fatal(text!("unable to stat '", path, "': ", reason));
+        let stat = match sys::by_path::stat(&place) {
+            Ok(Some(stat)) if !path.is_empty() => stat,
+            Ok(_) => return Err(failed("No such file or directory")),
+            Err(error) => return Err(failed(&crate::text::os_error(&error))),
+        };
+        let mode = match stat.file_type {
+            FileType::File if stat.is_executable() => Mode::EXECUTABLE,
+            FileType::File => Mode::FILE,
+            FileType::Symlink => Mode::SYMLINK,
+            FileType::Directory => match entry {
+                Some(entry) if !entry.is_gitlink() => Mode::TREE,
+                None if !self.is_repository(path) => Mode::TREE,
+                _ => Mode::GITLINK,
+            },
+            FileType::Other => Mode::GITLINK,
+        };
+        Ok(Some(shown(mode)))
+    }
+
+    /// Whether there is a repository in a directory, with a commit.
+    fn is_repository(&self, path: &BStr) -> bool {
+        let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+        let found = self.repo.submodule(path).ok().flatten();
+        found.and_then(|found| found.head().ok()?.oid()).is_some()
+    }
+}
+
+fn shown(mode: Mode) -> String {
+    format!("{:06o}", mode.bits())
 }
 
 fn record(out: &mut Vec<u8>, nul: bool, file: &BString, name: &BString, value: Value<'_>) {

@@ -114,9 +114,6 @@ const LOOKING_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
 const LISTING_SETTINGS: &[Setting] =
     &[("attr.tree", When::Set), ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"]))];
 
-/// To `check-attr`, of these.
-const ATTRIBUTE_SETTINGS: &[Setting] = &[("attr.tree", When::Set)];
-
 /// These commands: hooks, locks and what is in the index is not their business.
 pub(super) const LOOKING: &[&str] = &["check-attr", "check-ignore", "clean", "ls-files"];
 
@@ -280,7 +277,6 @@ impl Config for repo::Outside {
 pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Reason> {
     let clones = command == "clone";
     let tables = match command {
-        "check-attr" => [LOOKING_SETTINGS, ATTRIBUTE_SETTINGS],
         "ls-files" => [LOOKING_SETTINGS, LISTING_SETTINGS],
         _ if LOOKING.contains(&command) => [LOOKING_SETTINGS, &[]],
         "checkout-index" => [SETTINGS, CHECKOUT_INDEX_SETTINGS],
@@ -331,7 +327,10 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     }
     let value = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let variables = [VARIABLES, if clones { CLONE_VARIABLES } else { &[] }].into_iter().flatten();
-    found.extend(variables.filter(|name| value(name).is_some()).map(|name| Reason::Variable(name)));
+    let is_obstacle = |name: &&&'static str| {
+        value(name).is_some() && !(command == "check-attr" && **name == "GIT_ATTR_SOURCE")
+    };
+    found.extend(variables.filter(is_obstacle).map(|name| Reason::Variable(name)));
     if clones {
         let differs =
             |(name, plain): &&(&'static str, &str)| value(name).is_some_and(|value| value != *plain);
@@ -570,6 +569,7 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 pub(super) fn place(command: &str, repo: &Repository, survey: &Survey, env: &Env) -> Vec<Reason> {
     let verbose = || survey.options.iter().any(|given| given.name == "--verbose");
     match command {
+        "check-attr" if repo.is_bare() => Vec::new(),
         "check-attr" | "ls-files" if repo.work_tree().is_none() => {
             vec![Reason::repository("there is no worktree")]
         }

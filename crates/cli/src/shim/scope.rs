@@ -105,9 +105,6 @@ impl Scope {
         if self.command == "check-attr" && check_attr::is_mistaken(survey) {
             return Some(Reason::command_line("a wrong number of arguments"));
         }
-        if self.command == "check-attr" && survey.rest.iter().any(|word| word == "builtin_objectmode") {
-            return Some(Reason::command_line("an attribute that is built in"));
-        }
         if self.merges_files()
             && let Some(reason) = conflicts(survey)
         {

@@ -110,13 +110,77 @@ fn a_co_process() {
 fn what_is_handed_over() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let shim = Shim::new();
-    for (args, why) in [
-        (&["check-attr"][..], "number of arguments"),
-        (&["check-attr", "--source", "HEAD", "-a", "a.m"], "--source"),
-        (&["check-attr", "builtin_objectmode", "users"], "built in"),
-    ] {
-        let (theirs, ours) = (oracle.git().try_git(args), shim.run(&oracle.git(), args));
-        assert_eq!(theirs, ours, "{args:?}");
-        shim.was_handed_over(args, why);
+    let args = &["check-attr"][..];
+    let (theirs, ours) = (oracle.git().try_git(args), shim.run(&oracle.git(), args));
+    assert_eq!(theirs, ours, "{args:?}");
+    shim.was_handed_over(args, "number of arguments");
+}
+
+/// A tree that is named, by whatever means, stands for the worktree's files.
+#[test]
+fn attributes_of_a_tree() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        attributes(repo);
+        repo.git(&["branch", "old"]);
+        repo.write("sub/.gitattributes", "*.m newer\n");
+        repo.commit("second");
+        repo.remove(".gitattributes");
+        repo.git(&["tag", "blob", "HEAD:sub/f.x"]);
+    });
+    for tree in ["HEAD", "old", "HEAD~", "HEAD^{tree}", "old:sub", "blob", "nothing", ""] {
+        let source = format!("--source={tree}");
+        oracle.same(&[&["check-attr", &source, "-a", "--"], PATHS].concat());
+        oracle.same_in("sub", &["check-attr", "--cached", &source, "-a", "--", "a.m", "../a.m"]);
+        let setting = format!("attr.tree={tree}");
+        oracle.same(&[&["-c", &setting, "check-attr", "-a", "--"], PATHS].concat());
+        let global = format!("--attr-source={tree}");
+        oracle.same(&[&global, "-c", "attr.tree=old", "check-attr", "-a", "sub/a.m"]);
+        oracle.same(&[&global, "check-attr", "--source=HEAD", "-a", "sub/a.m"]);
     }
+    oracle.same(&["check-attr", "--source=HEAD", "--no-source", "-a", "sub/a.m"]);
+}
+
+#[test]
+fn the_attribute_that_every_file_has() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        attributes(repo);
+        repo.write_executable("run", "x");
+        repo.symlink("run", "link");
+        repo.git(&["init", "-q", "nested"]);
+        repo.git(&["init", "-q", "empty"]);
+        repo.git(&["-C", "nested", "commit", "-q", "--allow-empty", "-m", "one"]);
+        repo.git(&["add", "run"]);
+    });
+    let names = ["sub/f.x", "run", "link", "sub", "sub/", "nested", "nested/", "empty", "missing", "run"];
+    for options in [&["check-attr"][..], &["check-attr", "--cached"], &["check-attr", "--source=HEAD"]] {
+        oracle.same(&[options, &["builtin_objectmode", "text", "--"], &names].concat());
+        oracle.same(&[options, &["-a", "run"]].concat());
+        oracle.same(&[options, &["builtin_objectmode", "."]].concat());
+    }
+}
+
+#[test]
+fn a_bare_repository_has_the_attributes_of_a_tree() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        attributes(repo);
+        repo.git(&["init", "-q", "--bare", "-b", "main", "bare.git"]);
+        repo.git(&["push", "-q", "bare.git", "HEAD:refs/heads/main"]);
+        repo.write("bare.git/info/attributes", "*.i inside\n");
+    });
+    for options in [
+        &["check-attr", "-a"][..],
+        &["check-attr", "--cached", "-a"],
+        &["check-attr", "--source=HEAD", "-a"],
+        &["-c", "attr.tree=HEAD", "check-attr", "-a"],
+        &["check-attr", "builtin_objectmode"],
+    ] {
+        for path in ["a.m", "sub/a.m", "a.i", "HEAD", "/absolute"] {
+            oracle.same_in("bare.git", &[options, &["--", path]].concat());
+        }
+    }
+    let shim = Shim::new();
+    let bare = oracle.ours();
+    let run = shim.run(&bare, &["-C", "bare.git", "check-attr", "--source=HEAD", "-a", "sub/a.m"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    shim.was_native(&["check-attr"]);
 }

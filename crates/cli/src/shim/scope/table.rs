@@ -41,7 +41,7 @@ pub(in crate::shim) const SCOPES: &[Scope] = &[
     Scope {
         command: "check-attr",
         first: First::Path,
-        options: &[both("--all"), both("--cached"), both("--stdin"), both("-z"), off("--source")],
+        options: &[both("--all"), both("--cached"), both("--stdin"), both("-z"), both("--source")],
     },
     Scope {
         command: "check-ignore",
