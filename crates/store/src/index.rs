@@ -253,12 +253,17 @@ fn share(
     Ok(Delta::default())
 }
 
+/// A file of less bytes is read by one thread.
+const WORTH_THREADS: usize = 1 << 16;
+
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, (u32, u32)), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
     let unreadable = sys::unreadable_pages();
     let mapped = || Ok((modified(&file)?, sys::Map::populated(&file)?));
     let (timestamp, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
-    let options = read::Options { threads: cores(options.threads), verify: options.verify };
+    // How many cores there are is asked only where it matters.
+    let threads = if map.len() < WORTH_THREADS { 1 } else { cores(options.threads) };
+    let options = read::Options { threads, verify: options.verify };
     let decoded = read::decode(&map, hash, options);
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
     if sys::unreadable_pages() > unreadable

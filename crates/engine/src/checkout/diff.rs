@@ -149,7 +149,8 @@ fn visit_all(
     below: &BStr,
 ) -> Result<Found, PlanError> {
     let count = trees.len();
-    let walker = Walker { index, kind, twice, unmerged: index.is_unmerged() };
+    let unmerged = matches!(kind, Kind::TwoWay { .. }) && index.is_unmerged();
+    let walker = Walker { index, kind, twice, unmerged };
     let root = Directory {
         path: below.to_owned(),
         trees,
@@ -200,6 +201,7 @@ struct Walker<'a> {
     index: &'a Index,
     kind: Kind,
     twice: Twice,
+    /// A two-way merge meets unmerged entries.
     unmerged: bool,
 }
 
@@ -422,10 +424,11 @@ impl<'a> Walker<'a> {
             return;
         }
         let mut last: Option<&BStr> = None;
-        for (at, entry) in self.index.entries().iter().enumerate() {
+        for at in (0..seen.len()).filter(|&at| !seen[at]) {
+            let entry = &self.index.entries()[at];
             let path = self.index.path(entry);
             let merged = entry.stage == Stage::Normal;
-            if seen[at] || last == Some(path) || two_way && merged {
+            if last == Some(path) || two_way && merged {
                 continue;
             }
             last = Some(path);

@@ -119,10 +119,17 @@ pub fn remove(
     jobs.reverse();
     let tuning = Tuning::default();
     let listing = |_| sys::Listing::default();
-    crew::descend(("clean", &tuning), options.workers, jobs, listing, |listing, job, jobs, pace| match job {
-        Job::Files(files, top) => run.files(files, &top, pace),
-        Job::Directory(node, from) => run.directory(listing, node, from, jobs, pace),
-    });
+    crew::descend(
+        ("clean", &tuning),
+        options.workers,
+        doomed.len(),
+        jobs,
+        listing,
+        |listing, job, jobs, pace| match job {
+            Job::Files(files, top) => run.files(files, &top, pace),
+            Job::Directory(node, from) => run.directory(listing, node, from, jobs, pace),
+        },
+    );
     Ok(run.outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or_default()).collect())
 }
 

@@ -1,7 +1,8 @@
 //! A crew for jobs that bring jobs, as the directories of a tree do.
 //!
 //! The order is that of a walk in depth, so that few jobs wait at a time: a worker does the latest it was brought, and gives those that came
-//! first, which lead to most, to workers that have none. The crew begins with the caller alone, and stays so for few jobs.
+//! first, which lead to most, to workers that have none. Unless it is known that there is much to do, the crew begins with the caller alone, and
+//! stays so for few jobs.
 
 use std::{
     sync::{
@@ -17,6 +18,8 @@ use super::{Crew, Sizing, Tuning, Watch, Workers, locked};
 
 /// Jobs done by one thread before others are asked for help, and how many must wait then. Where the thread waits, two do.
 const ALONE: usize = 32;
+/// So many steps are too many for one thread to begin with.
+const MANY: usize = 1000;
 
 /// What a worker tells of its work, and is told.
 pub(crate) trait Pace {
@@ -26,31 +29,33 @@ pub(crate) trait Pace {
     fn is_slow(&self) -> bool;
 }
 
-/// Does `jobs` and the jobs these bring, the latest first. `start` makes a worker's state, by its number.
+/// Does `jobs` and the jobs these bring, the latest first. `start` makes a worker's state, by its number. At least `ahead` steps are known to
+/// come.
 pub(crate) fn descend<J: Send, S>(
     (role, tuning): (&'static str, &Tuning),
     workers: Workers,
+    ahead: usize,
     mut jobs: Vec<J>,
     start: impl Fn(usize) -> S + Sync,
     work: impl Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
 ) {
-    let crew = Crew::decide(workers, 0, usize::MAX, Some(tuning));
-    let mut sizing = Sizing::new(crew, role);
     let mut own = start(0);
-    let mut alone = Alone { watch: Watch::start(), waits: false };
-    let mut done = 0;
-    while let Some(job) = jobs.pop() {
-        work(&mut own, job, &mut jobs, &mut alone);
-        done += 1;
-        let enough = done >= ALONE && jobs.len() >= ALONE || alone.waits && jobs.len() > 1;
-        if crew.limit > 1 && enough {
-            break;
+    if ahead < MANY {
+        let mut alone = Alone { watch: Watch::start(), waits: false };
+        let mut done = 0;
+        while let Some(job) = jobs.pop() {
+            work(&mut own, job, &mut jobs, &mut alone);
+            done += 1;
+            if done >= ALONE && jobs.len() >= ALONE || alone.waits && jobs.len() > 1 {
+                break;
+            }
+        }
+        if jobs.is_empty() {
+            return;
         }
     }
-    if jobs.is_empty() {
-        return;
-    }
-    sizing.restart();
+    let crew = Crew::decide(workers, 0, usize::MAX, Some(tuning));
+    let sizing = Sizing::new(crew, role);
     let pool = Pool {
         waiting: Mutex::new(Waiting { jobs, idle: 0, workers: crew.first }),
         changed: Condvar::new(),
@@ -222,11 +227,12 @@ mod tests {
 
     use super::*;
 
-    fn done(workers: Workers, depth: usize, job: impl Fn() + Sync) -> (usize, usize) {
+    fn done(workers: Workers, ahead: usize, depth: usize, job: impl Fn() + Sync) -> (usize, usize) {
         let (done, largest) = (AtomicUsize::new(0), AtomicUsize::new(0));
         descend(
             ("test", &Tuning::default()),
             workers,
+            ahead,
             vec![depth],
             |number| largest.fetch_max(number + 1, Ordering::Relaxed),
             |_, depth, jobs, pace| {
@@ -242,13 +248,14 @@ mod tests {
     #[test]
     fn every_job_and_what_it_brings_is_done_once() {
         for workers in [Workers::Fixed(1), Workers::Fixed(2), Workers::Fixed(8), Workers::Auto] {
-            assert_eq!(done(workers, 14, || ()).0, (1 << 15) - 1);
+            assert_eq!(done(workers, 0, 14, || ()).0, (1 << 15) - 1);
+            assert_eq!(done(workers, MANY, 14, || ()).0, (1 << 15) - 1);
         }
     }
 
     #[test]
     fn grows_while_waiting() {
-        let (done, largest) = done(Workers::Auto, 11, || thread::sleep(Duration::from_millis(1)));
+        let (done, largest) = done(Workers::Auto, 0, 11, || thread::sleep(Duration::from_millis(1)));
         assert_eq!(done, (1 << 12) - 1);
         assert!(largest > 8, "{largest}");
     }

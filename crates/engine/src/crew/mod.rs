@@ -91,7 +91,8 @@ impl<'t> Crew<'t> {
         let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
         let most =
             (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
-        let cores = sys::cores();
+        // It takes a dozen system calls to know, and so few steps begin with one worker anyway.
+        let cores = if steps < STEPS_PER_WORKER { 1 } else { sys::cores() };
         match workers {
             Workers::Fixed(count) => {
                 let count = if steps < threshold { 1 } else { count.clamp(1, most) };
@@ -189,11 +190,6 @@ impl<'t> Sizing<'t> {
             tuner: Mutex::new(crew.tuner(Instant::now())),
             role,
         }
-    }
-
-    /// The crew begins now.
-    fn restart(&mut self) {
-        self.tuner = Mutex::new(self.crew.tuner(Instant::now()));
     }
 
     fn size(&self) -> usize {
@@ -300,7 +296,8 @@ impl Watch {
         Watch {
             since: Instant::now(),
             ran: sys::thread_time(),
-            delayed: delayed(),
+            // What came before the thread's first wait is asked for then: at worst that wait is taken for load on the machine.
+            delayed: Duration::ZERO,
             let_pass: 0,
             passed: 0,
             quick: 0,

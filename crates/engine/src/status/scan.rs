@@ -88,12 +88,13 @@ impl<'a> Scan<'a> {
         let mut last = BStr::new("");
         let mut seen = Seen::default();
         let asked = |entry: &'a Entry| {
-            let path = index.path(entry);
-            let is_first = entry.stage == Stage::Normal || path != last;
-            last = path;
+            let is_first = entry.stage == Stage::Normal || {
+                let path = index.path(entry);
+                std::mem::replace(&mut last, path) != path
+            };
             is_first
                 && is_looked_at(entry)
-                && (pathspecs.is_empty() || pathspecs.matches_entry(path, entry.mode, &mut seen))
+                && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
         };
         let before = running(index.entries().iter().map(asked));
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
@@ -124,11 +125,13 @@ impl<'a> Scan<'a> {
         let asked = std::mem::replace(&mut self.before, left);
         let all = 0..self.index.entries().len();
         if self.any(&all) {
+            let ahead = self.before[all.end] as usize;
             let jobs = vec![Job { entries: all, prefix: 0 }];
             let start = |_| (sys::Listing::default(), Vec::new());
             crew::descend(
                 ("scan", tuning),
                 Workers::Auto,
+                ahead,
                 jobs,
                 start,
                 |(listing, found), job, jobs, pace| {

@@ -299,7 +299,8 @@ impl Walk<'_> {
         let jobs = self.start(&top);
         if !jobs.is_empty() {
             let (role, worker) = (("untracked", self.tuning), |_| tree::Worker::default());
-            crew::descend(role, self.options.workers, jobs, worker, |worker, job, jobs, pace| {
+            let ahead = self.beside.map_or(0, |_| self.index.entries().len());
+            crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs, pace);
             });
         }

@@ -114,6 +114,9 @@ impl Codec {
                     Error::Name { .. } => Error::Name { near: before.into() },
                     error => error,
                 })?;
+            if !self.compressed && name.rest.find_byte(0).is_some() {
+                return Err(Error::Name { near: before.into() });
+            }
             let start = bytes.len();
             if start + name.length() > budget {
                 return Err(Error::Truncated { offset });
@@ -132,7 +135,7 @@ impl Codec {
     }
 
     /// The path of the entry at `offset`. `previous` is the length of the path before it; the first
-    /// entry shares nothing, whatever it says.
+    /// entry shares nothing, whatever it says. Whether a NUL is in it is for [`Codec::read_paths`] to see.
     fn name(self, data: &[u8], offset: usize, previous: Option<usize>) -> Result<Name<'_>, Error> {
         let short = || Error::Truncated { offset };
         let malformed = || Error::Name { near: BString::default() };
@@ -164,9 +167,6 @@ impl Codec {
         } else {
             let length = if known { length } else { bytes.find_byte(0).ok_or_else(short)? };
             let rest = bytes.get(..length).ok_or_else(short)?;
-            if known && rest.contains(&0) {
-                return Err(malformed());
-            }
             let end = offset + ((name_at - offset + length + 8) & !7);
             if end > data.len() {
                 return Err(short());
