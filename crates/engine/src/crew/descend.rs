@@ -41,7 +41,7 @@ pub(crate) fn descend<J: Send, S>(
 ) {
     let mut own = start(0);
     if ahead < MANY {
-        let mut alone = Alone { watch: Watch::start(), waits: false };
+        let mut alone = Alone { watch: (workers == Workers::Auto).then(Watch::start), waits: false };
         let mut done = 0;
         while let Some(job) = jobs.pop() {
             work(&mut own, job, &mut jobs, &mut alone);
@@ -77,13 +77,14 @@ pub(crate) fn descend<J: Send, S>(
 
 /// The caller before it has help.
 struct Alone {
-    watch: Watch,
+    watch: Option<Watch>,
     waits: bool,
 }
 
 impl Pace for Alone {
     fn step(&mut self) {
-        self.waits |= self.watch.heed().is_some() && self.watch.look() == Some(true);
+        let Some(watch) = &mut self.watch else { return };
+        self.waits |= watch.heed().is_some() && watch.look() == Some(true);
     }
 
     fn is_slow(&self) -> bool {
@@ -196,7 +197,7 @@ where
 {
     fn step(&mut self) {
         let Paced { pool, scope, watch } = self;
-        pool.sizing.step(watch, |new| {
+        pool.sizing.step(watch, pool.idle.load(Ordering::Relaxed), |new| {
             locked(&pool.waiting).workers += new.len();
             new.for_each(|number| pool.hire(scope, number));
         });

@@ -76,6 +76,8 @@ const WATCHERS: usize = 4;
 const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// Steps without a look at the clock, when steps are short.
 const MOST_UNHEEDED: usize = 15;
+/// A time in which more than one in so many workers found nothing to do tells nothing of the disk.
+const IDLE_PART: usize = 4;
 /// Who runs or is ready to run for less than this part of the time waits.
 const WAITING: f64 = 0.4;
 
@@ -211,8 +213,9 @@ impl<'t> Sizing<'t> {
         (self.is_tuned() && number < WATCHERS).then(Watch::start)
     }
 
-    /// A worker has done a step, and maybe looked whether it waits; workers with these numbers may have to be hired.
-    fn step(&self, watch: &mut Option<Watch>, hire: impl FnOnce(Range<usize>)) {
+    /// A worker has done a step, and maybe looked whether it waits; workers with these numbers may have to be hired. `idle` are
+    /// without work just now.
+    fn step(&self, watch: &mut Option<Watch>, idle: usize, hire: impl FnOnce(Range<usize>)) {
         if !self.is_tuned() {
             return;
         }
@@ -222,7 +225,11 @@ impl<'t> Sizing<'t> {
         // Somebody else is at it already.
         let Ok(mut tuner) = self.tuner.try_lock() else { return };
         let size = self.size();
-        let next = tuner.look(Instant::now(), self.steps.load(Ordering::Relaxed), waits);
+        let (now, steps) = (Instant::now(), self.steps.load(Ordering::Relaxed));
+        if idle > size / IDLE_PART {
+            return tuner.pass_over(now, steps);
+        }
+        let next = tuner.look(now, steps, waits);
         if next == size {
             return;
         }
@@ -272,7 +279,7 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         while number < sizing.size() {
             let Some(units) = self.queue.next(number, grain.most()) else { break };
             (self.act)(&mut state, units, &mut || {
-                sizing.step(&mut watch, |new| new.for_each(|number| self.hire(scope, number)));
+                sizing.step(&mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
             });
         }
     }

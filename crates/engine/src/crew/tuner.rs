@@ -138,6 +138,13 @@ impl Tuner {
         }
     }
 
+    /// Begins the window anew, for what has passed since it began proves nothing.
+    pub(super) fn pass_over(&mut self, now: Instant, steps: usize) {
+        if !self.window.warming {
+            self.begin(now, steps, false);
+        }
+    }
+
     /// What the next phase may begin with.
     pub(super) fn learnt(&self) -> Option<Learnt> {
         let size = match self.state {

@@ -20,7 +20,7 @@ use sys::{Dir, Stat};
 
 use super::scan::{Note, Scan, Sight};
 use crate::{
-    checkout::{PlanError, facts, plan::Lazy, submodules},
+    checkout::{PlanError, Workers, facts, plan::Lazy, submodules},
     crew::Tuning,
     pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
@@ -140,7 +140,7 @@ fn look(
     loop {
         let mut scan = Scan::of(root, index, rules, &everything, is_looked_at, interrupt);
         let began = now();
-        scan.run(&tuning);
+        scan.run(Workers::Auto, &tuning);
         let asked = scan.asked().count();
         let notes = scan.into_notes();
         let newest = notes.iter().filter_map(|note| match (&note.sight, note.verdict) {

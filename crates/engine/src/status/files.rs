@@ -8,7 +8,7 @@ use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
 use sys::Dir;
 
-use super::scan::{Note, Scan, Sight};
+use super::scan::{Note, Scan, Sight, workers};
 use crate::{
     checkout::{PlanError, facts, plan::Lazy, submodules},
     crew::Tuning,
@@ -39,7 +39,7 @@ pub fn changed(
     let rules = StatRules::of(repo)?;
     let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
     let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
-    scan.run(&Tuning::default());
+    scan.run(workers(repo)?, &Tuning::default());
     let mut states = Vec::new();
     // Positions that only the content can tell of, and which state is theirs if it differs.
     let mut unsure = Vec::new();

@@ -31,6 +31,7 @@ use crate::{
     stat::{Match, StatRules, index_stat},
     untracked::{self, Excludes, Found},
 };
+pub use scan::workers;
 use scan::{Note, Scan, Sight};
 
 /// What is asked.
@@ -113,7 +114,7 @@ pub fn examine(
         )?,
         None => Found::default(),
     };
-    scan.run(&tuning);
+    scan.run(workers(repo)?, &tuning);
     let submodules = match options.touched {
         Touched::Compared => Submodules::new(repo, root, Ignore::None)?,
         Touched::Changed => Submodules::for_plumbing(repo, root),

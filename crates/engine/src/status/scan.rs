@@ -17,6 +17,7 @@ use std::{
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
+use repo::Repository;
 use sys::{Dir, FileType, Stat};
 
 use crate::{
@@ -46,12 +47,31 @@ pub(super) struct Note {
     pub(super) verdict: Match,
 }
 
-/// Entries of one directory and below.
+/// How many may look at files: one without `core.preloadIndex`.
+pub fn workers(repo: &Repository) -> Result<Workers, repo::Error> {
+    Ok(match repo.config_bool("core.preloadIndex")? {
+        Some(false) => Workers::Fixed(1),
+        Some(true) | None => Workers::Auto,
+    })
+}
+
+/// A directory to be looked at.
 struct Job {
-    entries: Range<usize>,
+    what: What,
     /// The length of the directory's path, with a slash at its end.
     prefix: usize,
 }
+
+enum What {
+    /// The entries in it and below.
+    All(Range<usize>),
+    /// Only these files of it.
+    Files(Vec<usize>),
+}
+
+/// Files of one directory that a worker asks a slow disk for, one after the other. Others can have the rest: a listing brings the attributes of
+/// the first few only, and one by one a full directory's files would take longer than all else.
+const IN_A_ROW: usize = 16;
 
 pub(super) struct Scan<'a> {
     root: &'a Dir,
@@ -117,7 +137,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Looks at all that has not been looked at yet.
-    pub(super) fn run(&mut self, tuning: &Tuning) {
+    pub(super) fn run(&mut self, workers: Workers, tuning: &Tuning) {
         let left =
             (0..self.visited.len()).map(|at| self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed));
         let left = running(left);
@@ -126,16 +146,16 @@ impl<'a> Scan<'a> {
         let all = 0..self.index.entries().len();
         if self.any(&all) {
             let ahead = self.before[all.end] as usize;
-            let jobs = vec![Job { entries: all, prefix: 0 }];
+            let jobs = vec![Job { what: What::All(all), prefix: 0 }];
             let start = |_| (sys::Listing::default(), Vec::new());
             crew::descend(
                 ("scan", tuning),
-                Workers::Auto,
+                workers,
                 ahead,
                 jobs,
                 start,
                 |(listing, found), job, jobs, pace| {
-                    self.look(listing, found, &job, jobs, pace);
+                    self.look(listing, found, job, jobs, pace);
                 },
             );
         }
@@ -153,44 +173,45 @@ impl<'a> Scan<'a> {
         &self,
         listing: &mut sys::Listing,
         found: &mut Vec<(u64, usize)>,
-        job: &Job,
+        job: Job,
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        let path = self.index.path_at(job.entries.start)[..job.prefix].as_bstr();
+        let first = match &job.what {
+            What::All(entries) => entries.start,
+            What::Files(files) => files[0],
+        };
+        let path = self.index.path_at(first)[..job.prefix].as_bstr();
         let opened = match path.strip_suffix(b"/") {
             None => self.root.try_clone(),
             Some(path) => self.root.open_dir(path),
         };
         pace.step();
-        let dir = match opened {
-            Ok(dir) => dir,
-            Err(error) => return self.unreachable(&job.entries, &error),
+        let dir = match (opened, &job.what) {
+            (Ok(dir), _) => dir,
+            (Err(error), What::All(entries)) => return self.unreachable(entries.clone(), &error),
+            (Err(error), What::Files(files)) => return self.unreachable(files.iter().copied(), &error),
         };
-        let first = jobs.len();
-        self.split(&job.entries, job.prefix, |part| match part {
-            Part::File(at) => found.push((0, at)),
-            Part::Directory(entries, prefix) => jobs.push(Job { entries, prefix }),
-        });
-        jobs[first..].reverse();
-        // Few files are not worth a listing, wherever they are.
-        if pace.is_slow() && found.len() > 1 {
-            let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
-            let listed = listing.read(&dir, |entry| {
-                names.push((entry.name.into(), entry.ino));
-                Ok::<_, io::Error>(())
-            });
-            if listed.is_ok() {
-                names.sort_unstable();
-                found.iter_mut().for_each(|(ino, at)| {
-                    let name = &self.index.path_at(*at)[job.prefix..];
-                    let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
-                    *ino = place.map_or(u64::MAX, |place| names[place].1);
+        match job.what {
+            What::Files(files) => found.extend(files.into_iter().map(|at| (0, at))),
+            What::All(entries) => {
+                let first = jobs.len();
+                self.split(&entries, job.prefix, |part| match part {
+                    Part::File(at) => found.push((0, at)),
+                    Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
                 });
-                found.sort_unstable();
+                jobs[first..].reverse();
+                if pace.is_slow() {
+                    self.list(listing, found, &dir, job.prefix);
+                    let others = found.split_off(found.len().min(IN_A_ROW));
+                    jobs.extend(others.chunks(IN_A_ROW).map(|files| {
+                        let files = files.iter().map(|&(_, at)| at).collect();
+                        Job { what: What::Files(files), prefix: job.prefix }
+                    }));
+                }
             }
         }
         let mut notes = Vec::new();
@@ -199,6 +220,27 @@ impl<'a> Scan<'a> {
             pace.step();
         }
         self.keep(notes);
+    }
+
+    /// Puts the files of a directory on a slow disk into the order of their inodes, which it is listed for.
+    fn list(&self, listing: &mut sys::Listing, found: &mut [(u64, usize)], dir: &Dir, prefix: usize) {
+        // Few files are not worth a listing, wherever they are.
+        if found.len() > 1 {
+            let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
+            let listed = listing.read(dir, |entry| {
+                names.push((entry.name.into(), entry.ino));
+                Ok::<_, io::Error>(())
+            });
+            if listed.is_ok() {
+                names.sort_unstable();
+                found.iter_mut().for_each(|(ino, at)| {
+                    let name = &self.index.path_at(*at)[prefix..];
+                    let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
+                    *ino = place.map_or(u64::MAX, |place| names[place].1);
+                });
+                found.sort_unstable();
+            }
+        }
     }
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
@@ -264,10 +306,10 @@ impl<'a> Scan<'a> {
     }
 
     /// A directory could not be opened: so nothing in it is there, or nothing can be said.
-    fn unreachable(&self, entries: &Range<usize>, error: &io::Error) {
+    fn unreachable(&self, entries: impl Iterator<Item = usize>, error: &io::Error) {
         const ELOOP: i32 = 40;
         let mut notes = Vec::new();
-        for at in entries.clone().filter(|&at| self.is_asked(at)) {
+        for at in entries.filter(|&at| self.is_asked(at)) {
             let sight = match error.kind() {
                 ErrorKind::NotFound => Sight::Missing,
                 // The last link on the way is no directory, one before it ends the way.
@@ -332,6 +374,8 @@ impl Beside for Scan<'_> {
         });
         if pace.is_slow() {
             files.sort_unstable();
+            // The rest is looked at in the end, by many.
+            files.truncate(IN_A_ROW);
         }
         for (_, at) in files {
             self.ask(dir, at, prefix, &mut notes);
@@ -341,7 +385,8 @@ impl Beside for Scan<'_> {
     }
 
     fn unlisted(&self, from: &Handle, prefix: usize, within: &Range<usize>, pace: &mut dyn Pace) {
-        if !self.any(within) {
+        // A slow disk is asked in the end, with listings.
+        if pace.is_slow() || !self.any(within) {
             return;
         }
         let mut notes = Vec::new();

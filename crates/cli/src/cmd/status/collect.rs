@@ -206,7 +206,7 @@ pub(super) fn collect(
     }
     run.interrupt.check()?;
     let began = Instant::now();
-    let wanted = wanted(request);
+    let wanted = wanted(request, status::workers(repo)?);
     let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, &pathspecs, how))
     {
         true => Excludes::standard(repo, &[])?,
@@ -330,7 +330,7 @@ fn is_true(run: &Invocation, variable: &str) -> Option<bool> {
 }
 
 /// What is looked for that is not in the index.
-fn wanted(request: &Request) -> Option<untracked::Options> {
+fn wanted(request: &Request, workers: Workers) -> Option<untracked::Options> {
     let directories = match request.untracked {
         Untracked::No => return None,
         Untracked::Normal => Directories::WholeUnlessEmpty,
@@ -341,7 +341,7 @@ fn wanted(request: &Request) -> Option<untracked::Options> {
         Ignored::Traditional => untracked::Ignored::Too,
         Ignored::Matching => untracked::Ignored::Matching,
     };
-    Some(untracked::Options { directories, ignored, nested: Nested::AsOne, workers: Workers::Auto })
+    Some(untracked::Options { directories, ignored, nested: Nested::AsOne, workers })
 }
 
 /// How much of a full index is in a sparse worktree.
