@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, random::Random};
@@ -250,6 +251,86 @@ fn submodules() {
     oracle.both(|repo| drop(repo.git(&["add", "moved", "all"])));
     for args in [&["diff-files"][..], &["diff-index", "HEAD"], &["diff-index", "--cached", "HEAD"]] {
         oracle.same(args);
+    }
+}
+
+/// A conflict about a submodule's commit: HEAD there is ours, theirs, or another's, and what is in it was changed.
+#[test]
+fn unmerged_submodules() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        with_submodules(repo);
+        repo.git(&["checkout", "-q", "-b", "side"]);
+        let commit = |name: &str| {
+            repo.git(&["-C", name, "commit", "-q", "--allow-empty", "-m", "further"]);
+            repo.git(&["add", name]);
+        };
+        commit("dirty");
+        commit("same");
+        repo.git(&["commit", "-q", "-m", "theirs"]);
+        repo.git(&["checkout", "-q", "main"]);
+        repo.git(&["-C", "dirty", "checkout", "-q", "--detach", "HEAD~"]);
+        repo.git(&["-C", "same", "checkout", "-q", "--detach", "HEAD~"]);
+        repo.git(&["-C", "dirty", "commit", "-q", "--allow-empty", "-m", "another way"]);
+        repo.git(&["-C", "same", "commit", "-q", "--allow-empty", "-m", "another way"]);
+        repo.git(&["add", "dirty", "same"]);
+        repo.git(&["commit", "-q", "-m", "ours"]);
+        repo.try_git(&["merge", "-q", "side"]);
+        assert!(repo.git(&["ls-files", "-u"]).stdout.contains_str("dirty"), "it conflicts");
+    });
+    for place in ["main@{0}", "side:{}", "HEAD~:{}"] {
+        oracle.both(|repo| {
+            for name in ["dirty", "same"] {
+                let commit = match place.strip_suffix("{}") {
+                    Some(of) => repo
+                        .git(&["rev-parse", &format!("{of}{name}")])
+                        .stdout
+                        .trim()
+                        .to_str_lossy()
+                        .into_owned(),
+                    None => continue,
+                };
+                repo.git(&["-C", name, "checkout", "-q", "--detach", &commit]);
+            }
+        });
+        for options in [&[][..], &["--ignore-submodules=none"], &["--ignore-submodules=all"], &["-m"]] {
+            oracle.same_as(place, &[&["diff-index"], options, &["HEAD"]].concat());
+        }
+        for options in
+            [&[][..], &["--base"], &["--theirs"], &["--ours", "--ignore-submodules=dirty"], &["-0"]]
+        {
+            oracle.same_as(place, &[&["diff-files"], options].concat());
+        }
+    }
+}
+
+/// Names that the file system does not take: nobody can tell what is there.
+#[test]
+fn files_that_cannot_be_looked_at() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("file", "x\n");
+        repo.write("sub/file", "x\n");
+        repo.commit("one");
+        let blob = repo.git(&["rev-parse", "HEAD:file"]).stdout.trim().to_str_lossy().into_owned();
+        let long = "long".repeat(100);
+        let entries = [long.clone(), format!("sub/{long}"), format!("dir{long}/below")];
+        for path in &entries {
+            repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")]);
+        }
+        repo.git(&["commit", "-q", "-m", "two"]);
+        let new = format!("sub/new{long}");
+        repo.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{new}")]);
+        repo.remove("file");
+    });
+    for args in [&[][..], &["--name-status"], &["--", "sub"]] {
+        oracle.same(&[&["diff-files"], args].concat());
+    }
+    for options in [&["HEAD"][..], &["-m", "HEAD"], &["--cached", "HEAD"], &["HEAD", "--", "sub"]] {
+        oracle.same(&[&["diff-index"], options].concat());
+    }
+    for options in
+        [&["--refresh"][..], &["-q", "--refresh"], &["--ignore-missing", "--refresh"], &["--really-refresh"]]
+    {
+        oracle.same(&[&["update-index"], options].concat());
     }
 }
 

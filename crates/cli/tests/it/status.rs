@@ -431,8 +431,11 @@ fn submodules_and_their_dirt() {
             "-uno",
         ]);
         for value in ["none", "untracked", "dirty", "all"] {
-            oracle.same(&["-c", &format!("submodule.inner.ignore={value}"), "status"]);
-            oracle.same(&["-c", &format!("diff.ignoreSubmodules={value}"), "status"]);
+            for key in ["submodule.inner.ignore", "diff.ignoreSubmodules"] {
+                let setting = format!("{key}={value}");
+                oracle.same(&["-c", &setting, "status"]);
+                oracle.same(&["-c", &setting, "status", "-uno"]);
+            }
         }
     };
     every(&oracle);

@@ -7,7 +7,11 @@ use format::index::{Entry, Flags, Index, Stage, Word};
 use sys::{Dir, FileType};
 
 use crate::{
-    checkout::{self, PlanError, facts::Seen, submodules},
+    checkout::{
+        self, PlanError,
+        facts::{Seen, Want},
+        submodules,
+    },
     stat::{Match, index_stat},
 };
 
@@ -66,7 +70,7 @@ pub fn refresh(
     };
     let entries = index.entries();
     let asked: Vec<usize> = (0..entries.len()).filter(|&at| is_asked(&entries[at])).collect();
-    let looked = checkout::compare(repo, worktree, index, &asked)?;
+    let looked = checkout::compare(repo, worktree, index, &asked, Want::StatIfAny)?;
     let mut answers = asked.into_iter().zip(looked).peekable();
     let mut refreshed = Refreshed::default();
     for at in 0..index.entries().len() {
@@ -90,7 +94,11 @@ pub fn refresh(
             Seen::There(stat) => stat,
             seen => {
                 // As `ENOENT` counts what is behind a link, not what is behind a file.
-                let missing = !matches!(seen, Seen::Blocked(_, stat) if stat.file_type != FileType::Symlink);
+                let missing = match seen {
+                    Seen::Blocked(_, stat) => stat.file_type == FileType::Symlink,
+                    Seen::Unknown => false,
+                    Seen::Absent | Seen::There(_) => true,
+                };
                 if !(missing && options.ignore_missing) {
                     refreshed.findings.push(Finding::NeedsUpdate(index.path(entry).to_owned()));
                 }

@@ -31,12 +31,14 @@ pub(crate) enum Want {
     Absence,
     /// The stat of an entry's file.
     Stat,
+    /// The same, and no failure: of what cannot be looked at nothing is known.
+    StatIfAny,
 }
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Nobody asked.
+    /// Nobody asked, or nobody can tell.
     Unknown,
     /// Nothing, or a leading directory is missing.
     Absent,
@@ -202,10 +204,18 @@ fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     }
 }
 
+/// Answers all questions about one directory, whose failures count only if somebody wants them to.
+fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
+    let lenient = group.members.iter().all(|&at| questions[at].1 == Want::StatIfAny);
+    match ask_strictly(root, questions, group) {
+        Err(_) if lenient => Ok((vec![Seen::Unknown; group.members.len()], None)),
+        answer => answer,
+    }
+}
+
 type Answer = (Vec<Seen>, Option<(BString, Known)>);
 
-/// Answers all questions about one directory.
-fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
+fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
     let fail = |source| PlanError::Examine { path: group.dir.to_owned(), source };
     let opened;
     let dir = if group.dir.is_empty() {
@@ -235,6 +245,7 @@ fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Ans
         match dir.stat(name) {
             Ok(Some(stat)) => Ok(Seen::There(stat)),
             Ok(None) => Ok(Seen::Absent),
+            Err(_) if want == Want::StatIfAny => Ok(Seen::Unknown),
             Err(source) => Err(PlanError::Examine { path: path.to_owned(), source }),
         }
     });

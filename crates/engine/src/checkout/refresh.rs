@@ -85,7 +85,7 @@ pub fn refresh(
     let _phase = profile::span(Phase::Plan);
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
-    let looked = compare(repo, worktree, index, &asked)?;
+    let looked = compare(repo, worktree, index, &asked, Want::Stat)?;
     let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
         changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
@@ -153,9 +153,10 @@ pub(crate) fn compare(
     worktree: &Dir,
     index: &Index,
     asked: &[usize],
+    want: Want,
 ) -> Result<Vec<Looked>, PlanError> {
     let rules = StatRules::of(repo)?;
-    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
+    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), want)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let mut looked: Vec<Looked> = Vec::with_capacity(asked.len());
     let mut unsure = Vec::new();

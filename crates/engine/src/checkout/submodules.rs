@@ -61,6 +61,14 @@ impl<'a> Submodules<'a> {
         Ok(Submodules { repo, root, ignore, modules: OnceCell::new() })
     }
 
+    /// The same, but of those of which nothing is said anywhere untracked files do not count.
+    pub(crate) fn without_untracked(self) -> Self {
+        match self.ignore {
+            Ignore::None => Submodules { ignore: Ignore::Untracked, ..self },
+            _ => self,
+        }
+    }
+
     /// As Git's plumbing has them, to which `diff.ignoreSubmodules` means nothing: untracked files do not count.
     pub(crate) fn for_plumbing(repo: &'a Repository, root: &'a Dir) -> Self {
         Submodules { repo, root, ignore: Ignore::Untracked, modules: OnceCell::new() }

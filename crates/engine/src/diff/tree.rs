@@ -2,12 +2,12 @@
 //!
 //! Directories whose cache-tree is the tree's are not opened, so the cost is that of what differs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     ObjectId,
-    index::{Flags, Index},
+    index::{Entry, Flags, Index, Stage},
 };
 use repo::{Repository, submodule::Ignore};
 use sys::{
@@ -37,6 +37,8 @@ pub enum Against<'a> {
     Worktree {
         /// In what they differ from the entries, as [`crate::status::examine`] found.
         changes: &'a [Pair],
+        /// Entries of whose files it could not tell anything: they are gone, whatever `missing` says.
+        unreadable: &'a [(BString, std::io::Error)],
         /// Of entries without a file.
         missing: Missing,
     },
@@ -95,16 +97,25 @@ pub fn tree(
         Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo, root),
     };
     let found = diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?;
-    let mut comparison = Comparison { index, against, changes: HashMap::new(), pairs: BTreeMap::new() };
-    if let Against::Worktree { changes, .. } = against {
+    let mut comparison = Comparison {
+        index,
+        against,
+        changes: HashMap::new(),
+        unreadable: HashSet::new(),
+        pairs: BTreeMap::new(),
+    };
+    if let Against::Worktree { changes, unreadable, .. } = against {
         comparison.changes = changes.iter().map(|change| (change.path.as_bstr(), change)).collect();
+        comparison.unreadable = unreadable.iter().map(|(path, _)| path.as_bstr()).collect();
     }
     for row in found.rows {
         let old = match row.sides[0] {
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
         };
-        comparison.row(row.path, old, row.slot);
+        comparison.row(row.path, old, row.slot, &|entry| {
+            of_submodule(index, entry, &submodules, scope.submodules)
+        })?;
     }
     comparison.rest();
     let mut pairs = Vec::new();
@@ -138,18 +149,27 @@ struct Comparison<'a> {
     against: Against<'a>,
     /// Those that no row was about yet.
     changes: HashMap<&'a BStr, &'a Pair>,
+    unreadable: HashSet<&'a BStr>,
     pairs: BTreeMap<BString, Pair>,
 }
 
 impl Comparison<'_> {
-    fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) {
+    /// `head_of` tells of the submodule of an unmerged entry.
+    fn row(
+        &mut self,
+        path: BString,
+        old: Option<Side>,
+        slot: Slot,
+        head_of: &dyn Fn(&Entry) -> Result<(Side, Dirt), PlanError>,
+    ) -> Result<(), PlanError> {
         let change = self.changes.remove(path.as_bstr());
+        let is_unreadable = self.unreadable.remove(path.as_bstr());
         let (new, dirt) = match (slot, self.against) {
             (Slot::Nothing, _) => (None, Dirt::default()),
             (Slot::Unmerged(_), Against::Index { .. }) => {
                 let pair = Pair { old, ..Pair::unmerged(path.clone(), None) };
                 self.pairs.insert(path, pair);
-                return;
+                return Ok(());
             }
             (Slot::Merged(at), Against::Index { intended }) => {
                 let entry = &self.index.entries()[at];
@@ -161,7 +181,16 @@ impl Comparison<'_> {
                 let entry = &self.index.entries()[at];
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
+                    _ if is_unreadable => (None, Dirt::default()),
                     None => (Some(indexed), Dirt::default()),
+                    Some(Pair { new: Some(file), .. })
+                        if entry.stage != Stage::Normal
+                            && entry.mode.is_gitlink()
+                            && file.mode.is_gitlink() =>
+                    {
+                        let (side, dirt) = head_of(entry)?;
+                        (Some(side), dirt)
+                    }
                     Some(change) => {
                         let indexed = (missing == Missing::AsIndexed).then_some(indexed);
                         (named(change, entry.oid).or(indexed), change.dirt)
@@ -173,11 +202,18 @@ impl Comparison<'_> {
             let pair = Pair { dirt, ..Pair::new(path.clone(), old, new) };
             self.pairs.insert(path, pair);
         }
+        Ok(())
     }
 
     /// Entries that are the tree's, and whose files are not theirs.
     fn rest(&mut self) {
         let Against::Worktree { missing, .. } = self.against else { return };
+        for path in std::mem::take(&mut self.unreadable) {
+            let Some(at) = self.index.range_of(path).next() else { continue };
+            let entry = &self.index.entries()[at];
+            let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
+            self.pairs.insert(path.to_owned(), Pair::new(path.to_owned(), old, None));
+        }
         for (path, change) in std::mem::take(&mut self.changes) {
             let Some(at) = self.index.range_of(path).next() else { continue };
             let entry = &self.index.entries()[at];
@@ -213,9 +249,26 @@ fn is_ignored(
     if pair.status == Status::Unmerged || !sides.clone().all(|side| side.mode.is_gitlink()) {
         return Ok(false);
     }
-    let ignore = match counts {
-        Counts::Given(ignore) => ignore,
-        Counts::Configured | Counts::BySubmodule => submodules.ignore(index, pair.path.as_bstr())?,
-    };
-    Ok(ignore == Ignore::All)
+    Ok(counts.of(index, submodules, pair.path.as_bstr())? == Ignore::All)
+}
+
+impl Counts {
+    fn of(self, index: &Index, submodules: &Submodules<'_>, path: &BStr) -> Result<Ignore, PlanError> {
+        match self {
+            Counts::Given(ignore) => Ok(ignore),
+            Counts::Configured | Counts::BySubmodule => submodules.ignore(index, path),
+        }
+    }
+}
+
+/// The worktree's side of a submodule that is unmerged: it has the entry's name if that is its HEAD.
+pub(super) fn of_submodule(
+    index: &Index,
+    entry: &Entry,
+    submodules: &Submodules<'_>,
+    counts: Counts,
+) -> Result<(Side, Dirt), PlanError> {
+    let ignore = counts.of(index, submodules, index.path(entry))?;
+    let dirt = submodules.dirt(index, entry, ignore)?;
+    Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
 }

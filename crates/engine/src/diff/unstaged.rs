@@ -7,20 +7,27 @@ use format::{
 };
 use repo::Repository;
 
-use super::{Intended, Pair, Side, Status};
-use crate::{checkout::PlanError, stat::StatRules};
+use sys::Dir;
+
+use super::{Counts, Dirt, Intended, Pair, Side, Status, tree::of_submodule};
+use crate::{
+    checkout::{PlanError, submodules::Submodules},
+    stat::StatRules,
+};
 
 /// What [`crate::status::examine`] found, as the plumbing has it: the file of an unmerged path is compared with the entry of `stage` besides
 /// (`None`: with none), and a submodule whose commit is the entry's has its name on both sides. What is only intended to be added is a new
-/// file, or [`Intended::Shown`] an empty one that was changed.
+/// file, or [`Intended::Shown`] an empty one that was changed. Of unmerged submodules `counts` says what counts.
 pub fn unstaged(
     repo: &Repository,
-    index: &Index,
+    (root, index): (&Dir, &Index),
     changes: Vec<Pair>,
     stage: Option<Stage>,
     intended: Intended,
+    counts: Counts,
 ) -> Result<Vec<Pair>, PlanError> {
     let rules = StatRules::of(repo)?;
+    let submodules = Submodules::for_plumbing(repo, root);
     let mut pairs = Vec::with_capacity(changes.len());
     for mut change in changes {
         if change.status == Status::Added && intended == Intended::Shown {
@@ -41,6 +48,14 @@ pub fn unstaged(
         let path = change.path.clone();
         pairs.push(change);
         let Some(entry) = entry else { continue };
+        let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
+        if entry.mode.is_gitlink() && file.is_some_and(|file| file.mode.is_gitlink()) {
+            let (new, dirt) = of_submodule(index, entry, &submodules, counts)?;
+            if old != Some(new) || dirt != Dirt::default() {
+                pairs.push(Pair { dirt, ..Pair::new(path, old, Some(new)) });
+            }
+            continue;
+        }
         let new = file.map(|file| match file.mode {
             // What the file system cannot say is as it was recorded.
             mode if mode.is_file() && entry.mode.is_file() && !rules.file_mode => {
@@ -48,8 +63,7 @@ pub fn unstaged(
             }
             _ => file,
         });
-        let old = Side { mode: entry.mode, oid: Some(entry.oid) };
-        pairs.push(Pair::new(path, Some(old), new));
+        pairs.push(Pair::new(path, old, new));
     }
     Ok(pairs)
 }

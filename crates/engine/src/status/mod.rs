@@ -44,7 +44,7 @@ pub struct Options<'a> {
     pub touched: Touched,
     /// What counts of submodules (`--ignore-submodules`); `None` is what `.gitmodules` and the configuration say.
     pub submodules: Option<Ignore>,
-    /// Untracked files within submodules do not count, whatever is said elsewhere (`-uno`).
+    /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
     pub ignore_untracked_in_submodules: bool,
     /// Ends it early.
     pub interrupt: &'a AtomicBool,
@@ -116,6 +116,9 @@ pub fn examine(
     };
     scan.run(workers(repo)?, &tuning);
     let submodules = match options.touched {
+        Touched::Compared if options.ignore_untracked_in_submodules => {
+            Submodules::new(repo, root, Ignore::None)?.without_untracked()
+        }
         Touched::Compared => Submodules::new(repo, root, Ignore::None)?,
         Touched::Changed => Submodules::for_plumbing(repo, root),
     };
@@ -199,13 +202,10 @@ impl Judge<'_> {
         }
         let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
         if entry.mode.is_gitlink() {
-            let mut ignore = match self.options.submodules {
+            let ignore = match self.options.submodules {
                 Some(ignore) => ignore,
                 None => self.submodules.ignore(self.index, path)?,
             };
-            if ignore == Ignore::None && self.options.ignore_untracked_in_submodules {
-                ignore = Ignore::Untracked;
-            }
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
                 (true, _) => self.submodules.dirt(self.index, entry, ignore)?,

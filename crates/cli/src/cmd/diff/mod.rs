@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     diff::{self, Against, Counts, Intended, Pair, renames},
     pathspec::Pathspecs,
-    status,
+    status::{self, Worktree},
 };
 use format::{ObjectId, index::Index};
 use repo::Repository;
@@ -40,9 +40,13 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     let root = open(top)?;
     let index = load(run, &repo, &settings, &root)?;
-    let changes = examine(run, &repo, &root, &index, &specs, &request)?;
+    let worktree = examine(run, &repo, &root, &index, &specs, &request)?;
+    for (path, error) in &worktree.unreadable {
+        console::note(text!(path, ": ", crate::text::os_error(error)));
+    }
     let intended = request.intended.unwrap_or(Intended::Hidden);
-    let pairs = diff::unstaged(&repo, &index, changes, request.stage, intended)?;
+    let counts = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
+    let pairs = diff::unstaged(&repo, (&root, &index), worktree.changes, request.stage, intended, counts)?;
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
 
@@ -62,13 +66,17 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     console::complaints(&repo);
     let root = open(top)?;
     let index = load(run, &repo, &settings, &root)?;
-    let changes = match request.cached {
-        true => Vec::new(),
+    let worktree = match request.cached {
+        true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request)?,
     };
     let against = match request.cached {
         true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
-        false => Against::Worktree { changes: &changes, missing: request.missing },
+        false => Against::Worktree {
+            changes: &worktree.changes,
+            unreadable: &worktree.unreadable,
+            missing: request.missing,
+        },
     };
     let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
     let scope = diff::Scope { pathspecs: &specs, submodules };
@@ -99,7 +107,7 @@ fn examine(
     index: &Index,
     specs: &Pathspecs,
     request: &Request,
-) -> Result<Vec<Pair>, Failure> {
+) -> Result<Worktree, Failure> {
     let options = status::Options {
         pathspecs: specs,
         untracked: None,
@@ -111,10 +119,7 @@ fn examine(
     let worktree = status::examine(repo, root, index, &options)?;
     run.interrupt.check()?;
     worktree.warnings.iter().for_each(console::warning);
-    for (path, error) in &worktree.unreadable {
-        console::note(text!(path, ": ", crate::text::os_error(error)));
-    }
-    Ok(worktree.changes)
+    Ok(worktree)
 }
 
 /// The tree that `word` names.
