@@ -120,6 +120,13 @@ impl From<Stop> for Failure {
     }
 }
 
+impl Failure {
+    /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
+    pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
+        if error.is_unreadable { error.into() } else { otherwise }
+    }
+}
+
 impl From<repo::Error> for Failure {
     fn from(error: repo::Error) -> Failure {
         Failure::fatal(error.to_string())

@@ -59,6 +59,22 @@ pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -
     None
 }
 
+/// Position of the first name that is `oid` or comes after it. As [`find`].
+pub(crate) fn first_from(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> u32 {
+    let key = oid.as_bytes();
+    let first = usize::from(key[0]);
+    let mut low = if first == 0 { 0 } else { be32(fanout, (first - 1) * 4) as usize };
+    let mut high = be32(fanout, first * 4) as usize;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match &names[middle * stride..middle * stride + key.len()] < key {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +109,8 @@ mod tests {
             let oid = ObjectId::from_bytes(HashKind::Sha1, &other).expect("20 bytes");
             let expected = names.binary_search(&other).ok().map(|n| n as u32);
             prop_assert_eq!(find(&fanout, &bytes, 20, &oid), expected);
+            let first = names.partition_point(|name| *name < other);
+            prop_assert_eq!(first_from(&fanout, &bytes, 20, &oid), first as u32);
         }
 
         #[test]

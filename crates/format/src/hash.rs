@@ -117,6 +117,37 @@ impl fmt::Debug for ObjectId {
     }
 }
 
+/// How the names of some objects begin: an abbreviation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Filled up with zeros.
+    first: ObjectId,
+    digits: usize,
+}
+
+impl Prefix {
+    /// From hexadecimal digits of either case, at most as many as a name has.
+    pub fn from_hex(kind: HashKind, hex: &[u8]) -> Option<Prefix> {
+        let mut whole = [b'0'; 64];
+        whole.get_mut(..hex.len())?.copy_from_slice(hex);
+        let first = ObjectId::from_hex(kind, &whole[..kind.hex_len()])?;
+        (hex.len() <= kind.hex_len()).then_some(Prefix { first, digits: hex.len() })
+    }
+
+    /// No name that begins so comes before this.
+    pub fn first(&self) -> ObjectId {
+        self.first
+    }
+
+    /// Whether a name begins so.
+    pub fn begins(&self, oid: &ObjectId) -> bool {
+        let (bytes, half) = (self.digits / 2, self.digits % 2 == 1);
+        oid.kind == self.first.kind
+            && oid.bytes[..bytes] == self.first.bytes[..bytes]
+            && (!half || oid.bytes[bytes] >> 4 == self.first.bytes[bytes] >> 4)
+    }
+}
+
 /// The content hashed is one of the two halves of a SHA-1 collision attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("SHA-1 collision attack detected")]

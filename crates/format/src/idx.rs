@@ -7,7 +7,7 @@
 use std::ops::Deref;
 
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
-use crate::{HashKind, ObjectId};
+use crate::{HashKind, ObjectId, hash::Prefix};
 
 /// Why an index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,15 +77,23 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
 
     /// Where an object stands in the order of names.
     pub fn find(&self, oid: &ObjectId) -> Option<u32> {
-        if oid.kind() != self.hash {
-            return None;
+        let (fanout, names, stride) = self.tables();
+        (oid.kind() == self.hash).then(|| fanout::find(fanout, names, stride, oid))?
+    }
+
+    /// All objects whose names begin as `prefix` does, in order.
+    pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
+        let (fanout, names, stride) = self.tables();
+        let first = fanout::first_from(fanout, names, stride, &prefix.first());
+        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.begins(name))
+    }
+
+    /// Fan-out, names, and how far apart these are.
+    fn tables(&self) -> (&[u8], &[u8], usize) {
+        match self.version_2 {
+            true => (&self.data[8..], &self.data[8 + FANOUT_LEN..], self.hash.len()),
+            false => (&self.data[..], &self.data[FANOUT_LEN + 4..], self.hash.len() + 4),
         }
-        let (fanout, names, stride) = if self.version_2 {
-            (&self.data[8..], &self.data[8 + FANOUT_LEN..], self.hash.len())
-        } else {
-            (&self.data[..], &self.data[FANOUT_LEN + 4..], self.hash.len() + 4)
-        };
-        fanout::find(fanout, names, stride, oid)
     }
 
     /// Name of the `n`th object; `n` is below [`Idx::count`].
@@ -175,6 +183,15 @@ mod tests {
                 assert_eq!(idx.offset(n as u32), Some(*offset));
                 assert_eq!(idx.name_at(*offset), Some(*name));
             }
+            let with = |prefix: &[u8]| {
+                let prefix = Prefix::from_hex(HashKind::Sha1, prefix).expect("digits");
+                idx.with_prefix(prefix).collect::<Vec<_>>()
+            };
+            assert_eq!(with(b"0000"), [oid(0, 1), oid(0, 2)]);
+            assert_eq!(
+                (with(b"07070"), with(b"0706"), with(b"f")),
+                (vec![oid(7, 0)], vec![], vec![oid(255, 9)])
+            );
             assert_eq!(idx.find(&oid(0, 3)), None);
             assert_eq!(idx.find(&ObjectId::empty_blob(HashKind::Sha256)), None);
         }

@@ -8,7 +8,7 @@
 use std::ops::{Deref, Range};
 
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
-use crate::{HashKind, ObjectId};
+use crate::{HashKind, ObjectId, hash::Prefix};
 
 /// Why a multi-pack-index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +103,13 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
             return None;
         }
         fanout::find(&self.data[self.fanout..], &self.data[self.names..], self.hash.len(), oid)
+    }
+
+    /// All objects whose names begin as `prefix` does, in order.
+    pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
+        let (fanout, names) = (&self.data[self.fanout..], &self.data[self.names..]);
+        let first = fanout::first_from(fanout, names, self.hash.len(), &prefix.first());
+        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.begins(name))
     }
 
     /// Name of the `n`th object; `n` is below [`Midx::count`].

@@ -1,17 +1,16 @@
 //! Objects for reading history and names: whole objects, and what begins with a prefix.
 //!
-//! Contents come from our own [`crate::objects::Objects`]; gix's database is opened only when
-//! an abbreviated name has to be looked up.
+//! All come from our own [`crate::objects::Objects`].
 
 use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{ObjectId, hash::Prefix};
 
 use crate::{
     Env, Error, Repository,
     config::Config,
-    disk, gitoxide,
+    disk,
     objects::{Kind, Objects, Options, Promisors, Reader},
     open::Layout,
     promisor::Remotes,
@@ -30,9 +29,6 @@ pub(crate) struct Commit {
     /// Everything after the headers.
     pub(crate) message: BString,
 }
-
-/// gix's database.
-pub(crate) type Odb = gix::odb::Cache<gix::odb::store::Handle<std::sync::Arc<gix::odb::Store>>>;
 
 impl Repository {
     /// A whole object.
@@ -136,39 +132,11 @@ impl Repository {
 
     /// The objects whose names begin with `hex`, sorted.
     pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
-        let text = hex.to_str().map_err(|_| Error::new("not a hexadecimal name".to_owned()))?;
-        let prefix = gix::hash::Prefix::from_hex(text)
-            .map_err(|err| Error::new(format!("bad abbreviated name '{hex}': {err}")))?;
-        let mut found = std::collections::HashSet::new();
-        let odb = self.odb()?;
-        gitoxide::uninterrupted(
-            || odb.lookup_prefix(prefix, Some(&mut found)),
-            |err| gitoxide::was_interrupted(err),
-        )
-        .map_err(|err| Error::new(format!("unable to look up '{hex}': {}", gitoxide::with_reason(&err))))?;
-        let mut found = found.iter().map(|id| self.own_id(id)).collect::<Result<Vec<_>, _>>()?;
-        found.sort();
-        Ok(found)
-    }
-
-    pub(crate) fn odb(&self) -> Result<Odb, Error> {
-        let mut slot = self.odb.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(store) = &*slot {
-            return Ok(store.to_cache_arc());
-        }
-        let dir = self.objects_dir().to_owned();
-        let store = gix::odb::Store::at_opts(
-            dir.clone(),
-            gitoxide::gix_hash(self.layout.hash),
-            &mut std::iter::empty(),
-            gix::odb::store::init::Options {
-                current_dir: Some(self.options.cwd.clone()),
-                ..Default::default()
-            },
-        )
-        .map_err(|err| Error::new(format!("unable to open object directory '{}': {err}", dir.display())))?;
-        let store = slot.insert(std::sync::Arc::new(store));
-        Ok(store.to_cache_arc())
+        let prefix = Prefix::from_hex(self.layout.hash, hex)
+            .ok_or_else(|| Error::new(format!("bad abbreviated name '{hex}'")))?;
+        self.objects.with_prefix(prefix).map_err(|(path, error)| {
+            Error::unreadable(format!("unable to look up '{hex}' in {}: {}", path.display(), error.reason()))
+        })
     }
 
     /// `GIT_OBJECT_DIRECTORY`, or the repository's own.
@@ -216,12 +184,7 @@ pub(crate) fn open(
         warnings = found.warnings;
     }
     let replaces = !options.replace.is_empty();
-    let objects = Objects::open_with(&layout.objects_dir, layout.hash, options).map_err(|err| {
-        Error::new(format!(
-            "unable to open object directory '{}': {}",
-            layout.objects_dir.display(),
-            sys::reason(&err)
-        ))
-    })?;
+    let objects = Objects::open_with(&layout.objects_dir, layout.hash, options)
+        .map_err(|error| Error::unreadable(error.to_string()))?;
     Ok(Database { objects, replaces, warnings })
 }

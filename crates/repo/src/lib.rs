@@ -33,7 +33,7 @@ use std::{
     ffi::OsString,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -75,7 +75,6 @@ pub struct Repository {
     /// There are `refs/replace/`.
     replaces: bool,
     warnings: Vec<BString>,
-    odb: Mutex<Option<Arc<gix::odb::Store>>>,
     shallow: OnceLock<HashSet<ObjectId>>,
     /// What names like `:path` are looked up in.
     index: OnceLock<format::index::Index>,
@@ -151,7 +150,6 @@ impl Repository {
             objects: Arc::new(database.objects),
             replaces: database.replaces,
             warnings: database.warnings,
-            odb: Mutex::new(None),
             shallow: OnceLock::new(),
             index: OnceLock::new(),
             processes: Arc::default(),

@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Error, Repository, convert::encoding, gitoxide};
+use crate::{Error, Repository, convert::encoding};
 
 /// Git never abbreviates further.
 pub const MINIMUM_ABBREV: usize = 4;
@@ -46,12 +46,9 @@ impl Repository {
             }
             None => {}
         }
-        let odb = self.odb()?;
-        let packed =
-            gitoxide::uninterrupted(|| odb.packed_object_count(), |err| gitoxide::was_interrupted(err))
-                .map_err(|err| {
-                    Error::new(format!("unable to count objects: {}", gitoxide::with_reason(&err)))
-                })?;
+        let packed = self.objects.packed_count().map_err(|(path, error)| {
+            Error::unreadable(format!("unable to count objects in {}: {}", path.display(), error.reason()))
+        })?;
         // One digit holds four bits; half the bits of the count, for a birthday's worth of distance.
         let bits = u64::BITS - packed.leading_zeros();
         Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))

@@ -70,7 +70,11 @@ pub(crate) fn needs_a_merge(
     name: &BStr,
 ) -> Result<Option<bool>, Failure> {
     let name = if name == "-" { BStr::new("@{-1}") } else { name };
-    let Ok(oid) = repo.rev_parse_or_base(name) else { return Ok(None) };
+    let oid = match repo.rev_parse_or_base(name) {
+        Ok(oid) => oid,
+        Err(error) if error.is_unreadable => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
     let source = describe(repo, name, oid)?;
     if source.commit.is_none() {
         return Ok(None);

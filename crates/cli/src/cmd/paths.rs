@@ -217,19 +217,9 @@ pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BSt
     )))
 }
 
-/// What is no revision may be a ref that cannot be read.
-pub(crate) fn say_unreadable(repo: &Repository, word: &BStr) {
-    if let Some(error) = repo.unreadable_ref(word) {
-        console::error(error.to_string());
-    }
-}
-
-/// The same, where a look before this one may have met a failure that has passed.
-pub(crate) fn say_was_unreadable(repo: &Repository, word: &BStr, earlier: repo::Error) {
-    let earlier = Some(earlier).filter(|error| error.is_unreadable);
-    if let Some(error) = repo.unreadable_ref(word).or(earlier) {
-        console::error(error.to_string());
-    }
+/// Says which refs that `word` may mean lead nowhere, and were passed over.
+pub(crate) fn warn_ignored(repo: &Repository, word: &BStr) {
+    repo.ignored_refs(word).iter().for_each(console::warning);
 }
 
 /// A path given without `--` must be there, or look like a pattern.
@@ -240,7 +230,7 @@ pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -
     if looks_like_a_path(repo, word)? {
         return Ok(());
     }
-    say_unreadable(repo, word);
+    warn_ignored(repo, word);
     Err(Failure::Fatal(text!(
         "ambiguous argument '",
         word,

@@ -301,7 +301,8 @@ fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec
     let mut trees = Vec::new();
     for arg in args {
         let named = repo.rev_parse(arg.as_bstr());
-        let oid = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", arg)))?;
+        let invalid = || Failure::Fatal(text!("Not a valid object name ", arg));
+        let oid = named.map_err(|error| Failure::of_name(error, invalid()))?;
         warn_ambiguous(repo, settings, arg.as_bstr(), 1)?;
         if trees.len() == MOST_TREES {
             return Err(Failure::fatal(format!("I cannot read more than {MOST_TREES} trees")));

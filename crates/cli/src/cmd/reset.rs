@@ -173,7 +173,15 @@ fn arguments(
             rest = &args[2..];
         }
         [first, more @ ..] => {
-            let meant = repo.rev_parse(first.as_bstr()).is_ok_and(|oid| match more.is_empty() {
+            let named = repo.rev_parse(first.as_bstr());
+            if let Err(error) = &named {
+                // It is no path for that.
+                if error.is_unreadable {
+                    return Err(error.clone().into());
+                }
+                paths::warn_ignored(repo, first.as_bstr());
+            }
+            let meant = named.is_ok_and(|oid| match more.is_empty() {
                 true => true,
                 false => repo.tree_of(oid).is_ok(),
             });
@@ -305,9 +313,8 @@ impl Reset<'_> {
             return Ok(To::Nothing);
         }
         let resolve = |what: &str| {
-            self.repo
-                .rev_parse(rev)
-                .map_err(|_| Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, ".")))
+            let invalid = || Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, "."));
+            self.repo.rev_parse(rev).map_err(|error| Failure::of_name(error, invalid()))
         };
         let no_object = || Failure::Fatal(text!("Could not parse object '", rev, "'."));
         if specs.is_empty() {

@@ -27,6 +27,7 @@ mod profile;
 mod random;
 mod read_tree;
 mod recursion;
+mod refs;
 mod reset;
 mod shim;
 mod sparse;

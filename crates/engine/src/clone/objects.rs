@@ -77,6 +77,10 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
+fn unopened(error: repo::objects::Unopened) -> Error {
+    Error::Io { what: "read", path: error.path, source: error.source }
+}
+
 /// What is to be brought, and how.
 pub(super) struct Wanted<'a> {
     pub(super) git_dir: &'a Path,
@@ -205,7 +209,7 @@ impl Channel {
         interrupt: &AtomicBool,
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
-        let reopen = || Objects::open(&objects, wanted.hash).map_err(io_error("open", &objects));
+        let reopen = || Objects::open(&objects, wanted.hash).map_err(unopened);
         match self.way {
             Way::Files(source) => {
                 take_files(&source, &objects, wanted, events, interrupt)?;
@@ -299,8 +303,12 @@ fn fetch(
         shallow.sort();
         shallow.dedup();
     } else if !shallow.is_empty() {
-        let arrived = Objects::open(objects, wanted.hash).map_err(io_error("open", objects))?;
-        shallow.retain(|oid| arrived.contains(oid));
+        let arrived = Objects::open(objects, wanted.hash).map_err(unopened)?;
+        for oid in std::mem::take(&mut shallow) {
+            if arrived.has(&oid).map_err(Error::Unreadable)? {
+                shallow.push(oid);
+            }
+        }
     }
     if !shallow.is_empty() {
         let path = wanted.git_dir.join("shallow");
@@ -331,9 +339,13 @@ fn unbundle(
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     if !header.prerequisites.is_empty() {
-        let borrowed = Objects::open(objects, wanted.hash).map_err(io_error("open", objects))?;
-        let missing: Vec<ObjectId> =
-            header.prerequisites.iter().filter(|oid| !borrowed.contains(oid)).copied().collect();
+        let borrowed = Objects::open(objects, wanted.hash).map_err(unopened)?;
+        let mut missing = Vec::new();
+        for oid in &header.prerequisites {
+            if !borrowed.has(oid).map_err(Error::Unreadable)? {
+                missing.push(*oid);
+            }
+        }
         if !missing.is_empty() {
             return Err(Error::Prerequisites(missing));
         }
@@ -437,10 +449,10 @@ fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
 
 /// Whether what was asked for is there.
 fn complete(objects: Objects, selection: &Selection) -> Result<Objects, Error> {
-    let missing = selection.mapped.iter().map(|mapped| mapped.theirs.oid).find(|oid| !objects.contains(oid));
-    match missing.map(|oid| objects.header(&oid)) {
-        None => Ok(objects),
-        Some(Err(error)) if error.io().is_some() => Err(Error::Unreadable(error)),
-        Some(_) => Err(Error::Incomplete),
+    for mapped in &selection.mapped {
+        if !objects.has(&mapped.theirs.oid).map_err(Error::Unreadable)? {
+            return Err(Error::Incomplete);
+        }
     }
+    Ok(objects)
 }

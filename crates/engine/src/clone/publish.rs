@@ -76,8 +76,12 @@ impl Publication<'_> {
             packed.sort_by(|left, right| left.name.cmp(&right.name));
             store::refs::write_packed(&options, &packed)?;
         }
-        let tags = selection.follow_tags.iter().filter(|tag| self.objects.contains(&tag.oid));
-        let tags = tags.map(|tag| self.update(tag.name.clone(), tag.oid)).collect::<Vec<_>>();
+        let mut tags = Vec::new();
+        for tag in &selection.follow_tags {
+            if self.objects.has(&tag.oid)? {
+                tags.push(self.update(tag.name.clone(), tag.oid));
+            }
+        }
         if !tags.is_empty() {
             store::refs::apply(&options, tags)?;
         }

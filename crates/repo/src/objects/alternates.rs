@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use bstr::BString;
 
+use super::Unopened;
+
 /// How deep alternates of alternates are followed.
 const MAX_DEPTH: usize = 5;
 
@@ -18,7 +20,7 @@ pub(super) fn resolve(
     objects_dir: &Path,
     environment: &[u8],
     environments_base: &Path,
-) -> io::Result<(Vec<PathBuf>, Vec<BString>)> {
+) -> Result<(Vec<PathBuf>, Vec<BString>), Unopened> {
     let mut found = Found { dirs: vec![objects_dir.to_owned()], canonical: Vec::new(), errors: Vec::new() };
     // A repository without its object directory is for others to complain about.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
@@ -60,8 +62,10 @@ impl Found {
         is_new
     }
 
-    fn named_by(&mut self, objects_dir: &Path) -> io::Result<Vec<PathBuf>> {
-        let content = sys::by_path::read(&objects_dir.join("info/alternates"))?.unwrap_or_default();
+    fn named_by(&mut self, objects_dir: &Path) -> Result<Vec<PathBuf>, Unopened> {
+        let path = objects_dir.join("info/alternates");
+        let content = sys::by_path::read(&path).map_err(|source| Unopened { path, source })?;
+        let content = content.unwrap_or_default();
         Ok(self.real(parse(&content, b'\n', objects_dir)))
     }
 

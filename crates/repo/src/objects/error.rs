@@ -25,6 +25,16 @@ pub enum Error {
         /// What is wrong with it or its index.
         source: PackError,
     },
+    /// No copy was found, and a directory of packs cannot be listed.
+    #[error("object {oid} not found: unable to open object pack directory: {dir}{}", said(Some(.source)))]
+    Unlisted {
+        /// The object.
+        oid: ObjectId,
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
     /// All copies are damaged; this is the first one found, in a pack.
     #[error("packed object {oid} (stored in {pack}) is corrupt{}", said(.source.io()))]
     Packed {
@@ -85,9 +95,20 @@ impl Error {
             Error::Unusable { source, .. } => source.io_error(),
             Error::Packed { source, .. } | Error::Loose { source, .. } => source.io(),
             Error::Unreadable { source, .. } | Error::Map { source, .. } => Some(source),
+            Error::Unlisted { source, .. } => Some(source),
             _ => None,
         }
     }
+}
+
+/// Why an object directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("unable to read '{path}': {}", sys::reason(.source))]
+pub struct Unopened {
+    /// The file that could not be read.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
 }
 
 /// An error if some mapped file could not be read. To be asked after reading, before anybody is told what was read.
@@ -190,6 +211,11 @@ pub enum PackError {
 impl PackError {
     pub(super) fn io(error: io::Error) -> PackError {
         PackError::Io(Arc::new(error))
+    }
+
+    /// What is wrong, in the system's words if they are its.
+    pub fn reason(&self) -> String {
+        self.io_error().map_or_else(|| self.to_string(), sys::reason)
     }
 
     fn io_error(&self) -> Option<&io::Error> {

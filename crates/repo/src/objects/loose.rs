@@ -1,10 +1,12 @@
 //! Loose objects: one file each, below a directory named by the first byte.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use format::ObjectId;
+use format::{ObjectId, hash::Prefix};
 use sys::{Dir, File};
 
 /// An object directory, as far as loose objects go.
@@ -37,6 +39,21 @@ impl LooseDir {
             return stat.file_type != sys::FileType::Directory;
         }
         matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
+    }
+
+    /// The objects whose names begin as `prefix` does, which has two digits at least.
+    pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
+        let first = prefix.first();
+        let (name, _) = relative(&first);
+        let (above, path) = (&name[..2], self.path.join(OsStr::from_bytes(&name[..2])));
+        let entries = match sys::by_path::list(&path) {
+            Ok(entries) => entries,
+            Err(error) if crate::disk::is_missing(&error) => Vec::new(),
+            Err(error) => return Err((path, error)),
+        };
+        let named =
+            |(name, _): &(OsString, _)| ObjectId::from_hex(first.kind(), &[above, name.as_bytes()].concat());
+        Ok(entries.iter().filter_map(named).filter(|oid| prefix.begins(oid)).collect())
     }
 
     /// Opens an object; `None` if there is no such file.

@@ -30,9 +30,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bstr::BString;
-use format::{HashKind, ObjectId};
+use format::{HashKind, ObjectId, hash::Prefix};
 
-pub use error::{Error, Fault, PackError};
+pub use error::{Error, Fault, PackError, Unopened};
 pub use format::Kind;
 pub use reader::{Content, Counts, Reader};
 
@@ -118,12 +118,12 @@ pub struct Objects {
 
 impl Objects {
     /// Opens an object directory and the alternates it names.
-    pub fn open(objects_dir: &Path, hash: HashKind) -> std::io::Result<Objects> {
+    pub fn open(objects_dir: &Path, hash: HashKind) -> Result<Objects, Unopened> {
         Objects::open_with(objects_dir, hash, Options::default())
     }
 
     /// As [`Objects::open`], with choices.
-    pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> std::io::Result<Objects> {
+    pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> Result<Objects, Unopened> {
         let (dirs, errors) =
             alternates::resolve(objects_dir, options.alternates.as_ref(), &options.alternates_base)?;
         let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
@@ -152,6 +152,38 @@ impl Objects {
     /// Is it there (any type)? Content is not looked at.
     pub fn contains(&self, oid: &ObjectId) -> bool {
         self.locate(oid).is_some()
+    }
+
+    /// As [`Objects::contains`], for who acts on it that nothing is there: an error if the disk keeps from finding it.
+    pub fn has(&self, oid: &ObjectId) -> Result<bool, Error> {
+        if self.contains(oid) {
+            return Ok(true);
+        }
+        match self.header(oid) {
+            Ok(_) => Ok(true),
+            Err(error) if error.io().is_some() => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// All objects whose names begin so, sorted. An error, with the file it is of, if others cannot be looked for.
+    pub fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
+        let packs = self.packs();
+        let mut found = packs.with_prefix(prefix)?;
+        for dir in &self.loose {
+            found.extend(dir.with_prefix(prefix).map_err(|(path, error)| (path, PackError::io(error)))?);
+        }
+        if found.is_empty() {
+            found = self.rescan(&packs).with_prefix(prefix)?;
+        }
+        found.sort();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// How many objects are in packs, about.
+    pub fn packed_count(&self) -> Result<u64, (PathBuf, PackError)> {
+        self.packs().count()
     }
 
     /// Where an object is stored, if it is; content is not looked at.

@@ -8,14 +8,18 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use format::hash::Prefix;
+use format::idx::Idx;
 use format::midx::{self, Midx};
 use format::{HashKind, ObjectId};
 use sys::Map;
 
+use super::PackError;
 use super::pack::{Pack, map};
 
 /// The packs known at one time.
@@ -27,6 +31,8 @@ pub(super) struct Packs {
     stores: Vec<Store>,
     /// Whether any pack came from a promisor remote.
     promised: bool,
+    /// A directory that could not be listed.
+    unlisted: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 #[derive(Debug)]
@@ -58,9 +64,9 @@ impl Packs {
         for pack in all.iter().filter(|pack| !pack.is_gone()) {
             numbers.insert(pack.path().to_owned(), pack.id);
         }
-        let mut scan = Scan { all, numbers, hash, promised: false };
+        let mut scan = Scan { all, numbers, hash, promised: false, unlisted: None };
         let stores = dirs.into_iter().map(|dir| scan.store(&dir.as_ref().join("pack"))).collect();
-        Packs { all: scan.all, stores, promised: scan.promised }
+        Packs { all: scan.all, stores, promised: scan.promised, unlisted: scan.unlisted }
     }
 
     /// Pack and offset of an object.
@@ -107,6 +113,59 @@ impl Packs {
         self.stores.iter().any(|store| store.order.iter().skip(1).any(|&other| other == id))
     }
 
+    /// The objects whose names begin as `prefix` does, some more than once. An error if there may be others: the file it is of.
+    pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
+        self.looked_everywhere()?;
+        let mut found = Vec::new();
+        for store in &self.stores {
+            store.layers.iter().for_each(|layer| found.extend(layer.midx.with_prefix(prefix)));
+            for pack in self.uncovered(store) {
+                found.extend(pack?.with_prefix(prefix));
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many objects there are, counted as often as they are there.
+    pub(super) fn count(&self) -> Result<u64, (PathBuf, PackError)> {
+        self.looked_everywhere()?;
+        let mut count = 0;
+        for store in &self.stores {
+            count += store.layers.iter().map(|layer| u64::from(layer.midx.count())).sum::<u64>();
+            for pack in self.uncovered(store) {
+                count += u64::from(pack?.count());
+            }
+        }
+        Ok(count)
+    }
+
+    fn looked_everywhere(&self) -> Result<(), (PathBuf, PackError)> {
+        match &self.unlisted {
+            None => Ok(()),
+            Some((dir, error)) => Err((dir.clone(), PackError::Io(Arc::clone(error)))),
+        }
+    }
+
+    /// The indices of the packs that no layer covers. Damaged ones are passed over, as are those that are gone.
+    fn uncovered<'a>(
+        &'a self,
+        store: &'a Store,
+    ) -> impl Iterator<Item = Result<&'a Idx<Map>, (PathBuf, PackError)>> {
+        let packs = store.order.iter().filter_map(|&id| self.get(id));
+        packs.filter_map(|pack| match pack.idx() {
+            Ok(idx) => Some(Ok(idx)),
+            Err(failure @ PackError::Io(_)) if !failure.is_gone() => {
+                Some(Err((pack.path().with_extension("idx"), failure.clone())))
+            }
+            Err(_) => None,
+        })
+    }
+
+    /// A directory of packs that could not be listed.
+    pub(super) fn unlisted(&self) -> Option<&(PathBuf, Arc<io::Error>)> {
+        self.unlisted.as_ref()
+    }
+
     /// Whether a remote promised to have what is missing here.
     pub(super) fn promised(&self) -> bool {
         self.promised
@@ -130,13 +189,21 @@ struct Scan {
     numbers: HashMap<PathBuf, u32>,
     hash: HashKind,
     promised: bool,
+    unlisted: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 impl Scan {
     fn store(&mut self, dir: &Path) -> Store {
         let (mut found, mut has_midx, mut has_chain) = (Vec::new(), false, false);
-        // An object directory without packs may lack the directory; one that cannot be listed has none to offer.
-        for (name, _) in sys::by_path::list(dir).unwrap_or_default() {
+        // An object directory without packs may lack the directory. One that cannot be listed has none to offer, which is told to
+        // whoever finds nothing.
+        let listed = sys::by_path::list(dir).unwrap_or_else(|error| {
+            if !crate::disk::is_missing(&error) {
+                self.unlisted = Some((dir.to_owned(), Arc::new(error)));
+            }
+            Vec::new()
+        });
+        for (name, _) in listed {
             let path = dir.join(&name);
             match path.extension().and_then(OsStr::to_str) {
                 Some("promisor") => self.promised = true,

@@ -29,7 +29,8 @@ impl Store {
         let dir = prefix.rfind_byte(b'/').map_or("refs/".into(), |slash| prefix[..=slash].as_bstr());
         self.loose_below(dir, prefix, &mut loose)?;
         loose.sort();
-        let mut packed = self.packed.below(prefix)?;
+        // All of packed-refs: then no bad line is passed over.
+        let mut packed = self.packed.below(if prefix == "refs/" { "".into() } else { prefix })?;
         packed.retain(|(name, _)| loose.binary_search_by(|(loose, _)| loose.cmp(name)).is_err());
         packed.extend(loose.into_iter().filter_map(|(name, id)| Some((name, id?))));
         packed.sort();
@@ -61,9 +62,11 @@ impl Store {
             }
             if file_type == FileType::Symlink {
                 let at = path.join(&entry);
-                match by_path::stat_followed(&at).map_err(|error| failed(&at, &error))? {
-                    Some(stat) => file_type = stat.file_type,
-                    None => continue,
+                match by_path::stat_followed(&at) {
+                    Ok(Some(stat)) => file_type = stat.file_type,
+                    Ok(None) => continue,
+                    Err(error) if sys::is_link_in_the_way(&error) => continue,
+                    Err(error) => return Err(failed(&at, &error)),
                 }
             }
             let mut name = BString::from([dir.as_bytes(), &entry.into_vec()].concat());

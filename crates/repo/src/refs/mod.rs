@@ -14,7 +14,7 @@ use format::{
     refname::{self, Levels},
 };
 
-use crate::{Error, Head, Repository};
+use crate::{Error, Head, Repository, revision::RULES};
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
 
@@ -78,13 +78,17 @@ impl Repository {
         })
     }
 
-    /// Why `name`, as a user writes it, may be a ref that is there and cannot be read.
-    pub fn unreadable_ref(&self, name: &BStr) -> Option<Error> {
-        const PLACES: [&str; 5] = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
-        PLACES.iter().find_map(|place| {
-            let full = BString::from([place.as_bytes(), name].concat());
-            self.find_ref(full.as_bstr()).err()
-        })
+    /// What Git says of the refs that `name` may mean, as a user writes it, and that are broken or lead nowhere: it passes them over.
+    pub fn ignored_refs(&self, name: &BStr) -> Vec<String> {
+        let ignored = |(before, after): &(&str, &str)| {
+            let full = BString::from([before.as_bytes(), name, after.as_bytes()].concat());
+            match self.refs.resolve(full.as_bstr()).ok()?.end {
+                End::Broken(_) if full.contains(&b'/') => Some(format!("ignoring broken ref {full}")),
+                End::Dangling if full != "HEAD" => Some(format!("ignoring dangling symref {full}")),
+                _ => None,
+            }
+        };
+        RULES.iter().filter_map(ignored).collect()
     }
 
     /// The target of a symbolic ref; `None` if there is no such ref or it holds an object name.

@@ -131,6 +131,8 @@ impl Store {
                     Ok(Some(content)) => content,
                     Ok(None) => return Ok(Raw::Missing),
                     Err(error) if error.kind() == ErrorKind::IsADirectory => return Ok(Raw::Missing),
+                    // It leads to itself.
+                    Err(error) if sys::is_link_in_the_way(&error) => return Ok(Raw::Missing),
                     Err(error) => return Err(failed(&error)),
                 }
             }

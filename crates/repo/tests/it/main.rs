@@ -4,6 +4,7 @@
 mod convert;
 mod filters;
 mod open;
+mod refs;
 mod revisions;
 
 use std::{

@@ -299,9 +299,9 @@ impl Request {
         let mut source = None;
         if self.dress == Dress::Restore {
             if let Some(name) = self.source.clone() {
-                let oid = repo
-                    .rev_parse_or_base(name.as_bstr())
-                    .map_err(|_| Failure::Fatal(text!("could not resolve '", name, "'")))?;
+                let oid = repo.rev_parse_or_base(name.as_bstr()).map_err(|error| {
+                    Failure::of_name(error, Failure::Fatal(text!("could not resolve '", name, "'")))
+                })?;
                 source = Some(describe_source(repo, settings, name.as_bstr(), oid)?);
             }
         } else if !rest.is_empty() {
@@ -383,7 +383,10 @@ impl Request {
         let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
+            // It is no path, nor a branch of a remote, for that.
+            Err(error) if error.is_unreadable && !told => return Err(error.into()),
             Err(error) => {
+                paths::warn_ignored(repo, arg.as_bstr());
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
                 let wild = !told && arg.iter().any(|byte| b"*?[\\".contains(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
@@ -398,7 +401,9 @@ impl Request {
                         oid
                     }
                     None if told => {
-                        paths::say_was_unreadable(repo, arg.as_bstr(), error);
+                        if error.is_unreadable {
+                            console::error(error.to_string());
+                        }
                         return Err(Failure::Fatal(text!("invalid reference: ", arg)));
                     }
                     None => return Ok(None),

@@ -95,8 +95,8 @@ struct List<'a> {
 impl List<'_> {
     /// Adds what the index does not have of a tree.
     fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
-        let named = self.repo.resolve(name.as_bstr()).ok().flatten();
-        let oid = named.ok_or_else(|| Failure::Fatal(text!("tree-ish ", name, " not found.")))?;
+        let missing = || Failure::Fatal(text!("tree-ish ", name, " not found."));
+        let oid = self.repo.rev_parse(name.as_bstr()).map_err(|error| Failure::of_name(error, missing()))?;
         let tree = self.repo.tree_of(oid).map_err(|_| Failure::Fatal(text!("bad tree-ish ", name)))?;
         self.fill()?;
         Ok(engine::diff::overlay(self.repo, &mut self.index, tree)?)

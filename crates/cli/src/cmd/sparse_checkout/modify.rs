@@ -34,7 +34,11 @@ pub(super) fn init(mut state: State<'_>, request: &Request) -> Result<u8, Failur
     if Patterns::read(&file, false, state.icase)?.is_some() {
         return state.reapply();
     }
-    if state.repo.rev_parse("HEAD".into()).is_err() {
+    let head = state.repo.rev_parse("HEAD".into());
+    if let Err(error) = head {
+        if error.is_unreadable {
+            return Err(error.into());
+        }
         // A repository without a commit: there is nothing to bring in line.
         state.make_directory()?;
         let mut lock = store::Lock::take(&file, &state.settings.locks)?;

@@ -176,6 +176,7 @@ impl Add<'_> {
     fn commit(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
         match self.repo.rev_parse(name) {
             Ok(oid) => Ok(self.repo.peel_to_commit(oid)?),
+            Err(error) if error.is_unreadable => Err(error.into()),
             Err(_) => Ok(None),
         }
     }

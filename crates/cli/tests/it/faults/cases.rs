@@ -137,6 +137,46 @@ pub(super) fn of(
     cases
 }
 
+/// A look at refs of a kind that fails, each of them in turn.
+pub(super) struct Look {
+    pub(super) number: usize,
+    pub(super) command: Command,
+    operation: Operation,
+    /// packed-refs, or all that is loose.
+    at: At,
+}
+
+impl Look {
+    pub(super) const TROUBLE: Trouble = Io;
+
+    pub(super) fn faults(&self, nth: u64) -> Vec<Fault> {
+        let operation = Some(self.operation);
+        vec![Fault { operation, at: self.at.clone(), nth: Nth::Only(nth), what: Self::TROUBLE.what() }]
+    }
+
+    /// All kinds.
+    pub(super) fn all() -> Vec<Look> {
+        use Operation::{Getattr, Lookup, Open, Opendir, Read, Readdir};
+        let places = [At::Below("repo/.git/refs".into()), At::Path("repo/.git/packed-refs".into())];
+        let mut all = Vec::new();
+        for command in [Command::Clone, Command::Checkout, Command::Switch, Command::Reset] {
+            for at in &places {
+                for operation in [Lookup, Getattr, Open, Read, Opendir, Readdir] {
+                    all.push(Look { number: all.len(), command, operation, at: at.clone() });
+                }
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Look { number, command, operation, at } = self;
+        write!(f, "{number}: {command:?}, {} of {at:?}", operation.name())
+    }
+}
+
 /// What a disk refuses at one place, always, by what the place is to the command: there Git's run can be compared.
 pub(super) struct Place {
     pub(super) number: usize,

@@ -11,7 +11,7 @@ use std::fmt;
 use testkit::weather;
 
 use self::{
-    cases::{Case, Place},
+    cases::{Case, Look, Place},
     rig::{Command, Ran, Who, World},
 };
 use crate::{bounded, full, random::Random};
@@ -83,6 +83,28 @@ fn only_chosen<C: fmt::Display>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize
 /// How many operations of a kind are struck beside the first, the middle and the last: `SAPWOOD_TEST_PLACES`, 2 by default.
 fn places() -> usize {
     std::env::var("SAPWOOD_TEST_PLACES").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
+/// A ref that cannot be looked at is not missing, and has no older value: topic has one among the packed.
+#[test]
+fn each_look_at_refs_may_fail() {
+    let Some(world) = world() else { return };
+    let mut all = Look::all();
+    only_chosen(&mut all, |look| look.number);
+    bounded(all, 12, |look| {
+        for nth in 1.. {
+            let stage = world.stage(&format!("look-{}-{nth}", look.number), look.command);
+            let ran = stage.run(Who::Sapwood(1), look.faults(nth));
+            let verdict = judge::judge(&world, &stage, look.command, Who::Sapwood(1), &ran, Look::TROUBLE);
+            stage.strike();
+            let Ran { run, struck, .. } = ran;
+            let wrong = verdict.0.join("\n  WRONG ");
+            assert!(wrong.is_empty(), "{look}, {nth}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);
+            if struck.is_empty() {
+                break;
+            }
+        }
+    });
 }
 
 #[test]

@@ -316,6 +316,9 @@ impl<'a> Reader<'a> {
         {
             return Error::Unusable { oid, pack, source };
         }
+        if let Some((dir, source)) = self.packs.unlisted() {
+            return Error::Unlisted { oid, dir: dir.clone(), source: Arc::clone(source) };
+        }
         if self.packs.promised() { Error::Promised(oid) } else { Error::Missing(oid) }
     }
 
