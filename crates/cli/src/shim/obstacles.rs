@@ -110,9 +110,8 @@ const CHECKOUT_INDEX_SETTINGS: &[Setting] = &[("filter.*.process", When::Not(&["
 /// To commands that neither ask filters and hooks nor write the index.
 const LOOKING_SETTINGS: &[Setting] = &[("trace2.*", When::Set)];
 
-/// To `ls-files`, of these: it asks no monitor.
-const LISTING_SETTINGS: &[Setting] =
-    &[("attr.tree", When::Set), ("core.fsmonitor", When::Not(&["", "false", "no", "off", "0"]))];
+/// To `ls-files`, of these.
+const LISTING_SETTINGS: &[Setting] = &[("attr.tree", When::Set)];
 
 /// These commands: hooks, locks and what is in the index is not their business.
 pub(super) const LOOKING: &[&str] = &["check-attr", "check-ignore", "clean", "ls-files"];

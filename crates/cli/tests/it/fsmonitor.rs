@@ -199,6 +199,40 @@ fn the_answer_is_the_same_with_a_hook() {
     }
 }
 
+/// Whoever lists files shows who is vouched for, and what is modified, as Git does.
+#[test]
+fn files_are_listed_as_by_git() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.write(".git/changes", "");
+    repo.write_executable(".git/monitor", HONEST);
+    repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+    let same = |what: &str| {
+        for options in [&["-f"][..], &["-f", "-s"], &["-v", "-f"], &["-m"], &["-m", "-d", "-t"], &["--debug"]]
+        {
+            for globals in [&[][..], &["-c", "core.fsmonitor=false"]] {
+                let args = [globals, &["ls-files"], options].concat();
+                assert_eq!(repo.run(SAPWOOD.as_ref(), &args), repo.git(&args), "{what}: {args:?}");
+            }
+        }
+    };
+    same("without a token");
+    repo.git(&["update-index", "--fsmonitor"]);
+    repo.git(&["status"]);
+    same("all clean");
+    repo.write("d/a", "changed\n");
+    repo.remove("x/y/z");
+    repo.write("b", "nobody tells\n");
+    repo.write(".git/changes", "d/a\nx/y/z\n");
+    same("two changes");
+    repo.git(&["status"]);
+    same("two changes that are known");
+    let shim = Shim::new();
+    assert_eq!(shim.run(&repo, &["ls-files", "-f"]), repo.git(&["ls-files", "-f"]));
+    shim.was_native(&["ls-files", "-f"]);
+}
+
 /// Git's daemon in a repository, for as long as this lives.
 struct Daemon<'a>(&'a Repo<'a>);
 

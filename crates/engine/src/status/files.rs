@@ -28,7 +28,7 @@ pub enum State {
 }
 
 /// The entries whose files are not as recorded, in the order of the index. Entries that are not to be in the worktree are not looked at; what is assumed
-/// to be unchanged can only be missing.
+/// to be unchanged, or vouched for by the file system monitor, can only be missing.
 pub fn changed(
     repo: &Repository,
     root: &Dir,
@@ -68,7 +68,7 @@ pub fn changed(
                 false => rules.compare(entry, &stat, index.timestamp),
             };
             match verdict {
-                _ if entry.flags.contains(Flags::ASSUME_VALID) => {}
+                _ if entry.flags.contains(Flags::ASSUME_VALID) || index.is_vouched_for(entry) => {}
                 Match::Same if entry.mode.is_gitlink() => {
                     let head = submodules::head(repo, index.path(entry));
                     if head.is_some_and(|head| head != entry.oid) {

@@ -27,6 +27,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
+    monitor,
     settings::Settings,
     sparse_index::{self, Fill, Read, Tell},
     trace, work,
@@ -43,7 +44,11 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;
-    let Read { index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Later)?;
+    let Read { mut index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Later)?;
+    // One that was never asked has nothing to say.
+    if request.asks_monitor() && index.fsmonitor.is_some() {
+        monitor::refresh(run, &repo, &settings, &mut index)?;
+    }
     let sources = request.sources(&repo, top)?;
     let specs = paths::parse_or_here(run, &repo, &request.paths)?;
     request.judge()?;

@@ -216,6 +216,11 @@ impl Request {
         self.modified || self.others || self.deleted || self.ignored || self.killed
     }
 
+    /// Whether it makes a difference what the file system monitor has to say.
+    pub(super) fn asks_monitor(&self) -> bool {
+        self.modified || self.fsmonitor_bit || self.debug
+    }
+
     /// What Git finds wrong once it knows the pathspecs.
     pub(super) fn judge(&self) -> Result<(), Failure> {
         let excludes = self.rules.iter().any(|rule| !matches!(rule, Rule::PerDirectory(None)));

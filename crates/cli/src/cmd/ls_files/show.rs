@@ -92,12 +92,13 @@ impl<'a> Show<'a> {
         self.listing.relieve()
     }
 
-    /// In lower case if the entry is assumed to be unchanged, and that is to be shown.
+    /// In lower case if the entry is assumed to be unchanged, or vouched for by the monitor, and that is to be shown.
     fn tag(&mut self, tag: &str, entry: &Entry) {
         if !self.request.tags() {
             return;
         }
-        let lower = self.request.valid_bit && entry.flags.contains(Flags::ASSUME_VALID);
+        let lower = self.request.valid_bit && entry.flags.contains(Flags::ASSUME_VALID)
+            || self.request.fsmonitor_bit && entry.flags.contains(Flags::FSMONITOR_VALID);
         let bytes = self.listing.buffer();
         let start = bytes.len();
         bytes.extend_from_slice(tag.as_bytes());
@@ -186,6 +187,7 @@ impl<'a> Show<'a> {
         let mut flags = (entry.stage as u32) << 12;
         for (flag, bit) in [
             (Flags::ASSUME_VALID, 0x8000),
+            (Flags::FSMONITOR_VALID, 1 << 21),
             (Flags::INTENT_TO_ADD, EXTENDED | 1 << 29),
             (Flags::SKIP_WORKTREE, EXTENDED | 1 << 30),
         ] {
