@@ -13,7 +13,11 @@ use std::{
 };
 
 use bstr::ByteSlice;
-use format::{HashKind, ObjectId, bundle, idx, rev};
+use format::{
+    HashKind, ObjectId, bundle, idx,
+    refname::{self, Levels},
+    rev,
+};
 use repo::{
     fetch::{self, Advertisement, Connection, RemoteRef},
     objects::Objects,
@@ -167,7 +171,9 @@ impl Channel {
             repo::Head::Detached { oid } => refs.refs.push(plain(("HEAD".into(), oid))),
             repo::Head::Unborn { name } => refs.unborn_head = Some(name),
         }
-        let all = source.refs("refs/")?;
+        let mut all = source.refs("refs/")?;
+        // Git, too, leaves those.
+        all.retain(|(name, _)| refname::check(name.as_bstr(), Levels::Two).is_ok());
         if let Some((name, _)) = all.iter().find(|(_, oid)| oid.is_null()) {
             return Err(repo::Error::new(format!("'{name}' has neither a valid OID nor a target")).into());
         }
