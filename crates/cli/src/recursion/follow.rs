@@ -94,7 +94,7 @@ impl<'a> Submodules<'a> {
         })
     }
 
-    fn name(&self, path: &BStr) -> Option<BString> {
+    pub(crate) fn name(&self, path: &BStr) -> Option<BString> {
         let modules = self.modules.borrow();
         if !self.told.replace(true) {
             warn(&modules);
@@ -107,7 +107,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// Git's `is_submodule_active`.
-    fn is_active(&self, path: &BStr) -> Result<bool, Failure> {
+    pub(crate) fn is_active(&self, path: &BStr) -> Result<bool, Failure> {
         let Some(name) = self.name(path) else { return Ok(false) };
         let name = name.to_str_lossy();
         if let Some(active) = self.repo.config_bool(&format!("submodule.{name}.active"))? {

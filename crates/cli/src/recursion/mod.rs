@@ -11,6 +11,8 @@
 mod connect;
 mod follow;
 
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
+
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 
@@ -35,6 +37,12 @@ pub(crate) fn asked(survey: &Survey) -> Result<Option<bool>, Failure> {
 pub(crate) fn wanted(asked: Option<bool>, repo: &Repository) -> Result<bool, Failure> {
     let configured = repo.config_bool("submodule.recurse")?;
     Ok(asked.or(configured).unwrap_or(false))
+}
+
+/// Where the repository of the submodule of this name is kept in that of its superproject, if it is there.
+pub(crate) fn kept(repo: &Repository, name: Option<&BString>) -> Option<PathBuf> {
+    let place = repo.git_dir().join("modules").join(OsStr::from_bytes(name?));
+    repo.is_git_directory(&place).then_some(place)
 }
 
 /// Whether the configuration makes some submodule active; no other is ever touched.

@@ -116,6 +116,10 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     {
         return Err(reason);
     }
+    let lists_submodules = scope.command == "ls-files" && asked == Some(true);
+    if lists_submodules {
+        first(submodules::listed(&repo, &run.env))?;
+    }
     if survey.options.iter().any(|given| given.name == "--with-tree") {
         first(obstacles::partial(&repo))?;
     }

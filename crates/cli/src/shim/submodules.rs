@@ -73,6 +73,13 @@ fn kept(repo: &Repository, dir: &Path, env: &Env) -> Vec<Reason> {
     found
 }
 
+/// The same where those that are not checked out are looked into, too.
+pub(super) fn listed(repo: &Repository, env: &Env) -> Vec<Reason> {
+    let mut found = within(repo, env);
+    found.extend(kept(repo, &repo.git_dir().join("modules"), env));
+    found
+}
+
 /// What is in submodules against looking into them: whatever would be against a command there.
 pub(super) fn within(repo: &Repository, env: &Env) -> Vec<Reason> {
     let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {

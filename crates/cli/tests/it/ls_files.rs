@@ -272,7 +272,8 @@ fn through_the_shim() {
     for (args, why) in [
         (&["ls-files", "-cdmot"][..], None),
         (&["ls-files", "--with-tree=HEAD"], None),
-        (&["ls-files", "--recurse-submodules"], Some("--recurse-submodules")),
+        (&["ls-files", "--recurse-submodules"], None),
+        (&["ls-files", "--recurse-submodules", "--eol"], Some("do not go together")),
         (&["ls-files", "-s", "--format=x"], Some("do not go together")),
     ] {
         let (theirs, ours) = (repo.try_git(args), shim.run(&repo, args));
@@ -302,4 +303,86 @@ fn nobody_reads() {
         let status = child.wait().expect("it ends");
         assert_eq!(status.signal(), Some(13), "{program}: {status:?}");
     }
+}
+
+/// Submodules one in the other: checked out, by their own directory or an absorbed one; gone but kept; inactive; never cloned.
+fn nested(repo: &Repo<'_>) {
+    let made = |dir: &str, name: &str| {
+        repo.git(&["init", "-q", "-b", "main", dir]);
+        repo.write(format!("{dir}/{name}"), "x\n");
+        repo.git(&["-C", dir, "add", "."]);
+        repo.git(&["-C", dir, "commit", "-q", "-m", "one"]);
+    };
+    let add = |at: &str, name: &str| {
+        repo.git(&["-C", at, "submodule", "--quiet", "add", &format!("./{name}"), name]);
+    };
+    for name in ["own", "kept", "off", "one", "two"] {
+        made(name, "file.txt");
+    }
+    made("one/below", "deep file");
+    made("two/below", "other");
+    repo.write("one/un tracked", "x\n");
+    add("one", "below");
+    add("two", "below");
+    for at in ["one", "two"] {
+        repo.git(&["-C", at, "commit", "-q", "-m", "two"]);
+    }
+    for name in ["own", "kept", "off", "one", "two"] {
+        add(".", name);
+        repo.git(&["config", &format!("submodule.{name}.url"), "./elsewhere"]);
+    }
+    for name in ["one", "kept"] {
+        repo.git(&["submodule", "--quiet", "absorbgitdirs", name]);
+    }
+    repo.write("sub/file.txt", "x\n");
+    repo.git(&["add", "sub"]);
+    repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},void", "1".repeat(40))]);
+    repo.git(&["config", "-f", ".gitmodules", "submodule.void.path", "void"]);
+    repo.git(&["config", "submodule.void.url", "./void"]);
+    repo.git(&["config", "submodule.off.active", "false"]);
+    repo.git(&["add", ".gitmodules"]);
+    repo.git(&["commit", "-q", "-m", "all"]);
+    repo.remove("kept");
+}
+
+#[test]
+fn what_is_in_submodules() {
+    let oracle = Oracle::new(SAPWOOD, nested);
+    let recurse = ["ls-files", "--recurse-submodules"];
+    let shim = Shim::new();
+    for args in [
+        &[][..],
+        &["-z"],
+        &["-s"],
+        &["-t", "-c"],
+        &["-v", "--deduplicate"],
+        &["*.txt"],
+        &[":(icase)*.TXT", ":!own"],
+        &["one"],
+        &["one/", "kept/"],
+        &["one/below/deep*"],
+        &["o*/file.txt"],
+        &["off", "void"],
+        &["--", "nothing"],
+    ] {
+        let args = [&recurse[..], args].concat();
+        let same = |dir: &str| {
+            let run = |args: &[&str], ours: bool| match ours {
+                true => shim.run(&oracle.git(), args),
+                false => oracle.git().try_git(args),
+            };
+            let args = [&["-C", dir], &args[..]].concat();
+            assert_eq!(run(&args, true), run(&args, false), "{args:?}");
+            shim.was_native(&args);
+        };
+        ["."].into_iter().chain(["sub"]).for_each(same);
+    }
+    oracle.both(|repo| drop(repo.git(&["-C", "one", "config", "submodule.below.active", "false"])));
+    oracle.same_in(".", &recurse);
+    oracle.same_in("sub", &["ls-files", "--recurse-submodules", "--full-name", ".."]);
+    for args in [&["-d"][..], &["-u"], &["--error-unmatch", "sub"], &["--with-tree=HEAD"], &["-o"]] {
+        oracle.same(&[&recurse[..], args].concat());
+    }
+    oracle.both(|repo| drop(repo.git(&["-C", "own", "config", "index.sparse", "perhaps"])));
+    oracle.same(&recurse);
 }

@@ -4,6 +4,7 @@
 //! is changed. A sparse index is made full where Git's would be: when a directory that stands as one entry would be shown.
 
 mod format;
+mod recurse;
 mod request;
 mod show;
 
@@ -21,7 +22,7 @@ use engine::{
 use repo::Repository;
 
 pub(crate) use self::request::{is_handed_over, survey};
-use self::{request::Request, show::Show};
+use self::{recurse::Recursion, request::Request, show::Show};
 use crate::{
     cmd::paths,
     console::{self, text},
@@ -66,7 +67,10 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         list.lay_under(tree)?;
     }
     let mut show = Show::new(&repo, &settings, &request);
-    let done = list.all(sources, &mut show);
+    let done = match request.recurse {
+        true => list.with_submodules(&mut show),
+        false => list.all(sources, &mut show),
+    };
     let written = show.finish();
     done?;
     written?;
@@ -129,6 +133,13 @@ impl List<'_> {
             self.resolved(show)?;
         }
         Ok(())
+    }
+
+    fn with_submodules(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
+        self.fill()?;
+        let List { run, repo, settings, root, request, specs, .. } = *self;
+        let recursion = Recursion { run, request, specs };
+        recursion.list((repo, settings, root), &self.index, BStr::new(""), show)
     }
 
     /// What is not in the index.

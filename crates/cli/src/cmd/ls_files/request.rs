@@ -142,7 +142,7 @@ pub(super) struct Request {
     pub(super) format: Option<BString>,
     excludes: Vec<BString>,
     rules: Vec<Rule>,
-    recurse: bool,
+    pub(super) recurse: bool,
     pub(super) with_tree: Option<BString>,
     pub(super) paths: Vec<BString>,
 }
@@ -196,7 +196,7 @@ impl Request {
             }
         }
         if request.recurse {
-            return Err(Failure::unsupported("option '--recurse-submodules'"));
+            request.judge_recursion()?;
         }
         let Request { stage, others, killed, resolve_undo, deduplicate, eol, tag, .. } = request;
         if request.format.is_some()
@@ -210,6 +210,31 @@ impl Request {
         }
         request.stage |= request.unmerged;
         Ok(request)
+    }
+
+    /// What Git does not do with submodules, and what is not done here.
+    fn judge_recursion(&self) -> Result<(), Failure> {
+        let Request { deleted, others, unmerged, killed, modified, resolve_undo, .. } = *self;
+        if deleted || others || unmerged || killed || modified || resolve_undo || self.with_tree.is_some() {
+            return Err(Failure::fatal("ls-files --recurse-submodules unsupported mode"));
+        }
+        if self.error_unmatch {
+            return Err(Failure::fatal("ls-files --recurse-submodules does not support --error-unmatch"));
+        }
+        let others = [
+            (self.ignored, "--ignored"),
+            (self.eol, "--eol"),
+            (self.format.is_some(), "--format"),
+            (self.abbrev != Abbrev::Full, "--abbrev"),
+            (self.fsmonitor_bit, "-f"),
+            (self.sparse, "--sparse"),
+        ];
+        match others.into_iter().find(|(given, _)| *given) {
+            Some((_, name)) => {
+                Err(Failure::unsupported(&format!("option '{name}' with '--recurse-submodules'")))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn needs_worktree(&self) -> bool {

@@ -75,6 +75,20 @@ impl<'a> Show<'a> {
         self.listing.relieve()
     }
 
+    /// An entry of any index, by its whole path.
+    pub(super) fn entry_at(&mut self, tag: &str, entry: &Entry, path: &BStr) -> Result<(), Failure> {
+        self.tag(tag, entry);
+        if self.request.stage {
+            self.object(entry.mode, entry.oid, entry.stage as usize)?;
+        }
+        self.name(path);
+        self.end();
+        if self.request.debug {
+            self.debug(entry);
+        }
+        self.listing.relieve()
+    }
+
     /// A stage of a conflict that was resolved.
     pub(super) fn resolved(
         &mut self,

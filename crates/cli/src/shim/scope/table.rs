@@ -276,7 +276,7 @@ pub(in crate::shim) const SCOPES: &[Scope] = &[
             both("--exclude-per-directory"),
             on("--exclude-standard"),
             on("--full-name"),
-            off("--recurse-submodules"),
+            both("--recurse-submodules"),
             both("--error-unmatch"),
             both("--with-tree"),
             both("--abbrev"),
