@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) progress_delay: Duration,
     /// `index.threads`
     pub(crate) index_read: ReadOptions,
-    /// `index.version`, `index.skipHash`, `index.threads`, `feature.manyFiles`
+    /// `GIT_INDEX_VERSION`, `index.version`, `index.skipHash`, `index.threads`, `feature.manyFiles`
     pub(crate) index_write: WriteOptions,
     /// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
     pub(crate) fsync: Fsync,
@@ -82,9 +82,10 @@ impl Settings {
         let many_files = flag("feature.manyFiles", false)?;
         let threads = index_threads(repo)?;
         let extensions = repo.config_str("index.threads").is_some() && threads != 1;
-        let version = match repo.config_int("index.version")? {
-            Some(version) => u32::try_from(version).ok(),
-            None => many_files.then_some(4),
+        let version = match (run.variable("GIT_INDEX_VERSION"), repo.config_int("index.version")?) {
+            (Some(version), _) => std::str::from_utf8(version).ok().and_then(|version| version.parse().ok()),
+            (None, Some(version)) => u32::try_from(version).ok(),
+            (None, None) => many_files.then_some(4),
         };
         let delay = run
             .variable("GIT_PROGRESS_DELAY")

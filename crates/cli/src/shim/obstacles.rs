@@ -176,7 +176,6 @@ const VARIABLES: &[&str] = &[
     "GIT_ALLOW_NULL_SHA1",
     "GIT_ATTR_SOURCE",
     "GIT_GRAFT_FILE",
-    "GIT_INDEX_VERSION",
     "GIT_NO_LAZY_FETCH",
     "GIT_REFERENCE_BACKEND",
     "GIT_SHALLOW_FILE",
@@ -184,8 +183,11 @@ const VARIABLES: &[&str] = &[
 
 const CLONE_VARIABLES: &[&str] = &["GIT_NAMESPACE"];
 
-/// Variables that stand for settings, and the value that is none.
-const CLONE_VALUES: &[(&str, &str)] = &[("GIT_DEFAULT_HASH", "sha1"), ("GIT_DEFAULT_REF_FORMAT", "files")];
+/// Variables that stand for settings, and the values that are native.
+const VALUES: &[(&str, &[&str])] = &[("GIT_INDEX_VERSION", &["2", "3", "4"])];
+
+const CLONE_VALUES: &[(&str, &[&str])] =
+    &[("GIT_DEFAULT_HASH", &["sha1"]), ("GIT_DEFAULT_REF_FORMAT", &["files"])];
 
 /// Hooks that are not run.
 const HOOKS: &[&str] = &["reference-transaction"];
@@ -330,11 +332,11 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
         value(name).is_some() && !(command == "check-attr" && **name == "GIT_ATTR_SOURCE")
     };
     found.extend(variables.filter(is_obstacle).map(|name| Reason::Variable(name)));
-    if clones {
-        let differs =
-            |(name, plain): &&(&'static str, &str)| value(name).is_some_and(|value| value != *plain);
-        found.extend(CLONE_VALUES.iter().filter(differs).map(|(name, _)| Reason::Variable(name)));
-    }
+    let differs = |(name, native): &&(&'static str, &[&str])| {
+        value(name).is_some_and(|value| !native.iter().any(|native| value == *native))
+    };
+    let values = [VALUES, if clones { CLONE_VALUES } else { &[] }].into_iter().flatten();
+    found.extend(values.filter(differs).map(|(name, _)| Reason::Variable(name)));
     found
 }
 

@@ -381,7 +381,10 @@ fn what_is_in_submodules() {
     oracle.same_in(".", &recurse);
     oracle.same_in("sub", &["ls-files", "--recurse-submodules", "--full-name", ".."]);
     for args in [&["-d"][..], &["-u"], &["--error-unmatch", "sub"], &["--with-tree=HEAD"], &["-o"]] {
-        oracle.same(&[&recurse[..], args].concat());
+        let args = [&recurse[..], args].concat();
+        oracle.same(&args);
+        assert_eq!(shim.run(&oracle.git(), &args), oracle.git().try_git(&args), "{args:?}");
+        shim.was_native(&args);
     }
     oracle.both(|repo| drop(repo.git(&["-C", "own", "config", "index.sparse", "perhaps"])));
     oracle.same(&recurse);

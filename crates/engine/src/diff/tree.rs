@@ -100,6 +100,8 @@ pub fn tree(
     let mut comparison = Comparison {
         index,
         against,
+        submodules: &submodules,
+        counts: scope.submodules,
         changes: HashMap::new(),
         unreadable: HashSet::new(),
         pairs: BTreeMap::new(),
@@ -113,9 +115,7 @@ pub fn tree(
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
         };
-        comparison.row(row.path, old, row.slot, &|entry| {
-            of_submodule(index, entry, &submodules, scope.submodules)
-        })?;
+        comparison.row(row.path, old, row.slot)?;
     }
     comparison.rest();
     let mut pairs = Vec::new();
@@ -147,6 +147,8 @@ pub fn staged(
 struct Comparison<'a> {
     index: &'a Index,
     against: Against<'a>,
+    submodules: &'a Submodules<'a>,
+    counts: Counts,
     /// Those that no row was about yet.
     changes: HashMap<&'a BStr, &'a Pair>,
     unreadable: HashSet<&'a BStr>,
@@ -154,14 +156,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// `head_of` tells of the submodule of an unmerged entry.
-    fn row(
-        &mut self,
-        path: BString,
-        old: Option<Side>,
-        slot: Slot,
-        head_of: &dyn Fn(&Entry) -> Result<(Side, Dirt), PlanError>,
-    ) -> Result<(), PlanError> {
+    fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) -> Result<(), PlanError> {
         let change = self.changes.remove(path.as_bstr());
         let is_unreadable = self.unreadable.remove(path.as_bstr());
         let (new, dirt) = match (slot, self.against) {
@@ -188,7 +183,7 @@ impl Comparison<'_> {
                             && entry.mode.is_gitlink()
                             && file.mode.is_gitlink() =>
                     {
-                        let (side, dirt) = head_of(entry)?;
+                        let (side, dirt) = of_submodule(self.index, entry, self.submodules, self.counts)?;
                         (Some(side), dirt)
                     }
                     Some(change) => {

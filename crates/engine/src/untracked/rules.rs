@@ -75,28 +75,35 @@ pub(super) struct Own<'w> {
     pub(super) dir: &'w sys::Dir,
     pub(super) is_there: IgnoreFile,
     pub(super) above: Option<Arc<Level>>,
-    pub(super) read: OnceCell<(Option<Arc<Level>>, Option<Vec<u8>>)>,
+    pub(super) read: OnceCell<Read>,
+}
+
+/// What was read.
+pub(super) struct Read {
+    level: Option<Arc<Level>>,
+    content: Option<Vec<u8>>,
 }
 
 impl Own<'_> {
     pub(super) fn level(&self) -> &Option<Arc<Level>> {
-        &self.get().0
+        &self.get().level
     }
 
     /// What the file holds, if it was read.
     pub(super) fn content(&self) -> Option<Option<&[u8]>> {
-        self.read.get().map(|(_, content)| content.as_deref())
+        self.read.get().map(|read| read.content.as_deref())
     }
 
-    pub(super) fn get(&self) -> &(Option<Arc<Level>>, Option<Vec<u8>>) {
+    pub(super) fn get(&self) -> &Read {
         self.read.get_or_init(|| {
             let Own { walk, node, dir, is_there, above, .. } = self;
             // In an ignored directory everything is.
             if node.descent().ignored {
-                return (above.clone(), None);
+                return Read { level: above.clone(), content: None };
             }
             let content = walk.ignore_file(dir, node.path(), *is_there, || node.way());
-            (walk.level(node.path(), content.as_deref(), above.clone(), || node.way()), content)
+            let level = walk.level(node.path(), content.as_deref(), above.clone(), || node.way());
+            Read { level, content }
         })
     }
 }

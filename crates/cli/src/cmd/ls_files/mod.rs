@@ -42,6 +42,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     if request.needs_worktree() && repo.work_tree().is_none() {
         return Err(Failure::fatal("this operation must be run in a work tree"));
     }
+    request.judge_recursion()?;
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top)
         .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;

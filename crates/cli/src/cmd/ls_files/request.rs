@@ -196,7 +196,7 @@ impl Request {
             }
         }
         if request.recurse {
-            request.judge_recursion()?;
+            request.bound_recursion()?;
         }
         let Request { stage, others, killed, resolve_undo, deduplicate, eol, tag, .. } = request;
         if request.format.is_some()
@@ -212,15 +212,23 @@ impl Request {
         Ok(request)
     }
 
-    /// What Git does not do with submodules, and what is not done here.
-    fn judge_recursion(&self) -> Result<(), Failure> {
+    /// What Git does not do with submodules.
+    pub(super) fn judge_recursion(&self) -> Result<(), Failure> {
         let Request { deleted, others, unmerged, killed, modified, resolve_undo, .. } = *self;
+        if !self.recurse {
+            return Ok(());
+        }
         if deleted || others || unmerged || killed || modified || resolve_undo || self.with_tree.is_some() {
             return Err(Failure::fatal("ls-files --recurse-submodules unsupported mode"));
         }
         if self.error_unmatch {
             return Err(Failure::fatal("ls-files --recurse-submodules does not support --error-unmatch"));
         }
+        Ok(())
+    }
+
+    /// What is not done here.
+    fn bound_recursion(&self) -> Result<(), Failure> {
         let others = [
             (self.ignored, "--ignored"),
             (self.eol, "--eol"),

@@ -241,6 +241,30 @@ fn when_status_is_native() {
     }
 }
 
+/// Which version a new index has is heeded; what is none is Git's to warn of.
+#[test]
+fn the_version_of_a_new_index() {
+    let shim = Shim::new();
+    let sandbox = Sandbox::new();
+    let repo = one(&sandbox);
+    for (version, native) in [("2", true), ("4", true), ("5", false), ("4x", false)] {
+        let versions = [true, false].map(|ours| {
+            repo.remove(".git/index");
+            let args =
+                ["update-index", "--add", "--cacheinfo", "100644,1111111111111111111111111111111111111111,x"];
+            let mut command = if ours { shim.command(&repo) } else { repo.git_command() };
+            let run = finished(command.args(args).env("GIT_INDEX_VERSION", version));
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            (repo.git(&["update-index", "--show-index-version"]).stdout, run.stderr)
+        });
+        assert_eq!(versions[0], versions[1], "{version}");
+        match native {
+            true => shim.was_native(&[version]),
+            false => shim.was_handed_over(&[version], "GIT_INDEX_VERSION"),
+        }
+    }
+}
+
 /// Variables that trace or test make no difference to who does the work.
 #[test]
 fn traces_do_not_decide() {
