@@ -18,6 +18,10 @@ conformance:
 referee *args:
     .ci/referee {{args}}
 
+# 10,800 random edits under every cache and monitor, Git asked after each
+edits:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- edits
+
 # killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed

@@ -155,6 +155,9 @@ impl From<engine::checkout::PlanError> for Failure {
     fn from(error: engine::checkout::PlanError) -> Failure {
         match error {
             engine::checkout::PlanError::Unsupported(what) => Failure::Unserved(what),
+            error @ engine::checkout::PlanError::LinkedSubmodule { .. } => {
+                Failure::Error(error.to_string().into(), 128)
+            }
             error => Failure::fatal(error.to_string()),
         }
     }

@@ -55,9 +55,9 @@ impl Rules {
     /// Of a file's content. `icase` is `core.ignoreCase`.
     pub fn parse(content: &[u8], icase: bool) -> Rules {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-        let lines = content.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let rules = (1..).zip(lines).filter_map(|(number, line)| {
-            let rule = Rule::parse_line(line)?;
+        let lines = (1..).zip(content.split(|&byte| byte == b'\n')).filter(|(_, line)| !line.is_empty());
+        let rules = lines.filter_map(|(number, line)| {
+            let rule = Rule::parse_line(line.strip_suffix(b"\r").unwrap_or(line))?;
             Some(Rule { line: number, ..rule })
         });
         Rules { rules: rules.collect(), icase }
@@ -65,7 +65,7 @@ impl Rules {
 
     /// Of patterns that are not lines of a file: `#` and spaces at the end are part of them.
     pub fn of_patterns<'p>(patterns: impl IntoIterator<Item = &'p BStr>, icase: bool) -> Rules {
-        Rules { rules: patterns.into_iter().filter_map(|pattern| Rule::new(pattern)).collect(), icase }
+        Rules { rules: patterns.into_iter().map(|pattern| Rule::new(pattern)).collect(), icase }
     }
 
     /// Whether there are none.
@@ -240,10 +240,11 @@ impl Rule {
         if line.first() == Some(&b'#') {
             return None;
         }
-        Rule::new(trim_spaces(line))
+        Some(Rule::new(trim_spaces(line)))
     }
 
-    fn new(pattern: &[u8]) -> Option<Rule> {
+    /// An empty one, of blanks or a slash, is the empty name's: that of what is asked for with a slash at its end.
+    fn new(pattern: &[u8]) -> Rule {
         let (negative, pattern) = match pattern.strip_prefix(b"!") {
             Some(rest) => (true, rest),
             None => (false, pattern),
@@ -252,9 +253,6 @@ impl Rule {
             Some(rest) => (true, rest),
             None => (false, pattern),
         };
-        if pattern.is_empty() {
-            return None;
-        }
         let anywhere = !pattern.contains(&b'/');
         let compared = pattern.strip_prefix(b"/").unwrap_or(pattern);
         let is_plain = |text: &[u8]| !text.iter().any(|byte| b"*?[\\".contains(byte));
@@ -264,7 +262,7 @@ impl Rule {
             _ => (Shape::Wild, compared),
         };
         let skipped = (pattern.len() - compared.len()) as u8;
-        Some(Rule { pattern: pattern.into(), skipped, line: 0, negative, directory, anywhere, shape })
+        Rule { pattern: pattern.into(), skipped, line: 0, negative, directory, anywhere, shape }
     }
 
     /// Whether the pattern is that of `path`, which may be no directory.

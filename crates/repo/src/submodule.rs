@@ -70,6 +70,12 @@ impl Modules {
         Ok(modules)
     }
 
+    /// Of a file that is there and cannot be read: nothing, and what is to be said of it.
+    pub fn unreadable(file: &Path, reason: &str) -> Modules {
+        let warning = format!("unable to access '{}': {reason}", file.display());
+        Modules { warnings: vec![warning.into()], ..Modules::default() }
+    }
+
     fn take(&mut self, key: &BStr, value: Option<BString>) -> Result<(), Error> {
         let Some(rest) = key.strip_prefix(b"submodule.") else { return Ok(()) };
         let Some((name, item)) = rest.rsplit_once_str(".") else { return Ok(()) };

@@ -72,7 +72,6 @@ impl<'a> Submodules<'a> {
         run: &'a Invocation,
         repo: &'a Repository,
         settings: &'a Settings,
-        root: &sys::Dir,
         index: &Index,
         lead: &BStr,
     ) -> Result<Self, Failure> {
@@ -81,7 +80,7 @@ impl<'a> Submodules<'a> {
         if repo.config_bool("extensions.submodulePathConfig")? == Some(true) {
             return Err(Failure::unsupported("taking submodules along with extensions.submodulePathConfig"));
         }
-        let modules = checkout::read_modules(repo, root, index)?;
+        let modules = checkout::read_modules(repo, index)?;
         Ok(Submodules {
             run,
             repo,
@@ -414,9 +413,7 @@ impl<'a> Submodules<'a> {
         if links.is_empty() {
             return Ok(true);
         }
-        let root = sys::Dir::open(&self.dir(path))
-            .map_err(|error| Failure::fatal(format!("cannot open '{path}': {}", sys::reason(&error))))?;
-        let nested = Submodules::new(&run, &submodule, &settings, &root, &index, "".into())?;
+        let nested = Submodules::new(&run, &submodule, &settings, &index, "".into())?;
         let mut all = true;
         for (link, commit) in links {
             let Some(name) = nested.name(link).filter(|_| nested.is_active(link).is_ok_and(|active| active))

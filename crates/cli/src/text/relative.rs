@@ -4,6 +4,11 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 /// `path`, from the root of the worktree, as seen from the directory `prefix` (with a slash at its end, or empty).
 pub(crate) fn relative(path: &BStr, prefix: &BStr) -> BString {
+    if prefix.strip_prefix(path.as_bytes()).is_some_and(|rest| rest.starts_with(b"/")) {
+        // A file, once, where now a directory is that one stands in.
+        let up = prefix[path.len()..].split_str("/").filter(|part| !part.is_empty()).count();
+        return if up == 0 { "./".into() } else { "../".repeat(up).into() };
+    }
     let shared = path.iter().zip(prefix.iter()).take_while(|(one, other)| one == other).count();
     let shared = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
     let up = prefix[shared..].split_str("/").filter(|part| !part.is_empty()).count();
@@ -23,6 +28,8 @@ mod tests {
         assert_eq!(seen("sub/a", "sub/"), "a");
         assert_eq!(seen("sub/", "sub/"), "./");
         assert_eq!(seen("a", "sub/"), "../a");
+        assert_eq!(seen("sub", "sub/"), "./");
+        assert_eq!(seen("sub", "sub/deep/er/"), "../../");
         assert_eq!(seen("subs/a", "sub/"), "../subs/a");
         assert_eq!(seen("one/two/x", "one/three/four/"), "../../two/x");
     }

@@ -85,7 +85,7 @@ impl<'a> Work<'a> {
         }
         let (run, repo, settings) = (self.run, self.repo, self.settings);
         let lead = self.lead_of_submodule.as_bstr();
-        Submodules::new(run, repo, settings, &self.worktree, index, lead).map(Some)
+        Submodules::new(run, repo, settings, index, lead).map(Some)
     }
 
     /// What stopped planning, said in Git's way.

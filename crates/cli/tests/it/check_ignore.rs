@@ -72,6 +72,26 @@ fn every_rule_by_its_file_and_line() {
     }
 }
 
+/// A rule of blanks is the empty name's.
+#[test]
+fn names_with_a_slash_at_the_end() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("there/file", "1\n");
+        for (dir, rules) in
+            [("blanks", "  \n"), ("end", "\r\n"), ("slash", "/\n"), ("not", "/\n\n!\n"), ("none", "\n# x\n")]
+        {
+            repo.write(format!("{dir}/.gitignore"), rules);
+            repo.write(format!("{dir}/there/file"), "1\n");
+        }
+    });
+    for dir in ["", "blanks", "end", "slash", "not", "none"] {
+        for args in [&["-v", "-n"][..], &["-v", "--no-index"], &[]] {
+            let paths = ["there/", "nowhere/", "there", "there/file/", "nowhere/x/"];
+            oracle.same_in(dir, &[&["check-ignore"], args, &paths[..]].concat());
+        }
+    }
+}
+
 #[test]
 fn mistakes() {
     let oracle = Oracle::new(SAPWOOD, rules);

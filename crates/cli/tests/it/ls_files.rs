@@ -240,6 +240,65 @@ fn stat_data_as_git_shows_them() {
     assert_eq!(repo.try_git(&args), repo.run(SAPWOOD.as_ref(), &args));
 }
 
+/// What a link stands in the way of, in Git's eyes.
+#[test]
+fn through_links() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["d/same", "d/touched", "d/other", "d/gone", "e/a", "x", "y"] {
+            repo.write(path, "1\n");
+        }
+        repo.commit("first");
+        std::fs::rename(repo.join("d"), repo.join("moved")).expect("it is there");
+        repo.symlink("moved", "d");
+        repo.write("moved/touched", "1\n");
+        repo.write("moved/other", "2\n");
+        repo.remove("moved/gone");
+        repo.remove("e");
+        repo.symlink("e", "e");
+        // A directory in a file's place is one, to the rules.
+        repo.remove("x");
+        repo.write("x/below", "1\n");
+        repo.write(".gitignore", "*\n!*/\n");
+    });
+    for args in [
+        &["-d"][..],
+        &["-m"],
+        &["-t", "-c", "-d", "-m"],
+        &["-c", "-i", "--exclude-standard"],
+        &["-o", "-k", "-t"],
+    ] {
+        oracle.same(&[&["ls-files"], args].concat());
+    }
+}
+
+/// Of what a file stands in the way of the next merged entry alone is asked.
+#[test]
+fn what_would_be_killed() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["a/x", "b/x", "b-c", "u/x"] {
+            repo.write(path, "1\n");
+        }
+        repo.git(&["add", "-A"]);
+        let blob = repo.git(&["rev-parse", ":b-c"]).stdout.to_string();
+        repo.git(&["rm", "-q", "--cached", "u/x"]);
+        repo.write(".git/lines", format!("100644 {0} 2\tu/x\n100644 {0} 3\tu/x\n", blob.trim()));
+        let script = "git update-index --index-info <.git/lines";
+        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
+        assert!(shell.success(), "the index takes these");
+        for path in ["a", "b", "u"] {
+            repo.remove(path);
+            repo.write(path, "1\n");
+        }
+        repo.remove("b-c");
+        repo.write("b-c/new/deep", "1\n");
+        repo.write("b-c/new.c", "1\n");
+    });
+    for dir in ["", "b-c", "b-c/new"] {
+        oracle.same_in(dir, &["ls-files", "-k"]);
+        oracle.same_in(dir, &["ls-files", "-t", "-o", "-k"]);
+    }
+}
+
 #[test]
 fn sparse_indexes() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -235,12 +235,12 @@ fn what_is_outside_is_not_read() {
 }
 
 /// The tree that the index's entries are, whatever its cache-tree says.
-fn tree_of_entries(repo: &Repo<'_>) -> BString {
-    let listed = repo.git(&["ls-files", "-s"]).stdout;
+pub(crate) fn tree_of_entries(repo: &Repo<'_>) -> BString {
+    let listed = repo.git(&["-c", "core.fsmonitor=false", "ls-files", "-s"]).stdout;
     let index = repo.join(".git/fresh-index");
     let fresh = |args: &[&str], input: &[u8]| {
         let mut command = repo.git_command();
-        command.env("GIT_INDEX_FILE", &index).args(args);
+        command.env("GIT_INDEX_FILE", &index).args(["-c", "core.splitIndex=false"]).args(args);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git starts");
         child.stdin.take().expect("a pipe").write_all(input).expect("git reads");
         let output = child.wait_with_output().expect("git ends");

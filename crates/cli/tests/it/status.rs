@@ -457,6 +457,90 @@ fn submodules_and_their_dirt() {
     oracle.same(&["status"]);
 }
 
+/// Directories, repositories and links where there should be something else.
+#[test]
+fn what_else_is_in_the_place() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        ["a", "b", "c", "d/a"].iter().for_each(|path| repo.write(path, "1\n"));
+        repo.git(&["init", "-q", "-b", "main", "sub"]);
+        repo.git(&["-C", "sub", "commit", "-q", "--allow-empty", "-m", "inner"]);
+        repo.write(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n");
+        repo.git(&["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
+        repo.commit("first");
+        // Where a file was one stands now.
+        repo.remove("d/a");
+        repo.write("d/a/b/c", "1\n");
+        for path in ["a", "b"] {
+            repo.remove(path);
+            repo.git(&["clone", "-q", "sub", path]);
+        }
+    });
+    let conflict = |stages: &[u8]| {
+        oracle.both(|repo| {
+            let blob = repo.git(&["rev-parse", "HEAD:c"]).stdout.to_string();
+            let lines = stages.iter().map(|stage| format!("100644 {} {stage}\tb\n", blob.trim()));
+            repo.git(&["rm", "-q", "--cached", "b"]);
+            repo.write(".git/lines", lines.collect::<String>());
+            let script = "git update-index --index-info <.git/lines";
+            let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
+            assert!(shell.success(), "the index takes these");
+        });
+    };
+    each(&oracle, "");
+    each(&oracle, "d/a");
+    each(&oracle, "d/a/b");
+    for stages in [&[1, 2, 3][..], &[1, 3]] {
+        conflict(stages);
+        each(&oracle, "");
+        oracle.same(&["status", "--porcelain=v2", "--no-renames"]);
+    }
+    oracle.both(|repo| repo.remove("c"));
+    each(&oracle, "");
+    oracle.both(|repo| {
+        repo.remove(".gitmodules");
+        repo.write(".gitmodules/file", "1\n");
+    });
+    each(&oracle, "");
+    for target in [".gitmodules", "nowhere", "c/nowhere", "d/a/b/c"] {
+        oracle.both(|repo| {
+            repo.remove(".gitmodules");
+            repo.symlink(target, ".gitmodules");
+        });
+        oracle.same_as(target, &["status"]);
+        oracle.same_as(target, &["diff-files"]);
+    }
+    oracle.both(|repo| {
+        repo.remove(".gitmodules");
+        repo.remove("sub");
+        repo.symlink("d", "sub");
+    });
+    for args in [
+        &["status"][..],
+        &["status", "-uno"],
+        &["status", "--ignore-submodules=dirty"],
+        &["status", "--ignore-submodules"],
+        &["diff-files"],
+        &["diff-index", "HEAD"],
+    ] {
+        oracle.same(args);
+    }
+}
+
+#[test]
+fn a_directory_beside_a_file_of_another_case() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.git(&["config", "core.ignoreCase", "true"]);
+        repo.write("b", "1\n");
+        repo.commit("first");
+        repo.write("B/a", "1\n");
+        repo.write(".gitignore", "b\n");
+    });
+    for ignored in ["--ignored=traditional", "--ignored=matching"] {
+        oracle.same(&["status", "-s", ignored]);
+        oracle.same(&["status", "-s", "-uall", ignored]);
+    }
+}
+
 #[test]
 fn sparse_worktrees() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -264,6 +264,10 @@ pub enum PlanError {
     #[error("'git status --porcelain=2' failed in submodule {path}: {message}")]
     #[allow(missing_docs)]
     Submodule { path: BString, message: String },
+    /// A link is where a submodule should be looked into.
+    #[error("expected submodule path '{path}' not to be a symbolic link")]
+    #[allow(missing_docs)]
+    LinkedSubmodule { path: BString },
     /// The patterns of a sparse worktree cannot be read.
     #[error(transparent)]
     Sparse(#[from] sparse::LoadError),

@@ -15,7 +15,7 @@ use repo::{
     Repository,
     submodule::{Ignore, Modules},
 };
-use sys::{Dir, FileType};
+use sys::{Dir, FileType, by_path};
 
 use super::{
     PlanError,
@@ -77,7 +77,7 @@ impl<'a> Submodules<'a> {
     /// What counts of the submodule at `path`.
     pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
         if self.modules.get().is_none() {
-            let modules = read_modules(self.repo, self.root, index)?;
+            let modules = read_modules(self.repo, index)?;
             let _ = self.modules.set(modules);
         }
         let Some(module) = self.modules.get().and_then(|modules| modules.at(path)) else {
@@ -140,24 +140,21 @@ fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
     Ok(Ignore::parse(value).ok_or_else(bad)?)
 }
 
-/// `.gitmodules`: the file, else what the index or HEAD has of it; nothing while it is unmerged.
-pub fn read_modules(repo: &Repository, root: &Dir, index: &Index) -> Result<Modules, PlanError> {
-    use std::io::Read as _;
+/// `.gitmodules`: the file, through a link if it is one, else what the index or HEAD has of it; nothing while it is unmerged.
+/// What is there and cannot be read is a warning.
+pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, PlanError> {
     let path = BStr::new(GITMODULES);
     let entries = &index.entries()[index.range_of(path)];
     if entries.iter().any(|entry| entry.stage != Stage::Normal) {
         return Ok(Modules::default());
     }
     let examine = |source| PlanError::Examine { path: path.to_owned(), source };
-    let file = repo.work_tree().map(|top| top.join(GITMODULES).display().to_string()).unwrap_or_default();
-    match root.open_file(path) {
-        Ok(mut open) => {
-            let mut content = Vec::new();
-            open.read_to_end(&mut content).map_err(examine)?;
-            return Ok(Modules::parse(&content, &file)?);
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(examine(error)),
+    let Some(file) = repo.work_tree().map(|top| top.join(GITMODULES)) else { return Ok(Modules::default()) };
+    if by_path::stat(&file).map_err(examine)?.is_some() {
+        return match by_path::read(&file) {
+            Ok(content) => Ok(Modules::parse(&content.unwrap_or_default(), &file.display().to_string())?),
+            Err(error) => Ok(Modules::unreadable(&file, &sys::reason(&error))),
+        };
     }
     let recorded = entries.first().map(|entry| entry.oid);
     let Some(oid) = recorded.or_else(|| repo.rev_parse("HEAD:.gitmodules".into()).ok()) else {

@@ -246,7 +246,8 @@ impl<'a> Checker<'a> {
             }
             Some(Err(error)) => {
                 use std::io::ErrorKind::{NotADirectory, NotFound};
-                if !matches!(error.kind(), NotFound | NotADirectory) {
+                let is_absent = self.worktree.is_some_and(|worktree| worktree.is_absent_through_links(&name));
+                if !matches!(error.kind(), NotFound | NotADirectory) && !is_absent {
                     self.warnings.push(unable(name.as_bstr(), &error));
                 }
                 self.of_the_index(name.as_bstr())

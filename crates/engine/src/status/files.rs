@@ -2,15 +2,21 @@
 //!
 //! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
 
-use std::{io, sync::atomic::AtomicBool};
+use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _, path::Path, sync::atomic::AtomicBool};
 
+use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
-use sys::Dir;
+use sys::{Dir, by_path};
 
 use super::scan::{Note, Scan, Sight, workers};
 use crate::{
-    checkout::{PlanError, facts, plan::Lazy, submodules},
+    checkout::{
+        PlanError,
+        facts::{self, Cleaning as _, CleaningWorker},
+        plan::Lazy,
+        submodules,
+    },
     crew::Tuning,
     pathspec::Pathspecs,
     stat::{Match, StatRules},
@@ -37,6 +43,7 @@ pub fn changed(
     interrupt: &AtomicBool,
 ) -> Result<Vec<(usize, State)>, PlanError> {
     let rules = StatRules::of(repo)?;
+    let top = repo.work_tree();
     let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
     let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
     scan.run(workers(repo)?, &Tuning::default());
@@ -51,10 +58,32 @@ pub fn changed(
         let Note { at: first, sight, verdict } = note;
         let stat = match sight {
             Sight::There(stat) => stat,
-            Sight::Missing => {
-                states.extend(entries.map(|at| (at, State::Missing)));
-                continue;
-            }
+            Sight::Missing => match top.map_or(Ok(None), |top| through_links(top, index.path_at(first))) {
+                Ok(Some(stat)) => {
+                    for at in entries {
+                        let entry = &index.entries()[at];
+                        let is_same = entry.flags.contains(Flags::ASSUME_VALID)
+                            || match rules.compare(entry, &stat, index.timestamp) {
+                                Match::Same => true,
+                                Match::Different => false,
+                                Match::Racy | Match::Touched => is_same_through_links(repo, index, entry)?,
+                            };
+                        if !is_same {
+                            states.push((at, State::Modified));
+                        }
+                    }
+                    continue;
+                }
+                Ok(None) => {
+                    states.extend(entries.map(|at| (at, State::Missing)));
+                    continue;
+                }
+                Err(error) => {
+                    let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+                    states.extend(entries.map(|at| (at, State::Unreadable(again()))));
+                    continue;
+                }
+            },
             Sight::Unreadable(error) => {
                 let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
                 states.extend(entries.map(|at| (at, State::Unreadable(again()))));
@@ -86,4 +115,38 @@ pub fn changed(
     states.extend(differ.map(|(at, _)| (at, State::Modified)));
     states.sort_unstable_by_key(|(at, _)| *at);
     Ok(states)
+}
+
+/// What is at a path whose directory is no directory: `ls-files` alone follows the links in it, as the kernel does for Git.
+fn through_links(top: &Path, path: &BStr) -> io::Result<Option<sys::Stat>> {
+    by_path::stat(&top.join(OsStr::from_bytes(path)))
+}
+
+/// Whether what is there has the entry's content.
+fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, PlanError> {
+    let path = index.path(entry);
+    let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
+    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    let dir = Dir::open(&top.join(OsStr::from_bytes(&path[..slash]))).map_err(examine)?;
+    let cleaning = Lazy::new(repo, index);
+    let mut worker = Named { path, worker: cleaning.worker() };
+    let found = facts::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker)?;
+    Ok(found == Some(entry.oid))
+}
+
+/// Converts by the name of the entry, whatever the file's is in its directory.
+struct Named<'a> {
+    path: &'a BStr,
+    worker: Box<dyn CleaningWorker + 'a>,
+}
+
+impl CleaningWorker for Named<'_> {
+    fn to_git<'a>(
+        &mut self,
+        _: &BStr,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], repo::Error> {
+        self.worker.to_git(self.path, file, out)
+    }
 }

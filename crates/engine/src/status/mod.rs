@@ -191,7 +191,11 @@ impl Judge<'_> {
     /// An entry that is not as recorded, as far as its stat, or what was read, tells.
     fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, PlanError> {
         let path = self.index.path(entry);
-        let mut new = stat.and_then(|stat| side(&self.rules, entry, stat));
+        let compares = self.options.touched == Touched::Compared;
+        // `status` goes by what is ours, as it compares the file with that besides.
+        let ours = self.index.position(path, Stage::Ours).map(|at| &self.index.entries()[at]);
+        let by = ours.ok().filter(|_| compares && entry.stage != Stage::Normal).unwrap_or(entry);
+        let mut new = stat.and_then(|stat| side(&self.rules, by, stat));
         let is_directory = stat.is_some_and(|stat| stat.file_type == FileType::Directory);
         if is_directory && new.is_none() && submodules::head(self.repo, path).is_some() {
             // A repository in a file's place.
@@ -209,6 +213,11 @@ impl Judge<'_> {
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
                 (true, _) => self.submodules.dirt(self.index, entry, ignore)?,
+                (_, Some(stat))
+                    if compares && ignore != Ignore::Dirty && stat.file_type == FileType::Symlink =>
+                {
+                    return Err(PlanError::LinkedSubmodule { path: path.to_owned() });
+                }
                 (false, _) => return Ok(Some(Pair::new(path.to_owned(), old, new))),
             };
             return Ok((dirt != Dirt::default()).then(|| {

@@ -81,7 +81,12 @@ impl<'a> Tracked<'a> {
     /// order of bytes, `cursor` is kept.
     pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
         if let Some(folded) = &self.folded {
-            return folded.look(path, is_dir);
+            let known = folded.look(path, is_dir);
+            // A directory stands beside a file of another case.
+            return Known {
+                entry: if is_dir { !self.index.range_of(path).is_empty() } else { known.entry },
+                ..known
+            };
         }
         if within.is_empty() {
             return Known { entry: false, below: Below::Nothing };

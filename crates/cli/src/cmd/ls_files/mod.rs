@@ -138,9 +138,9 @@ impl List<'_> {
 
     fn with_submodules(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
         self.fill()?;
-        let List { run, repo, settings, root, request, specs, .. } = *self;
+        let List { run, repo, settings, request, specs, .. } = *self;
         let recursion = Recursion { run, request, specs };
-        recursion.list((repo, settings, root), &self.index, BStr::new(""), show)
+        recursion.list((repo, settings), &self.index, BStr::new(""), show)
     }
 
     /// What is not in the index.
@@ -168,8 +168,10 @@ impl List<'_> {
             }
         }
         if self.request.killed {
+            let within = self.range();
             for path in &paths {
-                if !is_killed(&self.index, path.as_bstr()) {
+                let comes = self.request.others || leads_to_killed(&self.index, &within, path.as_bstr());
+                if !comes || !is_killed(&self.index, &within, path.as_bstr()) {
                     continue;
                 }
                 self.matched(path.as_bstr());
@@ -219,8 +221,8 @@ impl List<'_> {
                 continue;
             }
             if let Some(checker) = &mut checker {
-                let is_dir = entry.mode.is_gitlink() || entry.mode.is_tree();
-                let ignored = checker.find(path, Some(is_dir)).is_some_and(|found| !found.negative);
+                // Of a directory is what is one in the worktree, whatever the entry is.
+                let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
                 checker.take_warnings().iter().for_each(console::warning);
                 if !ignored {
                     continue;
@@ -296,9 +298,22 @@ fn range_of(index: &Index, specs: &Pathspecs) -> Range<usize> {
     start..start + inside
 }
 
-/// Whether what is at `path` has to go if the index is checked out: a directory above it is a file there, or it a directory.
-fn is_killed(index: &Index, path: &BStr) -> bool {
-    let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok();
+/// Whether what is at `path` has to go if the entries `within` are checked out: a directory above it is a file there, or it a directory.
+fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
+    let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok_and(|at| within.contains(&at));
     let above = path.find_iter("/").any(|slash| is_file(path[..slash].as_bstr()));
-    above || !path.ends_with(b"/") && !index.range_below(path).is_empty()
+    if above || path.ends_with(b"/") {
+        return above;
+    }
+    // Of what is below it Git asks the next merged entry alone, be that another name's.
+    let next = index.entries()[index.seek(0, path)..].iter().find(|entry| entry.stage == Stage::Normal);
+    let rest = next.and_then(|next| index.path(next).strip_prefix(path.as_bytes()));
+    rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// Whether Git comes to `path` if it looks for nothing else: it enters a directory that is a file among the entries `within`, or has something in.
+fn leads_to_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
+    let meets = |range: Range<usize>| range.start.max(within.start) < range.end.min(within.end);
+    let mut dirs = path.find_iter("/").map(|slash| path[..slash].as_bstr());
+    dirs.all(|dir| meets(index.range_of(dir)) || meets(index.range_below(dir)))
 }

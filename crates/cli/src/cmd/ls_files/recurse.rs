@@ -31,7 +31,7 @@ impl Recursion<'_> {
     /// Lists `index`, that of `repo`; `lead` is where it is (with a slash at its end).
     pub(super) fn list(
         &self,
-        (repo, settings, root): (&Repository, &Settings, &sys::Dir),
+        (repo, settings): (&Repository, &Settings),
         index: &Index,
         lead: &BStr,
         show: &mut Show<'_>,
@@ -47,7 +47,7 @@ impl Recursion<'_> {
             if entry.mode.is_gitlink() {
                 let submodules = match &mut submodules {
                     Some(submodules) => submodules,
-                    none => none.insert(Submodules::new(self.run, repo, settings, root, index, lead)?),
+                    none => none.insert(Submodules::new(self.run, repo, settings, index, lead)?),
                 };
                 if submodules.is_active(path)? {
                     let kept = recursion::kept(repo, submodules.name(path).as_ref());
@@ -82,7 +82,7 @@ impl Recursion<'_> {
         let root = sys::Dir::open(top)
             .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;
         let index = work::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
-        self.list((submodule, &settings, &root), &index, lead, show)
+        self.list((submodule, &settings), &index, lead, show)
     }
 }
 

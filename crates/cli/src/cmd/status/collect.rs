@@ -113,6 +113,9 @@ impl Change {
         self.index_side = pair.old.map(known);
         self.worktree_mode = pair.new.map(|side| side.mode);
         self.dirt = pair.dirt;
+        // A repository in the place of something else has another commit than that, to Git.
+        let is_repository = pair.new.is_some_and(|side| side.mode.is_gitlink());
+        self.dirt.commit |= is_repository && pair.status == Status::TypeChanged;
         self.take_rename(pair);
     }
 
@@ -234,6 +237,8 @@ pub(super) fn collect(
         console::note(text!(path, ": ", sys::reason(error)));
     }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+    let is_sought = request.renames.detect.is_some()
+        && worktree.changes.iter().any(|pair| pair.status == Status::Deleted);
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
     let staged = with_renames(repo, staged, request, None)?;
@@ -252,6 +257,11 @@ pub(super) fn collect(
                 change.stages[stage] = Some((entry.mode, entry.oid));
             }
         }
+        // A repository in a conflict counts as another commit where Git has hashed or compared it.
+        let [_, ours, _] = change.stages;
+        let is_repository = change.worktree_mode.is_some_and(Mode::is_gitlink);
+        change.dirt.commit |=
+            is_repository && (is_sought || ours.is_some_and(|(mode, _)| !mode.is_gitlink()));
     }
     let is_other = |path: &BString| untracked::is_other(&index, BStr::new(path));
     let mut found = worktree.found;

@@ -54,7 +54,8 @@ impl Answer<'_> {
     /// For people, what of a submodule was changed.
     fn worktree_letter(&self, status: Status, dirt: Dirt) -> u8 {
         match dirt {
-            _ if self.request.format != Format::Short || dirt.commit => status.letter(),
+            _ if self.request.format != Format::Short => status.letter(),
+            Dirt { commit: true, .. } => b'M',
             Dirt { modified: true, .. } => b'm',
             Dirt { untracked: true, .. } => b'?',
             _ => status.letter(),

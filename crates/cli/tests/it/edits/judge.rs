@@ -1,0 +1,359 @@
+//! Whether what sapwood says is what is true.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    os::unix::ffi::OsStrExt as _,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::Repo;
+
+use super::life::{Life, words};
+use crate::{SAPWOOD, sparse_index::tree_of_entries};
+
+/// What a command said.
+#[derive(PartialEq, Eq)]
+struct Said {
+    code: Option<i32>,
+    stdout: BString,
+    stderr: BString,
+}
+
+/// A command, from where it is run.
+struct Question {
+    args: Vec<OsString>,
+    dir: Vec<u8>,
+}
+
+pub(super) struct Judge<'a> {
+    repo: &'a Repo<'a>,
+    case: String,
+    asked: usize,
+    /// Git with caches was wrong, and what it had written was thrown away.
+    git_was_wrong: usize,
+}
+
+/// What Git says without any cache.
+const PLAIN: [&str; 5] =
+    ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"];
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(repo: &'a Repo<'a>, case: String) -> Self {
+        Judge { repo, case, asked: 0, git_was_wrong: 0 }
+    }
+
+    pub(super) fn summary(&self) -> String {
+        format!("{} questions; Git's caches were wrong {} times", self.asked, self.git_was_wrong)
+    }
+
+    /// After a step.
+    pub(super) fn check(&mut self, life: &mut Life<'_>, number: usize) {
+        let question = status(life);
+        let truth = self.truth(&question);
+        let entries = life.once_in(3).then(|| self.entries());
+        // Git with its caches, which it writes.
+        if life.once_in(4) {
+            let said = self.ask(self.repo.git_command(), &question);
+            life.log.push(format!("git with its caches: {:?}", question.args));
+            if said.stdout != truth.stdout {
+                self.git_was_wrong += 1;
+                self.forget_caches();
+            }
+        }
+        for again in 0..=life.random.below(2) {
+            let writes = !life.once_in(4);
+            let mut command = self.repo.command(SAPWOOD.as_ref());
+            if !writes {
+                command.env("GIT_OPTIONAL_LOCKS", "0");
+            }
+            let said = self.ask(command, &question);
+            self.compare(life, &question, number, ["first", "again"][again], &truth, &said);
+            life.log.push(format!("sapwood {:?}{}", question.args, if writes { "" } else { ", unwritten" }));
+        }
+        if let Some(entries) = entries {
+            assert_eq!(entries, self.entries(), "{}: status changed entries\n{:#?}", self.case, life.log);
+        }
+        self.plumbing(life, number);
+        if number % 12 == 11 {
+            self.is_sound(life);
+        }
+    }
+
+    /// What believes the stat data of the index as it is.
+    fn plumbing(&mut self, life: &mut Life<'_>, number: usize) {
+        let question = plumbing(life);
+        let refreshes = question.args.iter().any(|arg| arg == "--refresh");
+        let mut git = self.repo.git_command();
+        if refreshes {
+            git.env("GIT_INDEX_FILE", self.copy("twin", None));
+        }
+        let truth = self.ask_with(git, &PLAIN, &question);
+        let said = self.ask(self.repo.command(SAPWOOD.as_ref()), &question);
+        self.compare(life, &question, number, "plumbing", &truth, &said);
+        if refreshes {
+            life.log.push("sapwood update-index --refresh".into());
+        }
+    }
+
+    /// What Git says of an index that it believes nothing of the worktree.
+    fn truth(&mut self, question: &Question) -> Said {
+        let mut git = self.repo.git_command();
+        git.env("GIT_INDEX_FILE", self.copy("truth", Some(UNIX_EPOCH + Duration::from_secs(1))));
+        self.ask_with(git, &PLAIN, question)
+    }
+
+    /// A copy of the index, as old as the original unless said otherwise.
+    fn copy(&self, name: &str, time: Option<std::time::SystemTime>) -> PathBuf {
+        let (index, copy) = (self.repo.join(".git/index"), self.repo.join(format!(".git/{name}")));
+        match fs::copy(&index, &copy) {
+            Ok(_) => {
+                let time = time.or_else(|| index.metadata().and_then(|meta| meta.modified()).ok());
+                let file = File::options().append(true).open(&copy);
+                file.and_then(|file| file.set_modified(time.expect("it is there"))).expect("ours");
+            }
+            // There is none.
+            Err(_) => drop(fs::remove_file(&copy)),
+        }
+        copy
+    }
+
+    fn ask(&mut self, command: Command, question: &Question) -> Said {
+        self.ask_with(command, &[], question)
+    }
+
+    fn ask_with(&mut self, mut command: Command, globals: &[&str], question: &Question) -> Said {
+        self.asked += 1;
+        command.current_dir(self.repo.join(&question.dir));
+        let output = command.args(globals).args(&question.args).output().expect("it starts");
+        let plain = |text: Vec<u8>| BString::from(text.replace("sapwood", "git"));
+        // How much is there is not said of an index that is sparse, and Git makes one sparse that it finds full.
+        let is_share = |line: &[u8]| line.starts_with(b"You are in a sparse checkout");
+        let (mut stdout, mut stderr) = (plain(output.stdout), plain(output.stderr));
+        if stdout.contains_str("\nYou are in a sparse checkout") {
+            stdout = stdout
+                .lines_with_terminator()
+                .filter(|line| !is_share(line))
+                .collect::<Vec<_>>()
+                .concat()
+                .into();
+        }
+        let says_nothing = |line: &[u8]| {
+            // Ignore files and attributes that were not opened, as a cache or a pathspec made it needless.
+            let is_of_rules = line.ends_with(b".gitignore': Too many levels of symbolic links\n")
+                || line.ends_with(b".gitattributes': Too many levels of symbolic links\n");
+            // The daemon ends itself when it has missed something, whoever is asking.
+            is_of_rules
+                || line == b"error: could not read IPC response\n"
+                // Of an index that Git would rather have sparse.
+                || line.contains_str(": unmerged (")
+        };
+        let lines = stderr.lines_with_terminator().filter(|line| !says_nothing(line));
+        stderr = lines.collect::<Vec<_>>().concat().into();
+        Said { code: output.status.code(), stdout, stderr }
+    }
+
+    fn compare(
+        &self,
+        life: &Life<'_>,
+        question: &Question,
+        number: usize,
+        when: &str,
+        truth: &Said,
+        said: &Said,
+    ) {
+        // Git gives up where what it shows is above what it was asked for.
+        if truth == said
+            || truth.stderr.contains_str("internal error - directory entry not superset of prefix")
+        {
+            return;
+        }
+        let lines = |said: &Said| {
+            let separator = if question.args.iter().any(|arg| arg == "-z") { b'\0' } else { b'\n' };
+            let lines: Vec<String> = said
+                .stdout
+                .split(|byte| *byte == separator)
+                .chain(said.stderr.split(|byte| *byte == b'\n'))
+                .map(|line| line.escape_ascii().to_string())
+                .collect();
+            lines
+        };
+        let (theirs, ours) = (lines(truth), lines(said));
+        let only = |one: &[String], other: &[String]| -> Vec<String> {
+            one.iter().filter(|line| !other.contains(line)).cloned().collect()
+        };
+        let from = life.log.len().saturating_sub(60);
+        panic!(
+            "{}, step {number}, {when}: {:?} in {:?}\n{:#?}\ngit {:?} only: {:#?}\nsapwood {:?} only: {:#?}",
+            self.case,
+            question.args,
+            question.dir.as_bstr(),
+            &life.log[from..],
+            truth.code,
+            only(&theirs, &ours),
+            said.code,
+            only(&ours, &theirs),
+        );
+    }
+
+    /// The entries with their marks.
+    fn entries(&self) -> BString {
+        self.repo.git(&["-c", "core.fsmonitor=false", "ls-files", "-s", "-t", "-v", "-z"]).stdout
+    }
+
+    /// What Git has written of the worktree beside the entries.
+    fn forget_caches(&self) {
+        self.repo.git(&[
+            "-c",
+            "core.untrackedCache=false",
+            "-c",
+            "core.fsmonitor=false",
+            "update-index",
+            "--force-write-index",
+        ]);
+    }
+
+    /// Git finds the repository in order, and no tree that the index knows of is another than its entries are.
+    pub(super) fn is_sound(&self, life: &mut Life<'_>) {
+        life.tell();
+        let git = |args: &[&str]| self.repo.try_git(&[&PLAIN[..], args].concat());
+        // To make the index sparse in memory it writes trees, which it then says are missing, once.
+        let fsck = || git(&["fsck", "--no-dangling", "--no-progress"]);
+        let fsck = Some(fsck()).filter(|run| run.code == 0).unwrap_or_else(fsck);
+        assert_eq!(fsck.code, 0, "{}: {}\n{:#?}", self.case, fsck.stderr, life.log);
+        let tree = git(&["write-tree"]);
+        let intended = git(&["diff-files", "--diff-filter=A", "--name-only"]).stdout;
+        // A link of this name can be merged, but not be given.
+        let linked = git(&["ls-files", "-s", ".gitmodules"]).stdout.starts_with(b"120000");
+        if tree.code == 0 && intended.is_empty() && !linked {
+            let entries = tree_of_entries(self.repo);
+            assert_eq!(tree.stdout, entries, "{}: an untrue cache-tree\n{:#?}", self.case, life.log);
+        }
+    }
+}
+
+fn with(question: &mut Question, args: &[&str]) {
+    question.args.extend(args.iter().map(OsString::from));
+}
+
+/// Pathspecs, sometimes.
+fn narrow(life: &mut Life<'_>, question: &mut Question) {
+    if !life.once_in(5) {
+        return;
+    }
+    with(question, &["--"]);
+    let specs = [
+        &["d"][..],
+        &["a", "d/a"],
+        &["*.o"],
+        &[":!d"],
+        &[":(icase)B"],
+        &[":(glob)**/a"],
+        &["d/", "out/"],
+        &["d/*"],
+        &[":/"],
+    ];
+    if life.once_in(3) {
+        let path = life.path();
+        let spec = [b":(top,literal)", &path[..]].concat();
+        question.args.push(OsStr::from_bytes(&spec).into());
+    } else {
+        with(question, life.pick(&specs));
+    }
+}
+
+fn place(life: &mut Life<'_>) -> Vec<u8> {
+    if life.once_in(12) { life.directory() } else { Vec::new() }
+}
+
+fn status(life: &mut Life<'_>) -> Question {
+    let mut question = Question { args: words(["status"]), dir: place(life) };
+    let format = life.pick(&[
+        &["--porcelain=v2", "-z", "--branch", "--show-stash"][..],
+        &["--porcelain=v2", "-z", "--branch", "--show-stash"],
+        &["--porcelain=v2", "-z", "--branch", "--show-stash"],
+        &["--porcelain=v2"],
+        &["--porcelain"],
+        &["-s", "-b"],
+        &["--long"],
+        &["--long", "--show-stash"],
+    ]);
+    with(&mut question, format);
+    with(&mut question, life.pick(&[&["-unormal"][..], &["-unormal"], &["-uall"], &["-uno"], &[]]));
+    with(
+        &mut question,
+        life.pick(&[
+            &[][..],
+            &[],
+            &[],
+            &["--ignored=traditional"],
+            &["--ignored=matching"],
+            &["--ignored=no"],
+        ]),
+    );
+    with(
+        &mut question,
+        life.pick(&[
+            &[][..],
+            &[],
+            &[],
+            &[],
+            &["--no-renames"],
+            &["-M20%"],
+            &["--ignore-submodules=dirty"],
+            &["--ignore-submodules=untracked"],
+            &["--ignore-submodules=all"],
+        ]),
+    );
+    narrow(life, &mut question);
+    question
+}
+
+fn plumbing(life: &mut Life<'_>) -> Question {
+    let mut question = Question { args: Vec::new(), dir: place(life) };
+    let args = life.pick(&[
+        &["diff-files", "--raw"][..],
+        &["diff-files", "--raw", "-z"],
+        &["diff-files", "-M30%"],
+        &["diff-files", "-C", "--name-status"],
+        &["diff-index", "--raw", "HEAD"],
+        &["diff-index", "-M", "-m", "HEAD"],
+        &["diff-index", "--cached", "--raw", "HEAD"],
+        &["diff-index", "--cached", "-C40%", "-z", "HEAD"],
+        &["ls-files", "-o", "--exclude-standard"],
+        &["ls-files", "-o", "--exclude-standard", "--directory", "-z"],
+        &["ls-files", "-o", "--exclude-standard", "--directory", "--no-empty-directory"],
+        &["ls-files", "-o", "-i", "--exclude-standard"],
+        &["ls-files", "-o", "-i", "--exclude-standard", "--directory"],
+        &["ls-files", "-c", "-i", "--exclude-standard"],
+        &["ls-files", "-o", "-z"],
+        &["ls-files", "-d", "-z", "--exclude-standard"],
+        &["ls-files", "-m", "--exclude-standard"],
+        &["ls-files", "-t", "-c", "-d", "-m", "-o", "-k", "--exclude-standard"],
+        &["ls-files", "-s", "-v"],
+        &["check-ignore", "-v", "-n"],
+        &["check-ignore", "-v", "--no-index"],
+        &["check-ignore"],
+        &["update-index", "--refresh"],
+    ]);
+    with(&mut question, args);
+    if args[0] == "check-ignore" {
+        with(&mut question, &["--"]);
+        question.dir.clear();
+        for _ in 0..6 {
+            let mut path = life.path();
+            if life.once_in(5) {
+                path.push(b'/');
+            }
+            question.args.push(OsStr::from_bytes(&path).into());
+        }
+    } else if args[0] == "update-index" {
+        question.dir.clear();
+    } else {
+        narrow(life, &mut question);
+    }
+    question
+}

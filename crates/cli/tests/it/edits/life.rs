@@ -1,0 +1,611 @@
+//! What users, editors and Git do to a worktree, at random.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _, symlink},
+        net::UnixListener,
+    },
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use testkit::Repo;
+
+use super::{Cache, Settings, watch::Watch};
+use crate::{SAPWOOD, random::Random};
+
+/// Names that come often, so that edits meet.
+const NAMES: [&[u8]; 10] = [b"a", b"b", b"d", b"out", b"a.o", b"B", b"a-b", b"a.b", b"x y", b"link"];
+
+/// Names that are hard to write.
+const ODD_NAMES: [&[u8]; 16] = [
+    b"n\nl",
+    b"q\"t",
+    b"\xff\xfe",
+    "é".as_bytes(),
+    b"[ab]",
+    b"#c",
+    b"!n",
+    b"*",
+    b"back\\slash",
+    b" ",
+    b"tail ",
+    b"-dash",
+    b".hidden",
+    b"t\tab",
+    b":colon",
+    b"new",
+];
+
+const CONTENTS: [&str; 9] = ["", "1\n", "2\n", "x\n", "no end", "three\n", "1\n2\n3\n", "side\n", "\0\n"];
+
+/// What renames are found by.
+pub(super) const LINES: [&str; 12] = [
+    "the first line\n",
+    "the second one\n",
+    "three of them now\n",
+    "four\n",
+    "five, and more of it\n",
+    "six\n",
+    "seven is long, too, so that a chunk is full of it\n",
+    "eight\n",
+    "nine\n",
+    "ten\n",
+    "eleven\n",
+    "twelve\n",
+];
+
+const RULES: [&str; 22] = [
+    "",
+    "*.o\n",
+    "out/\n",
+    "/d\n",
+    "a\n",
+    "b\n!d/b\n",
+    "a*/b\n",
+    "*\n!*/\n",
+    "*\n!d\n!a\n",
+    "!a.o\n",
+    "d/d/\n",
+    "**/a\n",
+    "d/**\n",
+    "/d/*\n!/d/a\n",
+    "x\\ y\n\\#c\n\\!n\n",
+    "[ab]\n",
+    "# nothing\n\n  \n",
+    "sub\n",
+    "link\n",
+    "\u{feff}b\r\na.b \n",
+    ".gitignore\n",
+    "é\n*~\n?\n",
+];
+
+const TARGETS: [&str; 10] = ["a", "..", ".", "link", "nowhere", "d", "../out", "d/d", "/", "../sub"];
+
+/// The blob of "1\n", which is in the first commit.
+const BLOB: &str = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
+
+pub(super) struct Life<'a> {
+    repo: &'a Repo<'a>,
+    cache: Cache,
+    minimal: bool,
+    splits: bool,
+    pub(super) random: Random,
+    watch: Watch<'a>,
+    /// Seconds that no file had yet.
+    moments: u64,
+    /// What was done, last of all.
+    pub(super) log: Vec<String>,
+}
+
+fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.iter().map(Into::into).collect()
+}
+
+impl<'a> Life<'a> {
+    pub(super) fn new(
+        repo: &'a Repo<'a>,
+        cache: Cache,
+        settings: &Settings,
+        random: Random,
+        watch: Watch<'a>,
+    ) -> Self {
+        let mut life = Life {
+            repo,
+            cache,
+            minimal: settings.minimal,
+            splits: settings.splits,
+            random,
+            watch,
+            moments: 0,
+            log: Vec::new(),
+        };
+        life.age_all(&repo.path);
+        life.watch.look();
+        life
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len())]
+    }
+
+    pub(super) fn once_in(&mut self, times: usize) -> bool {
+        self.random.below(times) == 0
+    }
+
+    fn name(&mut self) -> &'static [u8] {
+        if self.once_in(6) { self.pick(&ODD_NAMES) } else { self.pick(&NAMES) }
+    }
+
+    /// Anything, there or not.
+    pub(super) fn path(&mut self) -> Vec<u8> {
+        if self.once_in(3) && !self.watch.view.is_empty() {
+            let at = self.random.below(self.watch.view.len());
+            let found = self.watch.view.keys().nth(at).expect("less than their number");
+            let inside = found.windows(5).any(|part| part == b"/.git");
+            if !inside {
+                return found.clone();
+            }
+        }
+        let depth = [1, 1, 2, 2, 2, 3, 3, 4][self.random.below(8)];
+        let names: Vec<&[u8]> = (0..depth).map(|_| self.name()).collect();
+        names.join(&b'/')
+    }
+
+    /// Whether a path is, or is in, another repository or what looks like one.
+    fn is_nested(&self, path: &[u8]) -> bool {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let mut dirs = ends.chain([path.len()]);
+        dirs.any(|end| self.watch.view.contains_key(&[&path[..end], &b"/.git"[..]].concat()))
+    }
+
+    /// A directory of the repository that is there; the top often.
+    pub(super) fn directory(&mut self) -> Vec<u8> {
+        let is_dir = |mode: u32| mode & 0o170_000 == 0o040_000;
+        let found = self.watch.view.iter().filter(|(path, sight)| is_dir(sight.0) && !self.is_nested(path));
+        let found: Vec<Vec<u8>> = found.map(|(path, _)| path.clone()).collect();
+        if found.is_empty() || self.once_in(3) {
+            return Vec::new();
+        }
+        found[self.random.below(found.len())].clone()
+    }
+
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.repo.join(path)
+    }
+
+    /// Makes the directories of a path, in the place of what is in the way.
+    fn make_way(&self, path: &[u8]) -> io::Result<()> {
+        for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            let above = self.place(&path[..at]);
+            match above.symlink_metadata() {
+                Ok(meta) if meta.is_dir() => continue,
+                Ok(_) => fs::remove_file(&above)?,
+                Err(_) => {}
+            }
+            fs::create_dir(&above)?;
+        }
+        Ok(())
+    }
+
+    fn clear(&self, path: &[u8]) -> io::Result<()> {
+        self.make_way(path)?;
+        let place = self.place(path);
+        match place.symlink_metadata() {
+            Ok(meta) if meta.is_dir() => fs::remove_dir_all(place),
+            Ok(_) => fs::remove_file(place),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn content(&mut self) -> Vec<u8> {
+        if self.once_in(4) {
+            let (from, more) = (self.random.below(6), 4 + self.random.below(6));
+            return LINES[from..(from + more).min(LINES.len())].concat().into_bytes();
+        }
+        self.pick(&CONTENTS).into()
+    }
+
+    /// Another second than any file had, long ago: no index is as old.
+    fn age(&mut self, place: &Path) {
+        if place.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_dir()) {
+            self.moments += 1;
+            let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + self.moments);
+            let _ = File::open(place).and_then(|file| file.set_modified(time));
+        }
+    }
+
+    fn age_all(&mut self, dir: &Path) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.age_all(&entry.path());
+            }
+            self.age(&entry.path());
+        }
+        self.age(dir);
+    }
+
+    /// Whether something would be taken for what was at another place if it were moved there: links have the times they have.
+    fn is_twin(&self, place: &Path) -> bool {
+        self.minimal && place.symlink_metadata().is_ok_and(|meta| !meta.is_file())
+    }
+
+    /// Where inodes do not count something moved would be taken for what was there, if it had its time and size.
+    fn age_moved(&mut self) {
+        if self.minimal {
+            self.age_all(&self.repo.path.clone());
+        }
+    }
+
+    /// A few things happen, and whoever tells of them is told.
+    pub(super) fn step(&mut self, number: usize) {
+        for _ in 0..=self.random.below(3) {
+            let path = self.path();
+            let kind = self.random.below(40);
+            self.log.push(format!("step {number}: {kind} {}", path.escape_ascii()));
+            let done = if kind < 30 { self.edit(kind, &path) } else { self.command(&path) };
+            if let Err(error) = done {
+                self.log.push(format!("    {error}"));
+            }
+        }
+        if self.once_in(5) {
+            self.age_all(&self.repo.path.clone());
+            self.log.push("everything is old".into());
+        }
+        self.watch.look();
+    }
+
+    /// What needs no process.
+    fn edit(&mut self, kind: usize, path: &[u8]) -> io::Result<()> {
+        let place = self.place(path);
+        match kind {
+            0..=3 => {
+                if self.once_in(2) {
+                    self.clear(path)?;
+                } else {
+                    self.make_way(path)?;
+                }
+                fs::write(place, self.content())
+            }
+            4 | 5 => {
+                // In place, of the same size; often in the tick of what was before.
+                let size =
+                    place.symlink_metadata().map(|meta| if meta.is_file() { meta.size() } else { 0 })?;
+                for _ in 0..=self.random.below(2) {
+                    let letter = self.pick(b"pqrs");
+                    if size > 0 {
+                        fs::write(&place, vec![letter; usize::try_from(size).expect("small")])?;
+                    }
+                }
+                Ok(())
+            }
+            6 if place.symlink_metadata()?.is_file() => fs::write(&place, fs::read(&place)?),
+            7 | 8 => {
+                let meta = place.symlink_metadata()?;
+                if meta.is_dir() { fs::remove_dir_all(place) } else { fs::remove_file(place) }
+            }
+            9 | 10 => {
+                let other = self.path();
+                place.symlink_metadata()?;
+                if other.starts_with(path) || path.starts_with(&other[..]) || self.is_twin(&place) {
+                    return Ok(());
+                }
+                self.clear(&other)?;
+                self.log.push(format!("    to {}", other.escape_ascii()));
+                fs::rename(place, self.place(&other))?;
+                self.age_moved();
+                Ok(())
+            }
+            11 | 12 if place.symlink_metadata()?.is_file() => {
+                let mode = self.pick(&[0o644, 0o755, 0o600, 0o744]);
+                fs::set_permissions(place, fs::Permissions::from_mode(mode))
+            }
+            13 => {
+                let later = Duration::from_secs(if self.once_in(4) { 3600 } else { 0 });
+                if !place.symlink_metadata()?.is_symlink() {
+                    File::open(place)?.set_modified(SystemTime::now() + later)?;
+                }
+                Ok(())
+            }
+            14 => {
+                self.age(&place);
+                Ok(())
+            }
+            15 => {
+                self.clear(path)?;
+                fs::create_dir(&place)?;
+                let name = self.name();
+                fs::write(place.join(path_of(name)), self.content())
+            }
+            16 | 17 => {
+                let target = self.pick(&TARGETS);
+                self.clear(path)?;
+                symlink(target, place)
+            }
+            18 => {
+                self.make_way(path)?;
+                fs::create_dir(place)
+            }
+            19..=21 => {
+                let dir = self.directory_of(path);
+                let place = self.place(&dir).join(".gitignore");
+                let rules = self.pick(&RULES);
+                if self.once_in(8) {
+                    let _ = fs::remove_file(&place);
+                    return if self.once_in(2) { Ok(()) } else { symlink("a", place) };
+                }
+                fs::write(place, rules)
+            }
+            22 => fs::write(self.repo.join(".git/info/exclude"), self.pick(&RULES)),
+            23 => fs::write(self.repo.join(".git/excludes"), self.pick(&RULES)),
+            24 => self.nest(path),
+            25 => {
+                let other = self.path();
+                let to = self.place(&other);
+                place.symlink_metadata().and_then(|_| to.symlink_metadata())?;
+                let aside = self.repo.join(".git/aside");
+                let nested = other.starts_with(path) || path.starts_with(&other[..]);
+                if nested || self.is_twin(&place) || self.is_twin(&to) {
+                    return Ok(());
+                }
+                self.log.push(format!("    and {}", other.escape_ascii()));
+                fs::rename(&place, &aside)?;
+                fs::rename(&to, &place)?;
+                fs::rename(aside, &to)?;
+                self.age_moved();
+                Ok(())
+            }
+            26 if self.once_in(3) => {
+                self.clear(path)?;
+                UnixListener::bind(place).map(drop)
+            }
+            // The daemon hears of a change by the name it was made by, not by the other ones.
+            27 if !self.cache.daemon() && place.symlink_metadata()?.is_file() => {
+                let other = self.path();
+                if !other.starts_with(path) {
+                    self.clear(&other)?;
+                    fs::hard_link(place, self.place(&other))?;
+                }
+                Ok(())
+            }
+            28 => {
+                let what = self.pick(&["sub/file", "sub/new", "sub/.gitignore"]);
+                let content = self.content();
+                self.make_way(what.as_bytes())?;
+                fs::write(self.repo.join(what), content)
+            }
+            // Without an index that should be sparse Git tells of directories as of files.
+            29 if !self.cache.cone() && self.once_in(40) => fs::remove_file(self.repo.join(".git/index")),
+            _ => Ok(()),
+        }
+    }
+
+    fn directory_of(&mut self, path: &[u8]) -> Vec<u8> {
+        if self.once_in(2) {
+            return self.directory();
+        }
+        let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let dir = path[..end].to_vec();
+        let is_dir = self.place(&dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        if is_dir { dir } else { Vec::new() }
+    }
+
+    /// A repository in the worktree, or what looks like one.
+    fn nest(&mut self, path: &[u8]) -> io::Result<()> {
+        self.make_way(path)?;
+        let git = self.place(path).join(".git");
+        if git.symlink_metadata().is_ok() {
+            return if self.once_in(2) { fs::remove_dir_all(git) } else { Ok(()) };
+        }
+        match self.random.below(5) {
+            0 => {
+                fs::create_dir_all(self.place(path))?;
+                fs::write(git, self.pick(&["gitdir: nowhere\n", "nonsense\n", ""]))
+            }
+            1 => fs::create_dir_all(git),
+            _ => {
+                // What comes last makes it one, but what it is in has changed since it was looked at all the same.
+                for dir in ["objects", "refs/heads"] {
+                    fs::create_dir_all(git.join(dir))?;
+                }
+                fs::write(git.join("HEAD"), "ref: refs/heads/main\n")
+            }
+        }
+    }
+
+    /// What Git or sapwood does.
+    fn command(&mut self, path: &[u8]) -> io::Result<()> {
+        let mut line = self.line(path)?;
+        // What sapwood can do Git can as well.
+        if matches!(line.program, Program::Sapwood) && self.once_in(2) {
+            line.program = Program::Git;
+        }
+        if line.on_path {
+            line.args.extend([OsString::from("--"), OsStr::from_bytes(path).into()]);
+        }
+        let done = self.run(&line);
+        self.age_moved();
+        done
+    }
+
+    fn line(&mut self, path: &[u8]) -> io::Result<Line> {
+        use Program::{Git, Sapwood};
+        Ok(match self.random.below(40) {
+            0..=3 => Line::new(Git, &["add", "-f"]).on_path(),
+            4 => Line::new(Git, &["add", "-A"]),
+            5 => Line::new(Git, &["add", "-u"]),
+            6 => Line::new(Git, &["add", "-N"]).on_path(),
+            7 | 8 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
+            9 => Line::new(Git, &["rm", "-r", "-q", "-f"]).on_path(),
+            10 => {
+                let other = self.path();
+                let mut line = Line::new(Git, &["mv", "-f", "--"]);
+                line.args.extend([path, &other].map(|path| OsStr::from_bytes(path).into()));
+                line
+            }
+            11 | 12 => Line::new(Git, &["commit", "-q", "--allow-empty", "--no-verify", "-m", "more"]),
+            13 => Line::new(Git, &["commit", "-q", "-a", "--no-verify", "-m", "all"]),
+            14 => self.conflict(path),
+            15 => Line::new(Git, &["merge", "-q", "-m", "merged", "side"]),
+            16 => Line::new(Git, &["merge", "--abort"]),
+            17 => Line::new(
+                Git,
+                self.pick(&[&["stash", "-q"][..], &["stash", "-q", "-u"], &["stash", "pop", "-q"]]),
+            ),
+            18 => Line::new(Sapwood, &["checkout", "-q", "-f", self.pick(&["HEAD", "side"])]).on_path(),
+            19 => Line::new(Sapwood, &["reset", "-q"]),
+            20 => Line::new(Sapwood, &["reset", "-q", "--hard"]),
+            21 => {
+                let to = self.pick(&["HEAD~1", "side", "main"]);
+                Line::new(Sapwood, &["switch", "-q", "-f", "--detach", to])
+            }
+            22 => Line::new(Sapwood, &["switch", "-q", "-f", self.pick(&["side", "main"])]),
+            23 => Line::new(Sapwood, &["read-tree", "--reset", "-u", "HEAD"]),
+            24 => Line::new(Sapwood, &["clean", "-q", "-f", self.pick(&["-d", "-x", "-X"])]),
+            25 | 26 => {
+                let marks =
+                    ["--assume-unchanged", "--skip-worktree", "--no-assume-unchanged", "--no-skip-worktree"];
+                Line::new(Sapwood, &["update-index", self.pick(&marks)]).on_path()
+            }
+            27 => Line::new(Sapwood, &["update-index", self.pick(&["--chmod=+x", "--chmod=-x"])]).on_path(),
+            28 => Line::new(Sapwood, &["update-index", "--add", "--remove"]).on_path(),
+            29 => Line::new(Sapwood, &["update-index", "-q", self.pick(&["--refresh", "--really-refresh"])]),
+            30 => Line::new(Sapwood, &["update-index", "--index-version", self.pick(&["2", "3", "4"])]),
+            31 if self.splits => {
+                Line::new(Sapwood, &["update-index", self.pick(&["--split-index", "--no-split-index"])])
+            }
+            32 => {
+                let how = ["--untracked-cache", "--force-untracked-cache", "--no-untracked-cache"];
+                Line::new(Sapwood, &["update-index", self.pick(&how)])
+            }
+            33 => Line::new(Sapwood, &["update-index", self.pick(&["--fsmonitor", "--no-fsmonitor"])]),
+            34 if self.cache.cone() || self.cache == Cache::SparsePatterns => self.sparse(),
+            35 => Line::new(
+                Git,
+                &["-C", "sub", "commit", "-q", "-a", "--allow-empty", "--no-verify", "-m", "inner"],
+            ),
+            36 => Line::new(Git, &["-C", "sub", "checkout", "-q", "--detach", "HEAD~1"]),
+            37 => Line::new(Git, &["add", "-f", "sub"]),
+            38 => self.repository(path)?,
+            _ => Line::new(Git, &["status", "-s"]),
+        })
+    }
+
+    /// Runs Git or sapwood for what it does; it may well refuse.
+    fn run(&mut self, line: &Line) -> io::Result<()> {
+        let mut command = match line.program {
+            Program::Git => self.repo.git_command(),
+            Program::Sapwood => self.repo.command(SAPWOOD.as_ref()),
+        };
+        command.env("GIT_LITERAL_PATHSPECS", "1").args(&line.args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        // Whoever has refused does not read.
+        let _ = child.stdin.take().expect("a pipe").write_all(&line.input);
+        let output = child.wait_with_output()?;
+        let ended = output.status.code().is_some_and(|code| code != 101);
+        if !ended && matches!(line.program, Program::Git) {
+            // A bug of its own: it ends itself, and leaves its lock.
+            let _ = fs::remove_file(self.repo.join(".git/index.lock"));
+        } else {
+            assert!(ended, "{:#?} {line:?} {}", self.log, output.stderr.escape_ascii());
+        }
+        self.log.push(format!("{line:?}"));
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(output.stderr.escape_ascii().to_string())),
+        }
+    }
+
+    /// Stages of a path.
+    fn conflict(&mut self, path: &[u8]) -> Line {
+        let stages = self.pick(&[&[1, 2, 3][..], &[2, 3], &[1, 2], &[1, 3], &[2], &[3], &[1]]);
+        let mut line = Line::new(Program::Git, &["update-index", "-z", "--index-info"]);
+        // Else what is there stays beside them.
+        line.input = [format!("0 {} 0\t", "0".repeat(40)).as_bytes(), path, b"\0"].concat();
+        for stage in stages {
+            let mode = self.pick(&["100644", "100755", "120000"]);
+            line.input.extend(format!("{mode} {BLOB} {stage}\t").into_bytes());
+            line.input.extend([path, b"\0"].concat());
+        }
+        line
+    }
+
+    /// A repository with a commit where there is none; then Git takes it for a submodule if it is added.
+    fn repository(&mut self, path: &[u8]) -> io::Result<Line> {
+        let place = self.place(path);
+        self.clear(path)?;
+        fs::create_dir(&place)?;
+        let mut init = Line::new(Program::Git, &["init", "-q", "-b", "main"]);
+        init.args.push(place.clone().into());
+        self.run(&init)?;
+        let mut commit = Line::new(Program::Git, &["-C"]);
+        commit.args.push(place.into());
+        commit.args.extend(words(["commit", "-q", "--allow-empty", "--no-verify", "-m", "nested"]));
+        Ok(commit)
+    }
+
+    fn sparse(&mut self) -> Line {
+        let cones = [
+            &["set", "d"][..],
+            &["set", "out", "d/d"],
+            &["set", "new"],
+            &["set"],
+            &["add", "out/d"],
+            &["reapply"],
+        ];
+        let patterns = [
+            &["set", "--no-cone", "/*", "!/out"][..],
+            &["set", "--no-cone", "/*", "!a"],
+            &["set", "--no-cone", "d", "*.o"],
+            &["set", "--no-cone", "/*"],
+            &["reapply"],
+        ];
+        let how = if self.cache.cone() { self.pick(&cones) } else { self.pick(&patterns) };
+        Line::new(Program::Sapwood, &[&["sparse-checkout"], how].concat())
+    }
+
+    /// Files came, or went, without an edit: a command did it.
+    pub(super) fn tell(&mut self) {
+        self.watch.look();
+    }
+}
+
+/// One command.
+#[derive(Debug)]
+struct Line {
+    program: Program,
+    args: Vec<OsString>,
+    on_path: bool,
+    input: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Program {
+    Git,
+    /// Or Git.
+    Sapwood,
+}
+
+impl Line {
+    fn new(program: Program, args: &[&str]) -> Line {
+        let args = args.iter().map(OsString::from).collect();
+        Line { program, args, on_path: false, input: Vec::new() }
+    }
+
+    fn on_path(mut self) -> Line {
+        self.on_path = true;
+        self
+    }
+}

@@ -1,0 +1,222 @@
+//! Random edits: after each step `status`, `diff-files`, `diff-index`, `ls-files`, `check-ignore` and `update-index --refresh` say
+//! what Git says, whatever cache spares them looks, and whoever wrote the index before: Git and sapwood do in turns.
+//!
+//! The truth is what Git says without caches and with an index as old as can be, so that it believes no stat data: what either has
+//! written of files and directories can hide nothing. A case is its number. Where it fails its directory stays, to be looked at.
+
+mod judge;
+mod life;
+mod watch;
+
+use std::{fmt, mem::ManuallyDrop};
+
+use testkit::{Repo, Sandbox};
+
+use crate::{bounded, full, random::Random};
+use judge::Judge;
+use life::Life;
+use watch::Watch;
+
+/// What spares looks, or stores the index in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cache {
+    None,
+    Untracked,
+    Split,
+    SplitUntracked,
+    HookV1,
+    HookV2,
+    HookV2Untracked,
+    Daemon,
+    DaemonUntracked,
+    SparseIndex,
+    SparseIndexUntracked,
+    SparsePatterns,
+}
+
+const CACHES: [Cache; 12] = [
+    Cache::None,
+    Cache::Untracked,
+    Cache::Split,
+    Cache::SplitUntracked,
+    Cache::HookV1,
+    Cache::HookV2,
+    Cache::HookV2Untracked,
+    Cache::Daemon,
+    Cache::DaemonUntracked,
+    Cache::SparseIndex,
+    Cache::SparseIndexUntracked,
+    Cache::SparsePatterns,
+];
+
+impl Cache {
+    fn untracked(self) -> bool {
+        use Cache::{DaemonUntracked, HookV2Untracked, SparseIndexUntracked, SplitUntracked, Untracked};
+        matches!(self, Untracked | SplitUntracked | HookV2Untracked | DaemonUntracked | SparseIndexUntracked)
+    }
+
+    fn split(self) -> bool {
+        matches!(self, Cache::Split | Cache::SplitUntracked)
+    }
+
+    fn cone(self) -> bool {
+        matches!(self, Cache::SparseIndex | Cache::SparseIndexUntracked)
+    }
+
+    /// Whether there is a file system monitor.
+    fn is_watched(self) -> bool {
+        self.daemon() || matches!(self, Cache::HookV1 | Cache::HookV2 | Cache::HookV2Untracked)
+    }
+
+    fn daemon(self) -> bool {
+        matches!(self, Cache::Daemon | Cache::DaemonUntracked)
+    }
+}
+
+struct Case {
+    cache: Cache,
+    seed: u64,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, seed {}", self.cache, self.seed)
+    }
+}
+
+/// What of the configuration does not change during a walk.
+#[derive(Clone, Debug)]
+struct Settings {
+    lines: Vec<&'static str>,
+    /// Inodes and change times do not count: only another second tells files of one size apart.
+    minimal: bool,
+    /// The index may be split.
+    splits: bool,
+}
+
+impl Settings {
+    fn new(cache: Cache, random: &mut Random) -> Settings {
+        let mut lines = vec![
+            "advice.addEmbeddedRepo=false",
+            "advice.statusUoption=false",
+            // Git says it again and again, or not, as it expands the index for reasons of its own.
+            "advice.sparseIndexExpanded=false",
+            "commit.gpgSign=false",
+            "fsck.gitmodulesSymlink=ignore",
+        ];
+        let sometimes = [
+            ("index.version=4", 3),
+            ("index.version=2", 5),
+            ("index.skipHash=true", 6),
+            ("core.trustctime=false", 4),
+            ("core.fileMode=false", 5),
+            ("core.symlinks=false", 8),
+            ("core.ignoreCase=true", 6),
+            ("core.preloadIndex=false", 4),
+            ("core.checkStat=minimal", 5),
+        ];
+        lines.extend(
+            sometimes.into_iter().filter(|(_, times)| random.below(*times) == 0).map(|(line, _)| line),
+        );
+        if cache.split() {
+            // Git then writes an index that nobody can read: the name of the shared one is null, and left out.
+            lines.retain(|line| *line != "index.skipHash=true");
+        }
+        if cache.is_watched() {
+            // What Git adds under a corrected name it vouches for, though nothing has that name where case counts.
+            lines.retain(|line| *line != "core.ignoreCase=true");
+        }
+        if cache.untracked() {
+            lines.push("core.untrackedCache=true");
+        } else if random.below(3) == 0 {
+            lines.push("core.untrackedCache=false");
+        }
+        if cache.split() {
+            let often = [
+                "splitIndex.maxPercentChange=0",
+                "splitIndex.maxPercentChange=20",
+                "splitIndex.maxPercentChange=100",
+            ];
+            lines.extend(["core.splitIndex=true", often[random.below(often.len())]]);
+        }
+        let minimal = lines.contains(&"core.checkStat=minimal");
+        let splits = !cache.cone() && !lines.contains(&"index.skipHash=true");
+        Settings { lines, minimal, splits }
+    }
+}
+
+/// Some history, a branch to merge, a submodule, and the cache.
+fn begin(repo: &Repo<'_>, cache: Cache, settings: &Settings) {
+    for line in &settings.lines {
+        let (name, value) = line.split_once('=').expect("name and value");
+        repo.git(&["config", name, value]);
+    }
+    let excludes = repo.join(".git/excludes");
+    repo.git(&["config", "core.excludesFile", excludes.to_str().expect("a plain name")]);
+    for name in
+        ["a", "b", "d/a", "d/b", "d/d/a", "d/d/b", "out/a", "out/d/a.o", "a-b", "a.b", "x y", "gone", "é"]
+    {
+        repo.write(name, "1\n");
+    }
+    for name in ["long", "d/long"] {
+        repo.write(name, life::LINES.concat());
+    }
+    repo.symlink("d", "link");
+    repo.git(&["init", "-q", "-b", "main", "sub"]);
+    repo.write("sub/file", "1\n");
+    repo.git(&["-C", "sub", "add", "file"]);
+    repo.git(&["-C", "sub", "commit", "-q", "-m", "inner"]);
+    repo.write(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n");
+    repo.commit("first");
+    repo.git(&["checkout", "-q", "-b", "side"]);
+    repo.write("a", "side\n");
+    repo.write("d/a", "side\n");
+    repo.write("new/side", "1\n");
+    repo.remove("gone");
+    repo.commit("side");
+    repo.git(&["checkout", "-q", "main"]);
+    repo.write("b", "2\n");
+    repo.write("gone", "2\n");
+    repo.commit("second");
+    if cache.cone() {
+        repo.git(&["sparse-checkout", "set", "--sparse-index", "d"]);
+    } else if cache == Cache::SparsePatterns {
+        repo.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/out", "!/d/d/b"]);
+    }
+}
+
+fn walk(case: &Case, steps: usize) {
+    // Where a case fails this is all one has.
+    let sandbox = ManuallyDrop::new(Sandbox::new());
+    walk_in(&sandbox, case, steps);
+    drop(ManuallyDrop::into_inner(sandbox));
+}
+
+fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
+    let mut random = Random::new(case.seed);
+    let settings = Settings::new(case.cache, &mut random);
+    // Nor are nested repositories tidied up.
+    sandbox.repo("home").write(".gitconfig", "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
+    let repo = sandbox.init("repo");
+    begin(&repo, case.cache, &settings);
+    let Some(watch) = Watch::start(&repo, case.cache) else { return };
+    let mut life = Life::new(&repo, case.cache, &settings, random, watch);
+    let name = format!("{case} in {}, {settings:?}", repo.path.display());
+    let mut judge = Judge::new(&repo, name);
+    for number in 0..steps {
+        life.step(number);
+        judge.check(&mut life, number);
+    }
+    judge.is_sound(&mut life);
+    println!("{case}: {}", judge.summary());
+}
+
+#[test]
+fn nothing_differs_after_any_edit() {
+    let only = std::env::var("SAPWOOD_TEST_SEED").ok();
+    let cases = (0..).zip(CACHES.iter().cycle()).map(|(seed, cache)| Case { cache: *cache, seed }).take(108);
+    let cases =
+        cases.filter(|case| only.as_ref().is_none_or(|seed| case.seed.to_string() == *seed)).collect();
+    let steps = if full() { 100 } else { 24 };
+    bounded(cases, 20, |case| walk(case, steps));
+}

@@ -1,0 +1,159 @@
+//! What is in the worktree, looked at by the test itself: so a hook can tell the truth of what changed.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::Write as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use testkit::Repo;
+
+use super::Cache;
+
+/// Everything that is told of a path by the file system.
+type Sight = (u32, u64, u64, (i64, i64), (i64, i64), u64);
+
+/// By path from the worktree's top.
+pub(super) type View = BTreeMap<Vec<u8>, Sight>;
+
+/// Who tells of changes.
+enum Teller {
+    Nobody,
+    /// Files in a directory, each named by the time at which it was written.
+    ByTime,
+    /// One file; the token is its length.
+    ByLength,
+    /// The daemon hears for itself.
+    Daemon,
+}
+
+pub(super) struct Watch<'a> {
+    repo: &'a Repo<'a>,
+    teller: Teller,
+    pub(super) view: View,
+}
+
+/// Paths that changed at or after a time, in nanoseconds. Git's clock may be a little before ours.
+const BY_TIME: &str = "\
+#!/bin/sh
+test \"$1\" = 1 || exit 1
+since=$(($2 - 20000000))
+for file in .git/moments/*
+do
+    test \"${file##*/}\" -ge $since && cat \"$file\"
+done
+exit 0
+";
+
+const BY_LENGTH: &str = "\
+#!/bin/sh
+test \"$1\" = 2 || exit 1
+length=$(wc -c <.git/changes)
+printf '%s\\0' $length
+case $2 in
+??????????*|''|*[!0-9]*) printf '/\\0';;
+*) tail -c +$(($2 + 1)) .git/changes;;
+esac
+";
+
+impl<'a> Watch<'a> {
+    /// `None` (and a line that says so) where Git's daemon does not start.
+    pub(super) fn start(repo: &'a Repo<'a>, cache: Cache) -> Option<Watch<'a>> {
+        let hook = |script: &str, version: &str| {
+            repo.write_executable(".git/monitor", script);
+            repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+            repo.git(&["config", "core.fsmonitorHookVersion", version]);
+        };
+        let teller = match cache {
+            Cache::HookV1 => {
+                fs::create_dir(repo.join(".git/moments")).expect("made");
+                hook(BY_TIME, "1");
+                Teller::ByTime
+            }
+            Cache::HookV2 | Cache::HookV2Untracked => {
+                repo.write(".git/changes", "");
+                hook(BY_LENGTH, "2");
+                Teller::ByLength
+            }
+            _ if cache.daemon() => {
+                let started = repo.try_git(&["fsmonitor--daemon", "start"]);
+                if started.code != 0 {
+                    println!("skipped: Git's daemon does not start: {}", started.stderr);
+                    return None;
+                }
+                repo.git(&["config", "core.fsmonitor", "true"]);
+                Teller::Daemon
+            }
+            _ => Teller::Nobody,
+        };
+        Some(Watch { repo, teller, view: look(&repo.path) })
+    }
+
+    /// Looks again, and tells what changed.
+    pub(super) fn look(&mut self) {
+        let now = look(&self.repo.path);
+        let mut changed: Vec<&[u8]> = Vec::new();
+        let both = self.view.keys().chain(now.keys());
+        changed.extend(both.filter(|path| self.view.get(*path) != now.get(*path)).map(Vec::as_slice));
+        changed.sort_unstable();
+        changed.dedup();
+        let lines: Vec<u8> = changed.iter().flat_map(|path| [path, &b"\0"[..]].concat()).collect();
+        match self.teller {
+            _ if lines.is_empty() => {}
+            Teller::ByTime => {
+                let time = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+                self.repo.write(format!(".git/moments/{time}"), lines);
+            }
+            Teller::ByLength => {
+                let file = fs::OpenOptions::new().append(true).open(self.repo.join(".git/changes"));
+                file.and_then(|mut file| file.write_all(&lines)).expect("written");
+            }
+            Teller::Nobody | Teller::Daemon => {}
+        }
+        self.view = now;
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if matches!(self.teller, Teller::Daemon) {
+            drop(self.repo.try_git(&["fsmonitor--daemon", "stop"]));
+        }
+    }
+}
+
+fn look(root: &Path) -> View {
+    fn visit(root: &Path, dir: &Path, view: &mut View) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).expect("below").as_os_str().as_bytes();
+            if name == b".git" {
+                continue;
+            }
+            // A repository that is nested may be tidied up by a Git of its own.
+            let Ok(meta) = path.symlink_metadata() else { continue };
+            let mut hasher = DefaultHasher::new();
+            if meta.is_symlink() {
+                fs::read_link(&path).ok().hash(&mut hasher);
+            } else if meta.is_file() {
+                fs::read(&path).ok().hash(&mut hasher);
+            }
+            let times = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+            let sight = (meta.mode(), meta.ino(), meta.size(), times.0, times.1, hasher.finish());
+            if meta.is_dir() {
+                // What happens in it is told of what is in it.
+                view.insert(name.to_vec(), (meta.mode(), meta.ino(), 0, (0, 0), (0, 0), 0));
+                visit(root, &path, view);
+            } else {
+                view.insert(name.to_vec(), sight);
+            }
+        }
+    }
+    let mut view = View::new();
+    visit(root, root, &mut view);
+    view
+}
