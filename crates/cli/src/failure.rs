@@ -41,6 +41,16 @@ impl Failure {
         Failure::fatal(format!("the option '{option}' requires '{other}'"))
     }
 
+    /// There is no worktree.
+    pub(crate) fn no_worktree() -> Failure {
+        Failure::fatal("this operation must be run in a work tree")
+    }
+
+    /// A directory cannot be opened.
+    pub(crate) fn cannot_open(dir: &std::path::Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+        move |error| Failure::fatal(format!("cannot open '{}': {error}", dir.display()))
+    }
+
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
     pub(crate) fn unsupported(what: &str) -> Failure {
         Failure::Fatal(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)").into())

@@ -66,7 +66,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     if repo.work_tree().is_none() {
-        return Err(Failure::fatal("this operation must be run in a work tree"));
+        return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
     let is_there = sys::by_path::stat_followed(&repo.index_path()).is_ok_and(|found| found.is_some());

@@ -96,7 +96,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     if repo.work_tree().is_none() && !repo.is_bare() {
-        return Err(Failure::fatal("this operation must be run in a work tree"));
+        return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
     let index = work::load_index(&repo, &settings, Tell::Nothing)?;

@@ -79,11 +79,10 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         }
     }
     let repo = run.open()?;
-    let root = repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let settings = Settings::read(run, &repo)?;
     request.judge(&parsed.rest)?;
-    let worktree = sys::Dir::open(root)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {
         true => Index::empty(repo.hash()),
         false => work::load_index(&repo, &settings, Tell::Hint)?,

@@ -96,7 +96,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    let top = repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let request = Request::of(parsed.events)?;
     let temp = request.temp.unwrap_or(request.which == Which::All);
     if !temp && request.which == Which::All {

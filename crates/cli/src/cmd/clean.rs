@@ -87,7 +87,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         return Err(Failure::unsupported("option '--interactive'"));
     }
     let repo = run.open()?;
-    let root = repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let requires_force = repo.config_bool("clean.requireForce")?.unwrap_or(true);
     if requires_force && request.force == 0 && !request.dry_run {
         return Err(Failure::fatal("clean.requireForce is true and -f not given: refusing to clean"));
@@ -98,8 +98,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     // What is named is to go, a directory too.
     request.directories |= !parsed.rest.is_empty();
     let settings = Settings::read(run, &repo)?;
-    let worktree = sys::Dir::open(root)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = work::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
     let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
     let doomed = find(run, &repo, &request, &worktree, &index, &specs)?;
@@ -112,8 +111,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
     };
-    let outcomes = clean::remove(&repo, &worktree, &doomed, &options)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let outcomes = clean::remove(&repo, &worktree, &doomed, &options).map_err(Failure::cannot_open(root))?;
     let mut code = 0;
     for (path, outcome) in doomed.iter().zip(&outcomes) {
         code |= u8::from(outcome.failed);

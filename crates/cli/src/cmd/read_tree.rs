@@ -261,7 +261,7 @@ impl Request {
             return Err(Failure::fatal(format!("{option} is meaningless without -m, --reset, or --prefix")));
         }
         if merges && !self.index_only && repo.work_tree().is_none() {
-            return Err(Failure::fatal("this operation must be run in a work tree"));
+            return Err(Failure::no_worktree());
         }
         if merges && trees.is_empty() {
             return Err(Failure::fatal("you must specify at least one tree to merge"));

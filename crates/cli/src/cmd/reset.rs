@@ -243,7 +243,7 @@ impl Reset<'_> {
                 return Err(Failure::fatal("mixed reset is not allowed in a bare repository"));
             }
             _ if self.repo.work_tree().is_none() => {
-                return Err(Failure::fatal("this operation must be run in a work tree"));
+                return Err(Failure::no_worktree());
             }
             _ => {}
         }

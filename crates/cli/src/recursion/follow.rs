@@ -75,8 +75,7 @@ impl<'a> Submodules<'a> {
         index: &Index,
         lead: &BStr,
     ) -> Result<Self, Failure> {
-        let top =
-            repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+        let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
         if repo.config_bool("extensions.submodulePathConfig")? == Some(true) {
             return Err(Failure::unsupported("taking submodules along with extensions.submodulePathConfig"));
         }

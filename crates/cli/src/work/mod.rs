@@ -157,8 +157,7 @@ impl<'a> Work<'a> {
         settings: &'a Settings,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let root =
-            repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+        let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let locking = if dry_run { Locking::Never } else { Locking::Now };
         Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
     }
@@ -219,8 +218,7 @@ impl<'a> Work<'a> {
         locking: Locking,
         loaded: Loaded,
     ) -> Result<Self, Failure> {
-        let worktree = sys::Dir::open(root)
-            .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+        let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
         let path = repo.index_path();
         let lock = || store::index::lock(&path, &settings.locks);
         let (lock, unlocked) = match locking {

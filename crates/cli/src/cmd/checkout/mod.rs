@@ -151,7 +151,7 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
     let parsed = table.parse(&run.args, dress.dash_dash())?;
     let repo = run.open()?;
     if repo.work_tree().is_none() {
-        return Err(Failure::fatal("this operation must be run in a work tree"));
+        return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
     let mut request = Request::new(dress);

@@ -36,9 +36,9 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let request = Request::parse(Dress::Files, &run.args)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    let top = repo.work_tree().ok_or_else(no_worktree)?;
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
-    let root = open(top)?;
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let index = load(run, &repo, &settings, &root)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request)?;
     for (path, error) in &worktree.unreadable {
@@ -61,10 +61,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let top = match repo.work_tree() {
         Some(top) => top,
         None if request.cached => repo.git_dir(),
-        None => return Err(no_worktree()),
+        None => return Err(Failure::no_worktree()),
     };
     console::complaints(&repo);
-    let root = open(top)?;
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let index = load(run, &repo, &settings, &root)?;
     let worktree = match request.cached {
         true => Worktree::default(),
@@ -82,14 +82,6 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let scope = diff::Scope { pathspecs: &specs, submodules };
     let pairs = diff::tree(&repo, &root, &index, Some(tree), against, &scope)?;
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
-}
-
-fn no_worktree() -> Failure {
-    Failure::fatal("this operation must be run in a work tree")
-}
-
-fn open(top: &std::path::Path) -> Result<Dir, Failure> {
-    Dir::open(top).map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))
 }
 
 /// The index as it is, full, and with what the file system monitor has to say.

@@ -40,12 +40,11 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     if request.needs_worktree() && repo.work_tree().is_none() {
-        return Err(Failure::fatal("this operation must be run in a work tree"));
+        return Err(Failure::no_worktree());
     }
     request.judge_recursion()?;
     let top = repo.work_tree().unwrap_or(repo.git_dir());
-    let root = sys::Dir::open(top)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;
+    let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { mut index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Later)?;
     // One that was never asked has nothing to say.
     if request.asks_monitor() && index.fsmonitor.is_some() {

@@ -79,8 +79,7 @@ impl Recursion<'_> {
         submodule.config_bool("index.sparse")?;
         let settings = Settings::read(self.run, submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());
-        let root = sys::Dir::open(top)
-            .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", top.display())))?;
+        let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
         let index = work::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
         self.list((submodule, &settings), &index, lead, show)
     }

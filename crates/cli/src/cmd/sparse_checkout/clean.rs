@@ -26,8 +26,7 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
         return Err(Failure::fatal("for safety, refusing to clean without one of --force or --dry-run"));
     }
     let root = state.repo.work_tree().expect("looked at before any action");
-    let worktree = sys::Dir::open(root)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let Read { index, before, .. } =
         crate::work::read_index(state.repo, state.settings, &worktree, Tell::Hint, Fill::AtOnce)?;
     let patterns = Patterns::read(&state.file(), true, state.icase)?;

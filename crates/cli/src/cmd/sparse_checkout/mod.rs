@@ -35,7 +35,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = action.table().parse(args, crate::args::DashDash::Drop)?;
     let repo = run.open()?;
     if action != Action::CheckRules && repo.work_tree().is_none() {
-        return Err(Failure::fatal("this operation must be run in a work tree"));
+        return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
     let state = State {

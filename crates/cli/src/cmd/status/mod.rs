@@ -41,14 +41,13 @@ pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = options::TABLE.parse(&run.args, crate::args::DashDash::Drop)?;
     let repo = run.open()?;
-    let root = repo.work_tree().ok_or_else(|| Failure::fatal("this operation must be run in a work tree"))?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let request = Request::fold(&repo, parsed)?;
     if request.verbose {
         return Err(Failure::unsupported("option '--verbose'"));
     }
     let settings = Settings::read(run, &repo)?;
-    let root = sys::Dir::open(root)
-        .map_err(|error| Failure::fatal(format!("cannot open '{}': {error}", root.display())))?;
+    let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let collected = collect::collect(run, &repo, &settings, &root, &request)?;
     run.interrupt.check()?;
     let answer = Answer::new(run, &repo, &settings, &request, collected)?;

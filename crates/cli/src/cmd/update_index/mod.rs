@@ -272,7 +272,7 @@ impl<'a> Update<'a> {
     fn needs_worktree(&self) -> Result<(), Failure> {
         match self.repo.work_tree() {
             Some(_) => Ok(()),
-            None => Err(Failure::fatal("this operation must be run in a work tree")),
+            None => Err(Failure::no_worktree()),
         }
     }
 
