@@ -147,7 +147,7 @@ fn find(
     };
     let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
     trace::walk(1, specs.common_directory(), &found);
-    found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+    found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let directories = match request.directories {
         true => clean::Directories::Go,
         false => clean::Directories::Stay,

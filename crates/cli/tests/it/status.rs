@@ -494,6 +494,12 @@ fn what_else_is_in_the_place() {
         each(&oracle, "");
         oracle.same(&["status", "--porcelain=v2", "--no-renames"]);
     }
+    oracle.both(|repo| {
+        repo.git(&["clone", "-q", "sub", "intended"]);
+        repo.git(&["-c", "advice.addEmbeddedRepo=false", "add", "-N", "intended"]);
+    });
+    each(&oracle, "");
+    oracle.same(&["status", "--ignore-submodules"]);
     oracle.both(|repo| repo.remove("c"));
     each(&oracle, "");
     oracle.both(|repo| {

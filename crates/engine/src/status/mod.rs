@@ -205,6 +205,7 @@ impl Judge<'_> {
             return Ok(Some(Pair::unmerged(path.to_owned(), new)));
         }
         let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
+        let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         if entry.mode.is_gitlink() {
             let ignore = match self.options.submodules {
                 Some(ignore) => ignore,
@@ -212,6 +213,7 @@ impl Judge<'_> {
             };
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
+                (true, _) if is_intended => return Ok(Some(Pair::new(path.to_owned(), None, new))),
                 (true, _) => self.submodules.dirt(self.index, entry, ignore)?,
                 (_, Some(stat))
                     if compares && ignore != Ignore::Dirty && stat.file_type == FileType::Symlink =>
@@ -226,7 +228,6 @@ impl Judge<'_> {
             }));
         }
         // What is only intended to be added is new, or gone again.
-        let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         let old = old.filter(|_| !is_intended || new.is_none());
         Ok(Some(Pair::new(path.to_owned(), old, new)))
     }

@@ -175,11 +175,10 @@ pub struct Found {
     pub upkeep: Option<Upkeep>,
 }
 
-/// What could not be read. Messages are Git's.
-#[derive(Debug, thiserror::Error)]
+/// What could not be read.
+#[derive(Debug)]
 pub enum Warning {
     /// A directory, with a slash at its end.
-    #[error("could not open directory '{path}': {reason}", reason = sys::reason(.source))]
     Directory {
         /// From the root of the worktree.
         path: BString,
@@ -187,7 +186,6 @@ pub enum Warning {
         source: io::Error,
     },
     /// A `.gitignore`.
-    #[error("unable to access '{path}': {reason}", reason = sys::reason(.source))]
     IgnoreFile {
         /// From the root of the worktree.
         path: BString,
@@ -195,11 +193,23 @@ pub enum Warning {
         source: io::Error,
     },
     /// A `.gitignore` of more than 100 MiB.
-    #[error("ignoring excessively large pattern file: {path}")]
     LargeIgnoreFile {
         /// From the root of the worktree.
         path: BString,
     },
+}
+
+impl Warning {
+    /// Git's words, with the path as it is.
+    pub fn message(&self) -> BString {
+        let (words, path, source) = match self {
+            Warning::Directory { path, source } => ("could not open directory '", path, Some(source)),
+            Warning::IgnoreFile { path, source } => ("unable to access '", path, Some(source)),
+            Warning::LargeIgnoreFile { path } => ("ignoring excessively large pattern file: ", path, None),
+        };
+        let reason = source.map(|source| format!("': {}", sys::reason(source))).unwrap_or_default();
+        [words.as_bytes(), path, reason.as_bytes()].concat().into()
+    }
 }
 
 /// Whether `path` (with a slash at its end if it is a directory) is not an entry of `index`.

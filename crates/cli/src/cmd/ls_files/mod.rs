@@ -155,7 +155,7 @@ impl List<'_> {
             untracked::walk(self.repo, self.root, &self.index, self.specs, &excludes, &options, interrupt)?;
         trace::walk(1, self.specs.common_directory(), &found);
         self.run.interrupt.check()?;
-        found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+        found.warnings.iter().for_each(|warning| console::warning(warning.message()));
         let paths = if self.request.ignored { found.ignored } else { found.untracked };
         if self.request.others {
             for path in &paths {

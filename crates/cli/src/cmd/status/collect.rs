@@ -236,7 +236,7 @@ pub(super) fn collect(
     for (path, error) in &worktree.unreadable {
         console::note(text!(path, ": ", sys::reason(error)));
     }
-    worktree.found.warnings.iter().for_each(|warning| console::warning(warning.to_string()));
+    worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let is_sought = request.renames.detect.is_some()
         && worktree.changes.iter().any(|pair| pair.status == Status::Deleted);
     let place = Some((root, &index));
@@ -257,11 +257,13 @@ pub(super) fn collect(
                 change.stages[stage] = Some((entry.mode, entry.oid));
             }
         }
-        // A repository in a conflict counts as another commit where Git has hashed or compared it.
-        let [_, ours, _] = change.stages;
+    }
+    // A repository that is new or in a conflict counts as another commit where Git has hashed or compared it.
+    for change in changes.values_mut() {
+        let ours = change.stages[1].is_some_and(|(mode, _)| !mode.is_gitlink());
+        let is_hashed = is_sought && matches!(change.worktree, Some(Status::Added | Status::Unmerged));
         let is_repository = change.worktree_mode.is_some_and(Mode::is_gitlink);
-        change.dirt.commit |=
-            is_repository && (is_sought || ours.is_some_and(|(mode, _)| !mode.is_gitlink()));
+        change.dirt.commit |= is_repository && (is_hashed || ours);
     }
     let is_other = |path: &BString| untracked::is_other(&index, BStr::new(path));
     let mut found = worktree.found;
