@@ -65,7 +65,8 @@ impl Volume {
         let file = image.display().to_string();
         must(Path::new("truncate"), &["-s", SIZE, &file], here)?;
         match file_system {
-            FileSystem::Ext4 => must(Path::new("mkfs.ext4"), &["-q", "-F", &file], here)?,
+            // Room for more than a million files, tiny as they may be.
+            FileSystem::Ext4 => must(Path::new("mkfs.ext4"), &["-q", "-F", "-i", "4096", &file], here)?,
             FileSystem::Xfs => must(Path::new("mkfs.xfs"), &["-q", "-f", &file], here)?,
             _ => must(Path::new("mkfs.btrfs"), &["-q", "-f", &file], here)?,
         };

@@ -1,7 +1,7 @@
 //! `lab status`: what `status` costs, warm and on slow disks with cold caches, every tool beside the others.
 //!
 //! All tools look at one tree in turn, the order turned around from run to run, each as it finds it: nobody leaves a fresher index to the
-//! next. First with a plain index, then with an untracked cache that is valid. Where FUSE serves the disk each sample has a mount of its own,
+//! next. First with a plain index, then with an untracked cache that is valid, on the local disk with Git's file system monitor, too. Where FUSE serves the disk each sample has a mount of its own,
 //! where a block device does its caches are dropped; the local disk is warm.
 
 mod counts;
@@ -43,13 +43,16 @@ pub(crate) struct Args {
     /// Only these disks; by default the local one, nfs, ebs and hdd.
     #[arg(long = "on", value_enum)]
     disks: Vec<Disk>,
+    /// So many untracked files among the tracked ones.
+    #[arg(long, default_value_t = 0)]
+    loose: usize,
     /// How many files were changed since the commit.
     #[arg(long = "changes", value_delimiter = ',', default_value = "0,10,10000")]
     changes: Vec<usize>,
     /// Only these: what is looked for that is not tracked.
     #[arg(long = "untracked", value_delimiter = ',', value_enum)]
     untracked: Vec<Untracked>,
-    /// Only these tools: git, gix, sapwood, git-cache, sapwood-cache.
+    /// Only these tools: git, gix, sapwood, git-cache, sapwood-cache, git-monitor, sapwood-monitor.
     #[arg(long = "tool")]
     tools: Vec<Tool>,
     /// How often each tool runs each case; on the local disk five times that.
@@ -126,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let json = corpus::directory().join("status.json");
     lab.table.write_json(&json, &versions)?;
     println!("every sample: {}", json.display());
-    Ok(if args.check { targets::check(&lab.table, &all) } else { ExitCode::SUCCESS })
+    Ok(if args.check { targets::check(&lab.table, &all, args.loose > 0) } else { ExitCode::SUCCESS })
 }
 
 impl Lab<'_> {
@@ -140,15 +143,19 @@ impl Lab<'_> {
         let at = ground.fast()?.join("tree");
         tree.full_at(&at)?;
         tracked_only(&at)?;
+        scatter(&at, self.args.loose)?;
         let mut changed = BTreeSet::new();
         let mut changes = self.args.changes.clone();
         changes.sort_unstable();
         for count in changes.into_iter().filter(|&count| count * 2 <= tree.files) {
             change(&ground.fast()?.join("tree"), &mut changed, count)?;
-            for kind in [Kind::Plain, Kind::Cache] {
+            for kind in [Kind::Plain, Kind::Cache, Kind::Monitor] {
+                if kind == Kind::Monitor && disk != Disk::Local {
+                    continue;
+                }
                 let at = ground.fast()?.join("tree");
-                let option = if kind == Kind::Cache { "--untracked-cache" } else { "--no-untracked-cache" };
-                must(Path::new("git"), &["update-index", option], &at)?;
+                must(Path::new("git"), &["update-index", kind.option()], &at)?;
+                let _monitor = (kind == Kind::Monitor).then(|| Monitor::start(&at)).transpose()?;
                 // Twice: what is as young as the index is not believed, and the place is part of the cache.
                 for _ in 0..2 {
                     thread::sleep(Duration::from_millis(1100));
@@ -156,7 +163,7 @@ impl Lab<'_> {
                 }
                 for untracked in [Untracked::Normal, Untracked::No, Untracked::All] {
                     let asked = self.args.untracked.is_empty() || self.args.untracked.contains(&untracked);
-                    // The cache is of one way of looking.
+                    // Both caches are of one way of looking.
                     if asked && (kind == Kind::Plain || untracked == Untracked::Normal) {
                         self.case(tree, disk, &mut ground, (kind, untracked, count))?;
                     }
@@ -214,6 +221,45 @@ impl Lab<'_> {
         let mut ballast: Option<Ballast> = None;
         ground.measured(|at| invocation(&self.tools, at), &mut ballast)
     }
+}
+
+/// Git's daemon, while it is configured.
+struct Monitor<'a>(&'a Path);
+
+impl<'a> Monitor<'a> {
+    fn start(at: &'a Path) -> Result<Self, Error> {
+        let git = Path::new("git");
+        must(git, &["config", "core.fsmonitor", "true"], at)?;
+        must(git, &["fsmonitor--daemon", "start"], at)?;
+        Ok(Monitor(at))
+    }
+}
+
+impl Drop for Monitor<'_> {
+    fn drop(&mut self) {
+        let git = Path::new("git");
+        for args in [&["fsmonitor--daemon", "stop"][..], &["config", "--unset", "core.fsmonitor"]] {
+            if let Err(error) = must(git, args, self.0) {
+                eprintln!("lab: {error}");
+            }
+        }
+    }
+}
+
+/// Makes untracked files in the directories of the tree, as many in each.
+fn scatter(at: &Path, count: usize) -> Result<(), Error> {
+    if count == 0 {
+        return Ok(());
+    }
+    let listing = must(Path::new("git"), &["ls-tree", "-rdz", "--name-only", "HEAD"], at)?;
+    let text = String::from_utf8_lossy(&listing);
+    let directories: Vec<&str> = text.split_terminator('\0').collect();
+    for number in 0..count {
+        let directory = directories[number * directories.len() / count];
+        let path = at.join(directory).join(format!("loose-{number}"));
+        fs::write(&path, "").map_err(|source| Error::Io { what: "cannot make", path, source })?;
+    }
+    Ok(())
 }
 
 /// Takes the rule out of the tree's ignore file that Debian adds, by which all of linux is ignored, so that nobody would look for anything.

@@ -17,8 +17,20 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
-    /// A valid untracked cache.
+    /// An untracked cache that is valid.
     Cache,
+    /// That, and what Git's file system monitor said, which runs.
+    Monitor,
+}
+
+impl Kind {
+    /// What sees to it that the index has an untracked cache, or none.
+    pub(super) fn option(self) -> &'static str {
+        match self {
+            Kind::Plain => "--no-untracked-cache",
+            Kind::Cache | Kind::Monitor => "--untracked-cache",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +44,14 @@ enum Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tool(Program, Kind);
 
-const ALL: [(&str, Tool); 5] = [
+const ALL: [(&str, Tool); 7] = [
     ("git", Tool(Program::Git, Kind::Plain)),
     ("gix", Tool(Program::Gix, Kind::Plain)),
     ("sapwood", Tool(Program::Sapwood, Kind::Plain)),
     ("git-cache", Tool(Program::Git, Kind::Cache)),
     ("sapwood-cache", Tool(Program::Sapwood, Kind::Cache)),
+    ("git-monitor", Tool(Program::Git, Kind::Monitor)),
+    ("sapwood-monitor", Tool(Program::Sapwood, Kind::Monitor)),
 ];
 
 impl fmt::Display for Tool {
@@ -52,7 +66,7 @@ impl FromStr for Tool {
 
     fn from_str(text: &str) -> Result<Tool, String> {
         let tool = ALL.iter().find(|(name, _)| *name == text).map(|(_, tool)| *tool);
-        tool.ok_or_else(|| "git, gix, sapwood, git-cache or sapwood-cache".into())
+        tool.ok_or_else(|| ALL.map(|(name, _)| name).join(", "))
     }
 }
 
@@ -100,8 +114,10 @@ impl Tools {
 
     /// Brings the index up to date, and fills its cache.
     pub(super) fn filling(&self, kind: Kind, at: &Path) -> Invocation {
-        let setting =
-            if kind == Kind::Cache { "core.untrackedCache=true" } else { "core.untrackedCache=keep" };
+        let setting = match kind {
+            Kind::Plain => "core.untrackedCache=keep",
+            Kind::Cache | Kind::Monitor => "core.untrackedCache=true",
+        };
         Invocation::new(&self.git, &["-c", setting, "status", "--porcelain"], &at.join("tree"))
     }
 }
