@@ -7,6 +7,7 @@
 //! A thread's figures are its own (`record`) and are collected when it leaves; nothing is shared meanwhile. The profile
 //! is the process's, as its threads and its clocks are. See docs/design/profile.md.
 
+mod clock;
 mod record;
 mod timeline;
 
@@ -152,8 +153,6 @@ impl Profile {
 
 /// Set once, before there are threads.
 static ON: AtomicBool = AtomicBool::new(false);
-/// When, on the monotonic clock.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// How many nanoseconds are long; see `record`.
 static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
 /// So many times what a look at the thread's clock costs: looking takes less than a hundredth of the time.
@@ -187,7 +186,7 @@ thread_local! {
 /// Begins the profile of this process; the calling thread is the main one.
 pub fn start() {
     LONG.store(cost_of_a_look() * LOOKS, Ordering::Relaxed);
-    BEGAN.store(monotonic(), Ordering::Relaxed);
+    clock::start();
     ON.store(true, Ordering::Relaxed);
     let _ = with_record(|_, _| {});
 }
@@ -202,7 +201,7 @@ pub fn finish() -> Option<Profile> {
     let mut lanes = mem::take(&mut collected.lanes);
     Timeline::align(lanes.iter_mut().map(|lane| &mut lane.timeline).collect());
     lanes.sort_by_key(|lane| lane.since);
-    Some(Profile { wall: clock(), threads: collected.threads, totals: collected.totals, lanes })
+    Some(Profile { wall: clock::now(), threads: collected.threads, totals: collected.totals, lanes })
 }
 
 /// From now until the value goes out of scope, this thread is in `phase`.
@@ -283,7 +282,7 @@ fn with_record<T>(call: impl FnOnce(&mut Record, u64) -> T) -> Option<T> {
     }
     let answer = LOCAL.try_with(|local| {
         let mut slot = local.0.try_borrow_mut().ok()?;
-        let now = clock();
+        let now = clock::now();
         Some(call(
             slot.get_or_insert_with(|| Box::new(Record::new(LONG.load(Ordering::Relaxed), now, ran()))),
             now,
@@ -300,7 +299,7 @@ fn leave() {
 }
 
 fn collect(record: Record) {
-    let (began, ended, totals, timeline) = record.finish(clock(), ran());
+    let (began, ended, totals, timeline) = record.finish(clock::now(), ran());
     let collected = &mut *locked();
     collected.threads.0 += 1;
     collected.threads.1 += ended - began;
@@ -325,16 +324,6 @@ fn locked() -> std::sync::MutexGuard<'static, Collected> {
     COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nanoseconds since the start. The kernel answers without a system call.
-fn clock() -> u64 {
-    monotonic().saturating_sub(BEGAN.load(Ordering::Relaxed))
-}
-
-fn monotonic() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
-}
-
 /// Nanoseconds for which this thread has run. A system call.
 fn ran() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -345,9 +334,9 @@ fn ran() -> u64 {
 fn cost_of_a_look() -> u64 {
     const TRIES: usize = 8;
     let cost = || {
-        let before = monotonic();
+        let before = clock::monotonic();
         ran();
-        monotonic() - before
+        clock::monotonic() - before
     };
     std::iter::repeat_with(cost).take(TRIES).min().unwrap_or(0)
 }
