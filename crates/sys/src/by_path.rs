@@ -224,6 +224,10 @@ pub fn resolved(path: &Path) -> PathBuf {
 /// Whether what is at `path` is on a file system of another machine, or of a program (FUSE): one that may change
 /// without the kernel knowing. Source: `statfs(2)`.
 pub fn is_remote(path: &Path) -> io::Result<bool> {
+    Ok(is_remote_type(&call(Phase::Stat, || rustix::fs::statfs(path))?))
+}
+
+pub(crate) fn is_remote_type(found: &rustix::fs::StatFs) -> bool {
     const AFS: u32 = 0x5346_414f;
     const CIFS: u32 = 0xff53_4d42;
     const CODA: u32 = 0x7375_7245;
@@ -231,9 +235,8 @@ pub fn is_remote(path: &Path) -> io::Result<bool> {
     const NFS: u32 = 0x6969;
     const SMB: u32 = 0x517b;
     const SMB2: u32 = 0xfe53_4d42;
-    let found = call(Phase::Stat, || rustix::fs::statfs(path))?;
     // The number has 32 bits, whatever type it comes in.
-    Ok(matches!(found.f_type as u32, AFS | CIFS | CODA | FUSE | NFS | SMB | SMB2))
+    matches!(found.f_type as u32, AFS | CIFS | CODA | FUSE | NFS | SMB | SMB2)
 }
 
 /// `fsync` of a directory: the names in it survive a crash from here on.

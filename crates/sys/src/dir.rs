@@ -131,6 +131,12 @@ impl Dir {
             .is_ok_and(|found| found.f_type == XFS_SUPER_MAGIC)
     }
 
+    /// As [`by_path::is_remote`](crate::by_path::is_remote); what cannot be asked is not.
+    pub fn is_remote(&self) -> bool {
+        call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()))
+            .is_ok_and(|found| crate::by_path::is_remote_type(&found))
+    }
+
     /// `mkdir` with mode 0777 and umask.
     pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
         self.at(Phase::MakeDir, path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))

@@ -108,6 +108,15 @@ pub fn thread_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// How often threads of this process have begun to wait, for a disk, a lock or each other. Source: `getrusage(2)`, voluntary context switches.
+pub fn waits() -> u64 {
+    // SAFETY: all zeros is a value of this struct of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is ours to be written to. It stays zero if the call fails.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    usage.ru_nvcsw.unsigned_abs()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,7 +25,7 @@ const MANY: usize = 1000;
 pub(crate) trait Pace {
     /// Something was done of the size of a stat.
     fn step(&mut self);
-    /// The crew has become larger than the number of cores, because its workers wait.
+    /// Its workers wait.
     fn is_slow(&self) -> bool;
 }
 
@@ -204,7 +204,7 @@ where
     }
 
     fn is_slow(&self) -> bool {
-        self.pool.sizing.is_large()
+        self.pool.sizing.is_slow()
     }
 }
 

@@ -19,7 +19,7 @@ use std::{
     path::Path,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread::{self, Scope},
     time::{Duration, Instant},
@@ -30,8 +30,11 @@ use grain::Grain;
 pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
-use sys::profile::{self, Phase};
-use tuner::{Learnt, Tuner};
+use sys::{
+    Dir,
+    profile::{self, Phase},
+};
+use tuner::{Learnt, Nature, Tuner};
 
 /// How many workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +47,18 @@ pub enum Workers {
 
 /// What the phases of one piece of work learn from each other about the disk.
 #[derive(Debug, Default)]
-pub(crate) struct Tuning(Mutex<Option<Learnt>>);
+pub(crate) struct Tuning {
+    learnt: Mutex<Option<Learnt>>,
+    nature: Nature,
+}
+
+impl Tuning {
+    /// Of work that reads what is below `root`.
+    pub(crate) fn reading(root: &Dir) -> Tuning {
+        let nature = if root.is_remote() { Nature::Any } else { Nature::ReadsAhead };
+        Tuning { learnt: Mutex::default(), nature }
+    }
+}
 
 /// How many workers to begin with, and how many at most.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +68,14 @@ pub(crate) struct Crew<'t> {
     cores: usize,
     /// It is known that they will wait.
     large: bool,
+    nature: Nature,
     tuning: Option<&'t Tuning>,
 }
 
 /// As many as a network disk of a few milliseconds still rewards.
 const WAITING_LIMIT: usize = 128;
+/// As many, where more would be in the way of what the disk reads ahead for others.
+const READING_LIMIT: usize = 64;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
 const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
@@ -98,23 +115,43 @@ impl<'t> Crew<'t> {
         match workers {
             Workers::Fixed(count) => {
                 let count = if steps < threshold { 1 } else { count.clamp(1, most) };
-                Crew { first: count, limit: count, cores, large: false, tuning: None }
+                Crew { first: count, limit: count, cores, large: false, nature: Nature::Any, tuning: None }
             }
             Workers::Auto => {
-                let learnt = tuning.and_then(|tuning| *locked(&tuning.0));
+                let learnt = tuning.and_then(|tuning| *locked(&tuning.learnt));
                 let (wanted, share) = match learnt {
                     Some(learnt) => (learnt.size, WAITING_STEPS_PER_WORKER),
                     None => (cores, STEPS_PER_WORKER),
                 };
                 let first = wanted.min(1 + steps / share).min(most);
-                let limit = WAITING_LIMIT.max(cores).min(most);
-                Crew { first, limit, cores, large: learnt.is_some(), tuning }
+                let nature = tuning.map_or(Nature::Any, |tuning| tuning.nature);
+                let limit = match nature {
+                    Nature::Any => WAITING_LIMIT,
+                    Nature::ReadsAhead => READING_LIMIT,
+                };
+                Crew {
+                    first,
+                    limit: limit.max(cores).min(most),
+                    cores,
+                    large: learnt.is_some(),
+                    nature,
+                    tuning,
+                }
             }
         }
     }
 
-    fn tuner(self, now: Instant) -> Tuner {
-        Tuner::new(self.first, self.limit, self.cores, self.large, now)
+    fn tuner(self) -> Tuner {
+        let now = (Instant::now(), self.done(0));
+        Tuner::new((self.first, self.limit), self.cores, self.large, self.nature, now)
+    }
+
+    /// What the crew is judged by: steps, unless most of these find what was read ahead. Then what had to be waited for.
+    fn done(self, steps: usize) -> usize {
+        match self.nature {
+            Nature::Any => steps,
+            Nature::ReadsAhead => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
+        }
     }
 
     /// A crew for so many units, whatever their weight.
@@ -176,6 +213,8 @@ struct Sizing<'t> {
     size: AtomicUsize,
     /// Done so far, by all.
     steps: AtomicUsize,
+    /// Whoever looked last has been waiting.
+    waits: AtomicBool,
     tuner: Mutex<Tuner>,
     role: &'static str,
 }
@@ -189,7 +228,8 @@ impl<'t> Sizing<'t> {
             crew,
             size: AtomicUsize::new(crew.first),
             steps: AtomicUsize::new(0),
-            tuner: Mutex::new(crew.tuner(Instant::now())),
+            waits: AtomicBool::new(false),
+            tuner: Mutex::new(crew.tuner()),
             role,
         }
     }
@@ -201,6 +241,11 @@ impl<'t> Sizing<'t> {
     /// There are more workers than cores, as they wait.
     fn is_large(&self) -> bool {
         self.size() > self.crew.cores
+    }
+
+    /// They wait, however many they are.
+    fn is_slow(&self) -> bool {
+        self.is_large() || self.waits.load(Ordering::Relaxed)
     }
 
     /// Whether the size is found, or fixed.
@@ -222,10 +267,11 @@ impl<'t> Sizing<'t> {
         let Some(done) = watch.as_mut().map_or(Some(1), Watch::heed) else { return };
         self.steps.fetch_add(done, Ordering::Relaxed);
         let Some(waits) = watch.as_mut().and_then(Watch::look) else { return };
+        self.waits.store(waits, Ordering::Relaxed);
         // Somebody else is at it already.
         let Ok(mut tuner) = self.tuner.try_lock() else { return };
         let size = self.size();
-        let (now, steps) = (Instant::now(), self.steps.load(Ordering::Relaxed));
+        let (now, steps) = (Instant::now(), self.crew.done(self.steps.load(Ordering::Relaxed)));
         if idle > size / IDLE_PART {
             return tuner.pass_over(now, steps);
         }
@@ -245,7 +291,7 @@ impl<'t> Sizing<'t> {
         if let Some(tuning) = self.crew.tuning
             && let Some(learnt) = locked(&self.tuner).learnt()
         {
-            *locked(&tuning.0) = Some(learnt);
+            *locked(&tuning.learnt) = Some(learnt);
         }
     }
 }
@@ -377,7 +423,7 @@ mod tests {
     #[test]
     fn what_one_phase_learnt_the_next_begins_with() {
         let tuning = Tuning::default();
-        *locked(&tuning.0) = Some(Learnt { size: 64 });
+        *locked(&tuning.learnt) = Some(Learnt { size: 64 });
         let first = |steps| Crew::decide(Workers::Auto, THRESHOLD, steps, Some(&tuning)).first;
         assert_eq!((first(1000), first(40), first(3)), (64, 11, 1));
     }
@@ -385,7 +431,7 @@ mod tests {
     /// Runs `steps` steps and tells how many workers took part at most.
     fn crew_after(steps: usize, step: impl Fn() + Sync) -> usize {
         let (largest, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, tuning: None };
+        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, nature: Nature::Any, tuning: None };
         crew.run(
             "test",
             std::iter::repeat_n(1, steps),

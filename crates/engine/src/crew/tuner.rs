@@ -2,8 +2,9 @@
 //!
 //! Two things are watched: whether workers wait (neither run nor are ready to run), and how many steps a second all
 //! of them do. Workers that do not wait are as many as the cores. While they wait the crew is made four times as large, again and again,
-//! as long as that makes it faster; if it does not, it goes back to the size that was best, and tries once more
-//! later, each time after a longer pause: what was slow for a while may have been a directory, and not the disk.
+//! as long as that makes it faster; if it does not, it goes back to the size that was best. Later, each time after a longer pause, it tries
+//! a quarter, which is kept if it is nearly as fast, and if it is not, once more four times as many: what was slow for a
+//! while may have been a directory, and not the disk, and what seemed to be gained may have been what the disk had read ahead.
 //!
 //! A size is judged by a window of its own, which begins when each worker could have done a step in the new
 //! company. One bad window proves nothing, as steps differ: it is repeated before the crew goes back.
@@ -13,19 +14,36 @@ use std::time::{Duration, Instant};
 /// A crew is made so many times as large at once: a disk of a few milliseconds rewards 64 workers, and is
 /// to be known for one within the first percent of the work.
 const RUNG: usize = 4;
-/// How much faster that has to make it.
+/// How much faster that has to make it,
 const GAIN: f64 = 1.25;
+/// and where the kernel reads ahead: what serves many at once is nearly so many times as fast, and what does not loses by a larger crew's seeks.
+const CLEAR_GAIN: f64 = 2.0;
 /// Windows that do not show a gain, until the crew goes back.
 const PATIENCE: u32 = 2;
 /// A window takes at least so long, since less is noise,
 const WINDOW: Duration = Duration::from_millis(5);
+/// and where the kernel reads ahead so long,
+const LONG_WINDOW: Duration = Duration::from_millis(40);
 /// and so many steps for each worker.
 const STEPS: usize = 2;
+/// A smaller crew is judged by a window that is so many times as long: nobody waits for the answer.
+const CAREFUL: u32 = 4;
 /// How long a crew that settled is left alone, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONG_FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// Looks in a row that find nobody waiting, until a large crew goes back to the cores.
 const BUSY_LOOKS: u32 = 8;
+
+/// What is known of a disk beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Nature {
+    #[default]
+    Any,
+    /// It is read from, and is of this machine: the kernel reads ahead, so that steps tell little of it. What is counted is how often somebody
+    /// had to wait.
+    ReadsAhead,
+}
 
 /// What was found out, for the next phase of the same work to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +58,10 @@ pub(super) struct Tuner {
     /// The size of a crew that does not wait.
     cores: usize,
     limit: usize,
+    /// What a window takes at least.
+    least: Duration,
+    gain: f64,
+    first_pause: Duration,
     size: usize,
     state: State,
     window: Window,
@@ -53,8 +75,16 @@ enum State {
     Working,
     /// Made larger; `best` is what it was before.
     Climbing { best: Sample, windows: u32 },
-    /// Left as it is until then.
-    Settled { until: Instant },
+    /// Made smaller; `best` is what it was before.
+    Descending { best: Sample },
+    /// Left as it is until then; what is tried next.
+    Settled { until: Instant, next: Direction },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Direction {
+    Down,
+    Up,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,16 +104,32 @@ struct Window {
 
 impl Tuner {
     /// Of a crew that begins with `first` of at most `limit` workers; `large` if it is known that they will wait.
-    pub(super) fn new(first: usize, limit: usize, cores: usize, large: bool, now: Instant) -> Tuner {
-        let state = if large { State::Settled { until: now + FIRST_PAUSE } } else { State::Working };
+    pub(super) fn new(
+        (first, limit): (usize, usize),
+        cores: usize,
+        large: bool,
+        nature: Nature,
+        (now, steps): (Instant, usize),
+    ) -> Tuner {
+        let (least, gain, first_pause) = match nature {
+            Nature::Any => (WINDOW, GAIN, FIRST_PAUSE),
+            Nature::ReadsAhead => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
+        };
+        let state = match large {
+            true => State::Settled { until: now + first_pause, next: Direction::Down },
+            false => State::Working,
+        };
         Tuner {
             cores: cores.min(limit),
             limit,
+            least,
+            gain,
+            first_pause,
             size: first,
             state,
-            window: Window { since: now, steps: 0, warming: large },
+            window: Window { since: now, steps, warming: large },
             busy: 0,
-            pause: FIRST_PAUSE,
+            pause: first_pause,
         }
     }
 
@@ -102,30 +148,50 @@ impl Tuner {
         if self.busy >= BUSY_LOOKS && self.size > self.cores {
             return self.turn(State::Working, self.cores, now, steps);
         }
-        let short = took < WINDOW || done < self.size * STEPS;
+        let short = took < self.least || done < self.size * STEPS;
         match self.state {
             State::Working if !waits => {
-                if took >= WINDOW {
+                if took >= self.least {
                     self.begin(now, steps, false);
                 }
                 self.size
             }
             // Whether anybody waits is known before how fast they are.
-            State::Working if took < WINDOW || done == 0 => self.size,
-            State::Settled { until } if now < until || !waits || self.size == self.limit => {
-                if took >= 10 * WINDOW {
+            State::Working if took < self.least || done == 0 => self.size,
+            State::Settled { until, .. } if now < until || !waits => {
+                if took >= 10 * self.least {
                     self.begin(now, steps, false);
                 }
                 self.size
             }
             State::Climbing { .. } | State::Settled { .. } if short => self.size,
+            State::Descending { .. } | State::Settled { next: Direction::Down, .. }
+                if took < CAREFUL * self.least || done < self.size * STEPS =>
+            {
+                self.size
+            }
+            State::Settled { next: Direction::Down, .. } => {
+                let best = Sample { size: self.size, rate: rate(done, took) };
+                let smaller = (self.size / RUNG).max(self.cores);
+                self.turn(State::Descending { best }, smaller, now, steps)
+            }
+            State::Descending { best } if rate(done, took) * self.gain < best.rate => {
+                self.settle(best.size, Direction::Up, now, steps)
+            }
+            State::Descending { .. } => {
+                self.pause = self.first_pause;
+                self.settle(self.size, Direction::Down, now, steps)
+            }
+            State::Settled { .. } if self.size == self.limit => {
+                self.settle(self.size, Direction::Down, now, steps)
+            }
             State::Working | State::Settled { .. } => {
                 self.climb(Sample { size: self.size, rate: rate(done, took) }, now, steps)
             }
             State::Climbing { best, windows } => {
                 let sample = Sample { size: self.size, rate: rate(done, took) };
-                if sample.rate >= best.rate * GAIN {
-                    self.pause = FIRST_PAUSE;
+                if sample.rate >= best.rate * self.gain {
+                    self.pause = self.first_pause;
                     return self.climb(sample, now, steps);
                 }
                 if windows < PATIENCE {
@@ -133,7 +199,7 @@ impl Tuner {
                     self.begin(now, steps, false);
                     return self.size;
                 }
-                self.settle(best.size, now, steps)
+                self.settle(best.size, Direction::Down, now, steps)
             }
         }
     }
@@ -150,6 +216,7 @@ impl Tuner {
         let size = match self.state {
             State::Working => return None,
             State::Climbing { best, .. } => best.size.max(self.cores * RUNG).min(self.size),
+            State::Descending { best } => best.size,
             State::Settled { .. } => self.size,
         };
         (size > self.cores).then_some(Learnt { size })
@@ -157,17 +224,18 @@ impl Tuner {
 
     fn climb(&mut self, best: Sample, now: Instant, steps: usize) -> usize {
         if self.size == self.limit {
-            return self.settle(self.size, now, steps);
+            return self.settle(self.size, Direction::Down, now, steps);
         }
         // 2 -> 8 -> 32 -> 128
         let next = (self.size * RUNG).min(self.limit);
         self.turn(State::Climbing { best, windows: 0 }, next, now, steps)
     }
 
-    fn settle(&mut self, size: usize, now: Instant, steps: usize) -> usize {
+    fn settle(&mut self, size: usize, next: Direction, now: Instant, steps: usize) -> usize {
         let until = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        self.turn(State::Settled { until }, size, now, steps)
+        let next = if size > self.cores { next } else { Direction::Up };
+        self.turn(State::Settled { until, next }, size, now, steps)
     }
 
     fn turn(&mut self, state: State, size: usize, now: Instant, steps: usize) -> usize {
@@ -201,7 +269,7 @@ mod tests {
         waits: impl Fn(usize) -> bool,
     ) -> Vec<(usize, usize)> {
         let start = Instant::now();
-        let mut tuner = Tuner::new(2, limit, 2, false, start);
+        let mut tuner = Tuner::new((2, limit), 2, false, Nature::Any, (start, 0));
         let (mut now, mut size, mut sizes) = (start, 2, vec![(2, 0)]);
         for step in 1..=steps {
             now += Duration::from_secs_f64(1.0 / rate(size));
@@ -220,7 +288,29 @@ mod tests {
         let sizes = run(15_000, 128, |size| size.min(64) as f64 / 0.003, |_| true);
         assert_eq!(sizes.iter().map(|size| size.0).take(4).collect::<Vec<_>>(), [2, 8, 32, 128]);
         assert!(sizes[3].1 < 300, "{sizes:?}");
-        assert_eq!(sizes.len(), 4, "{sizes:?}");
+        // Now and then it is seen whether fewer would do.
+        let small: usize =
+            sizes[3..].windows(2).filter(|pair| pair[0].0 < 64).map(|pair| pair[1].1 - pair[0].1).sum();
+        assert!(small < 500 && sizes.iter().skip(3).all(|size| size.0 >= 32), "{sizes:?}");
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_no_gain() {
+        // Whatever the crew, 200 steps a second; whenever it grows, so much has been read ahead that it seems to be faster.
+        let start = Instant::now();
+        let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
+        let (mut now, mut size, mut ahead, mut large) = (start, 2, 0, 0);
+        for step in 1..=20_000 {
+            now += Duration::from_secs_f64(if ahead > 0 { 1.0 / (400.0 * size as f64) } else { 1.0 / 200.0 });
+            ahead = usize::saturating_sub(ahead, 1);
+            let next = tuner.look(now, step, true);
+            if next > size && step < 2_000 {
+                ahead = 8 * next;
+            }
+            large += usize::from(next > 8);
+            size = next;
+        }
+        assert!(size <= 8 && large < 4_000, "{size} {large}");
     }
 
     #[test]
@@ -250,7 +340,7 @@ mod tests {
     fn a_slow_beginning_does_not_last() {
         // The first directory is slow whoever is at it; then the disk serves 64 at once.
         let start = Instant::now();
-        let mut tuner = Tuner::new(2, 128, 2, false, start);
+        let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
         let (mut now, mut size) = (start, 2);
         for step in 1..=20_000 {
             let rate = if step < 200 { 300.0 } else { size.min(64) as f64 / 0.003 };
@@ -264,7 +354,7 @@ mod tests {
     #[test]
     fn a_large_crew_that_no_longer_waits_goes_home() {
         let start = Instant::now();
-        let mut tuner = Tuner::new(64, 128, 2, true, start);
+        let mut tuner = Tuner::new((64, 128), 2, true, Nature::Any, (start, 0));
         let mut now = start;
         let mut size = 64;
         for step in 1..500 {

@@ -136,7 +136,7 @@ fn look(
     let is_looked_at = |entry: &Entry| {
         !entry.mode.is_tree() && !entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
     };
-    let (everything, tuning) = (Pathspecs::default(), Tuning::default());
+    let (everything, tuning) = (Pathspecs::default(), Tuning::reading(root));
     loop {
         let mut scan = Scan::of(root, index, rules, &everything, is_looked_at, interrupt);
         let began = now();

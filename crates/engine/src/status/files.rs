@@ -46,7 +46,7 @@ pub fn changed(
     let top = repo.work_tree();
     let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
     let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
-    scan.run(workers(repo)?, &Tuning::default());
+    scan.run(workers(repo)?, &Tuning::reading(root));
     let mut states = Vec::new();
     // Positions that only the content can tell of, and which state is theirs if it differs.
     let mut unsure = Vec::new();

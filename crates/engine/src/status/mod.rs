@@ -99,7 +99,7 @@ pub fn examine(
 ) -> Result<Worktree, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
-    let tuning = Tuning::default();
+    let tuning = Tuning::reading(root);
     let mut scan = Scan::new(root, index, rules, options.pathspecs, options.interrupt);
     let found = match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_beside(

@@ -2,7 +2,7 @@
 //!
 //! A directory's entries are asked for together, relative to its handle; directories are jobs of a crew that finds its size. Where it
 //! turns out that the disk is slow, directories are listed before: a network file system then sends the attributes with the names, and
-//! of a local disk the files can be asked for by their inode numbers, as they lie there.
+//! of a local disk the files are asked for by the inode numbers in the index, as they lie there.
 //!
 //! Only what is not as recorded is kept, so a clean tree costs no memory.
 
@@ -10,7 +10,7 @@ use std::{
     io::{self, ErrorKind},
     ops::Range,
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -81,6 +81,8 @@ pub(super) struct Scan<'a> {
     before: Vec<u32>,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
+    /// Listings bring attributes; asked when it matters.
+    remote: OnceLock<bool>,
     interrupt: &'a AtomicBool,
 }
 
@@ -118,7 +120,16 @@ impl<'a> Scan<'a> {
         };
         let before = running(index.entries().iter().map(asked));
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
-        Scan { root, index, rules, before, visited, notes: Mutex::default(), interrupt }
+        Scan {
+            root,
+            index,
+            rules,
+            before,
+            visited,
+            notes: Mutex::default(),
+            remote: OnceLock::new(),
+            interrupt,
+        }
     }
 
     /// Whether the entry at `at` is to be looked at.
@@ -205,7 +216,7 @@ impl<'a> Scan<'a> {
                 });
                 jobs[first..].reverse();
                 if pace.is_slow() {
-                    self.list(listing, found, &dir, job.prefix);
+                    self.sort(listing, found, &dir, job.prefix);
                     let others = found.split_off(found.len().min(IN_A_ROW));
                     jobs.extend(others.chunks(IN_A_ROW).map(|files| {
                         let files = files.iter().map(|&(_, at)| at).collect();
@@ -222,25 +233,32 @@ impl<'a> Scan<'a> {
         self.keep(notes);
     }
 
-    /// Puts the files of a directory on a slow disk into the order of their inodes, which it is listed for.
-    fn list(&self, listing: &mut sys::Listing, found: &mut [(u64, usize)], dir: &Dir, prefix: usize) {
+    /// Puts the files of a directory on a slow disk into the order of their inodes. One of a network is listed for that, as it sends attributes
+    /// with the names; of one of our own the index knows them.
+    fn sort(&self, listing: &mut sys::Listing, found: &mut [(u64, usize)], dir: &Dir, prefix: usize) {
         // Few files are not worth a listing, wherever they are.
-        if found.len() > 1 {
+        if found.len() < 2 {
+            return;
+        }
+        if !self.remote.get_or_init(|| self.root.is_remote()) {
+            found.iter_mut().for_each(|(ino, at)| *ino = self.index.entries()[*at].stat.ino.into());
+        } else {
             let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
             let listed = listing.read(dir, |entry| {
                 names.push((entry.name.into(), entry.ino));
                 Ok::<_, io::Error>(())
             });
-            if listed.is_ok() {
-                names.sort_unstable();
-                found.iter_mut().for_each(|(ino, at)| {
-                    let name = &self.index.path_at(*at)[prefix..];
-                    let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
-                    *ino = place.map_or(u64::MAX, |place| names[place].1);
-                });
-                found.sort_unstable();
+            if listed.is_err() {
+                return;
             }
+            names.sort_unstable();
+            found.iter_mut().for_each(|(ino, at)| {
+                let name = &self.index.path_at(*at)[prefix..];
+                let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
+                *ino = place.map_or(u64::MAX, |place| names[place].1);
+            });
         }
+        found.sort_unstable();
     }
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.

@@ -228,7 +228,7 @@ pub fn walk(
     options: &Options,
     interrupt: &AtomicBool,
 ) -> Result<Found, repo::Error> {
-    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, (&Tuning::default(), None))
+    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, (&Tuning::reading(root), None))
 }
 
 /// As [`walk`], with somebody who looks at tracked files by the way. Where case is folded nobody does.
