@@ -137,7 +137,7 @@ impl Tuner {
     /// or not.
     pub(super) fn look(&mut self, now: Instant, steps: usize, waits: bool) -> usize {
         let took = now - self.window.since;
-        let done = steps - self.window.steps;
+        let done = steps.saturating_sub(self.window.steps);
         if self.window.warming {
             if done >= self.size {
                 self.begin(now, steps, false);
