@@ -230,7 +230,8 @@ impl<'a> Monitor<'a> {
     fn start(at: &'a Path) -> Result<Self, Error> {
         let git = Path::new("git");
         must(git, &["config", "core.fsmonitor", "true"], at)?;
-        must(git, &["fsmonitor--daemon", "start"], at)?;
+        // The daemon goes home, where there is one.
+        must(Path::new("env"), &["HOME=/", "git", "fsmonitor--daemon", "start"], at)?;
         Ok(Monitor(at))
     }
 }
