@@ -7,17 +7,19 @@ use crate::weather::{ground::Disk, table::Table, trees::Tree};
 /// A case on a disk: our tool, whose it is held against, and at most what part of that.
 type Target = (Disk, &'static str, &'static str, &'static str, f64);
 
-const TARGETS: [Target; 12] = [
+const TARGETS: [Target; 14] = [
     (Disk::Local, "unormal-0", "sapwood", "git", 0.85),
     (Disk::Local, "uno-0", "sapwood", "git", 0.85),
     (Disk::Local, "uall-0", "sapwood", "git", 0.85),
     (Disk::Local, "unormal-0", "sapwood-cache", "git-cache", 0.85),
     (Disk::Local, "unormal-0", "sapwood", "gix", 0.55),
     (Disk::Nfs, "unormal-0", "sapwood", "git", 0.15),
+    (Disk::Nfs, "uno-0", "sapwood", "git", 0.15),
     (Disk::Nfs, "unormal-0", "sapwood-cache", "git-cache", 0.4),
     (Disk::Efs, "unormal-0", "sapwood", "git", 0.15),
     (Disk::Efs, "unormal-0", "sapwood-cache", "git-cache", 0.4),
     (Disk::Hdd, "unormal-0", "sapwood", "git", 0.35),
+    (Disk::Hdd, "uno-0", "sapwood", "git", 0.35),
     (Disk::Delayed, "unormal-0", "sapwood", "git", 0.6),
     (Disk::Throttled, "unormal-0", "sapwood", "git", 1.0),
 ];
