@@ -167,6 +167,14 @@ impl<'a> Judge<'a> {
         truth: &Said,
         said: &Said,
     ) {
+        assert_ne!(
+            said.code,
+            Some(101),
+            "{}, step {number}, {when}: {:?} panics: {}",
+            self.case,
+            question.args,
+            said.stderr
+        );
         // Git gives up where what it shows is above what it was asked for.
         if truth == said
             || truth.stderr.contains_str("internal error - directory entry not superset of prefix")
