@@ -357,6 +357,10 @@ impl<'a> Scan<'a> {
 
 /// A directory that was looked at for what is untracked in it: its tracked files are looked at by the way.
 impl Beside for Scan<'_> {
+    fn files(&self) -> usize {
+        self.before[self.visited.len()] as usize
+    }
+
     fn directory(
         &self,
         dir: &Dir,

@@ -267,6 +267,9 @@ pub(crate) fn walk_beside(
 
 /// Who looks at the tracked files of the directories that are listed.
 pub(crate) trait Beside: Sync {
+    /// How many files there are to look at.
+    fn files(&self) -> usize;
+
     /// `dir` was listed; its path, with a slash at its end, has `prefix` bytes, the entries `within` are in it and below.
     fn directory(
         &self,
@@ -309,7 +312,7 @@ impl Walk<'_> {
         let jobs = self.start(&top);
         if !jobs.is_empty() {
             let (role, worker) = (("untracked", self.tuning), |_| tree::Worker::default());
-            let ahead = self.beside.map_or(0, |_| self.index.entries().len());
+            let ahead = self.beside.map_or(0, Beside::files);
             crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs, pace);
             });
