@@ -48,7 +48,12 @@ impl Failure {
 
     /// A directory cannot be opened.
     pub(crate) fn cannot_open(dir: &std::path::Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-        move |error| Failure::fatal(format!("cannot open '{}': {error}", dir.display()))
+        move |error| Failure::fatal(format!("cannot open '{}': {}", dir.display(), sys::reason(&error)))
+    }
+
+    /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
+    pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
+        if error.is_unreadable { error.into() } else { otherwise }
     }
 
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
@@ -127,13 +132,6 @@ impl Failure {
 impl From<Stop> for Failure {
     fn from(stop: Stop) -> Failure {
         Failure::Usage(stop)
-    }
-}
-
-impl Failure {
-    /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
-    pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
-        if error.is_unreadable { error.into() } else { otherwise }
     }
 }
 

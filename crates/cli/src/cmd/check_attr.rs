@@ -15,7 +15,6 @@ use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
 };
-
 use sys::FileType;
 
 use crate::{

@@ -210,10 +210,11 @@ pub(super) fn collect(
     run.interrupt.check()?;
     let began = Instant::now();
     let wanted = wanted(request, status::workers(repo)?);
+    let excludes = Excludes::standard(repo, &[])?;
     let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, &pathspecs, how))
     {
-        true => Excludes::standard(repo, &[])?,
-        false => Excludes::standard(repo, &[])?.without_cache(),
+        true => excludes,
+        false => excludes.without_cache(),
     };
     let options = status::Options {
         pathspecs: &pathspecs,
