@@ -325,14 +325,14 @@ impl Item {
         let prefix = if magic.top { b"".as_bstr() } else { prefix };
         let pattern = normalize(rest, prefix, root)
             .ok_or_else(|| fail(&[spec, b": '", rest, b"' is outside repository at '", root, b"'"]))?;
-        // The directory we are in is meant as it is spelt, wildcards in its name or not.
+        // The directory we are in is meant as it is spelt, wildcards in its name or not; with some nothing else is literal, as in Git.
         let kept = prefix.len().min(pattern.len());
         let shared = if pattern[..kept] == prefix[..kept] { kept } else { 0 };
         let literal = if magic.literal {
             pattern.len()
         } else {
             let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
-            pattern[shared..].iter().position(special).map_or(pattern.len(), |at| shared + at)
+            pattern.iter().position(special).unwrap_or(pattern.len()).max(shared)
         };
         Ok(Item {
             original: spec.clone(),
@@ -518,6 +518,14 @@ mod tests {
         assert_eq!(matched(&["*.c"], "dir/"), ["dir/a.c", "dir/sub/b.c"]);
         assert_eq!(matched(&["../a?c"], "dir/"), ["a.c"]);
         assert_eq!(matched(&["/top/dir/a.c"], ""), ["dir/a.c"]);
+    }
+
+    #[test]
+    fn common_directories() {
+        let common =
+            |specs: &[&str], prefix: &str| parse(specs, prefix).expect("valid").common_directory().to_owned();
+        assert_eq!(common(&["d/*", "d/e/f"], "in/"), "in/d/");
+        assert_eq!(common(&["d/*"], "in/[ab]/"), "in/[ab]/");
     }
 
     #[test]

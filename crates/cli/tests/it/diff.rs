@@ -194,6 +194,69 @@ fn unmerged_paths() {
     oracle.same(&["diff-index", "--merge-base", "--cached", "side"]);
 }
 
+/// Sides of a conflict that are of other kinds than its file, where links are regular files, and where not; a repository in its place.
+#[test]
+fn unmerged_paths_of_other_kinds() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        ["a", "gone", "link", "place"].iter().for_each(|path| repo.write(path, "1\n"));
+        repo.commit("first");
+        let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout.trim().to_str_lossy().into_owned();
+        let of_path = |path: &str, first: &str, second: &str| {
+            format!("0 {} 0\t{path}\n{first} {blob} 1\t{path}\n{second} {blob} 2\t{path}\n", "0".repeat(40))
+        };
+        let lines = of_path("a", "100644", "120000")
+            + &of_path("link", "120000", "100644")
+            + &of_path("place", "120000", "100755")
+            + &of_path("sub", "160000", "100644")
+            + &of_path("other", "100644", "160000");
+        repo.write(".git/lines", lines);
+        let script = "git update-index --index-info <.git/lines";
+        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
+        assert!(shell.success(), "the index takes these");
+        repo.remove("gone");
+        repo.remove("place");
+        repo.git(&["init", "-q", "-b", "main", "place"]);
+        repo.git(&["-C", "place", "commit", "-q", "--allow-empty", "-m", "inner"]);
+        repo.write("place/new", "1\n");
+        repo.write("sub/file", "1\n");
+        repo.write("other/file", "1\n");
+    });
+    for links in ["core.symlinks=true", "core.symlinks=false"] {
+        for options in [&[][..], &["-M"], &["-C"], &["-R"]] {
+            oracle.same(&[&["-c", links, "diff-files"], options].concat());
+            oracle.same(&[&["-c", links, "diff-index"], options, &["HEAD"]].concat());
+        }
+        oracle.same(&["-c", links, "diff-files", "-1", "-M"]);
+        oracle.same(&["-c", links, "diff-files", "-3"]);
+        oracle.same(&["-c", links, "diff-index", "-M", "-m", "HEAD"]);
+        for options in [&["-s"][..], &["--porcelain=v2"], &["--no-renames"], &["-M20%", "--", "gone", "link"]]
+        {
+            oracle.same(&[&["-c", links, "status"], options].concat());
+        }
+        oracle.same(&["-c", links, "-c", "status.renames=copies", "status", "--porcelain=v2"]);
+    }
+}
+
+/// What a `.gitmodules` that cannot be read is told of, and how often.
+#[test]
+fn gitmodules_that_cannot_be_read() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        with_submodules(repo);
+        repo.git(&["-C", "same", "checkout", "-q", "--detach", "HEAD"]);
+        repo.git(&["add", "moved", "all"]);
+        repo.git(&["rm", "-q", "-f", "--cached", "quiet"]);
+        repo.remove(".gitmodules");
+        repo.symlink(".gitmodules", ".gitmodules");
+    });
+    for args in [&["HEAD"][..], &["--cached", "HEAD"], &["--cached", "HEAD", "--", "dirty"], &["-R", "HEAD"]]
+    {
+        oracle.same(&[&["diff-index"], args].concat());
+        oracle.same(&[&["diff-index", "--ignore-submodules=dirty"], args].concat());
+    }
+    oracle.same(&["diff-files"]);
+    oracle.same(&["status", "-s"]);
+}
+
 /// Submodules: untouched, with another commit, with a change, with an untracked file, gone, staged.
 fn with_submodules(repo: &Repo<'_>) {
     let source = repo.path.join("../source");

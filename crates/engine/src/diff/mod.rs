@@ -11,7 +11,7 @@ mod unstaged;
 use bstr::BString;
 use format::{Mode, ObjectId};
 pub use overlay::overlay;
-pub use tree::{Against, Counts, Intended, Missing, Scope, staged, tree};
+pub use tree::{Against, Counts, Differences, Intended, Missing, Scope, staged, tree};
 pub use unstaged::unstaged;
 
 /// How the two sides of a pair differ.

@@ -81,8 +81,17 @@ pub enum Counts {
     Given(Ignore),
 }
 
-/// What differs between `tree` (`None` is the empty one) and what it is compared with, sorted by path. An unmerged path of the index has
-/// the tree's side, if there is one.
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Differences {
+    /// What differs, sorted by path.
+    pub pairs: Vec<Pair>,
+    /// What is to be said of `.gitmodules`.
+    pub warnings: Vec<BString>,
+}
+
+/// What differs between `tree` (`None` is the empty one) and what it is compared with. An unmerged path of the index has the tree's side,
+/// if there is one.
 pub fn tree(
     repo: &Repository,
     root: &Dir,
@@ -90,7 +99,7 @@ pub fn tree(
     tree: Option<ObjectId>,
     against: Against<'_>,
     scope: &Scope<'_>,
-) -> Result<Vec<Pair>, PlanError> {
+) -> Result<Differences, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let submodules = match scope.submodules {
         Counts::Configured => Submodules::new(repo, root, Ignore::None)?,
@@ -126,7 +135,7 @@ pub fn tree(
             pairs.push(pair);
         }
     }
-    Ok(pairs)
+    Ok(Differences { pairs, warnings: submodules.warnings().to_vec() })
 }
 
 /// What differs between `tree` (`None` is the empty one) and `index`, as [`tree()`] has it. What is only intended to be added is not in
@@ -141,7 +150,7 @@ pub fn staged(
 ) -> Result<Vec<Pair>, PlanError> {
     let against = Against::Index { intended: Intended::Hidden };
     let submodules = ignore.map_or(Counts::Configured, Counts::Given);
-    self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })
+    Ok(self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })?.pairs)
 }
 
 struct Comparison<'a> {
@@ -257,7 +266,7 @@ impl Counts {
 }
 
 /// The worktree's side of a submodule that is unmerged: it has the entry's name if that is its HEAD.
-pub(super) fn of_submodule(
+fn of_submodule(
     index: &Index,
     entry: &Entry,
     submodules: &Submodules<'_>,

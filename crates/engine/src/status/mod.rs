@@ -42,6 +42,8 @@ pub struct Options<'a> {
     pub untracked: Option<Untracked<'a>>,
     /// What becomes of files that were touched.
     pub touched: Touched,
+    /// The file of an unmerged path is compared with the entry of this stage besides; `None`: with none.
+    pub unmerged: Option<Stage>,
     /// What counts of submodules (`--ignore-submodules`); `None` is what `.gitmodules` and the configuration say.
     pub submodules: Option<Ignore>,
     /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
@@ -70,7 +72,8 @@ pub struct Untracked<'a> {
 /// What the worktree is like.
 #[derive(Debug, Default)]
 pub struct Worktree {
-    /// What differs from the index, in its order; an unmerged path once.
+    /// What differs from the index, in its order. An unmerged path comes as such, and then as the change of the entry that was asked for
+    /// ([`Options::unmerged`]).
     pub changes: Vec<Pair>,
     /// Entries whose files are theirs although the stat data in the index say otherwise, with the right ones.
     pub refreshed: Vec<(usize, Stat)>,
@@ -172,8 +175,8 @@ impl Judge<'_> {
                 Sight::Unreadable(source) => {
                     worktree.unreadable.push((self.index.path(entry).to_owned(), source));
                 }
-                Sight::There(stat) => worktree.changes.extend(self.change(entry, Some(&stat))?),
-                Sight::Missing => worktree.changes.extend(self.change(entry, None)?),
+                Sight::There(stat) => self.tell(entry, Some(&stat), &mut worktree.changes)?,
+                Sight::Missing => self.tell(entry, None, &mut worktree.changes)?,
             }
         }
         if let Some(asked) = asked {
@@ -188,22 +191,42 @@ impl Judge<'_> {
         self.index.word() != Word::NotAsked
     }
 
+    /// An entry that is not as recorded, or unmerged.
+    fn tell(
+        &self,
+        entry: &Entry,
+        stat: Option<&sys::Stat>,
+        changes: &mut Vec<Pair>,
+    ) -> Result<(), PlanError> {
+        if entry.stage == Stage::Normal {
+            changes.extend(self.change(entry, stat)?);
+            return Ok(());
+        }
+        let path = self.index.path(entry);
+        changes.push(Pair::unmerged(path.to_owned(), self.side(entry, stat)));
+        let compared = self.options.unmerged.and_then(|stage| self.index.position(path, stage).ok());
+        if let Some(at) = compared {
+            changes.extend(self.change(&self.index.entries()[at], stat)?);
+        }
+        Ok(())
+    }
+
+    /// What is there in an entry's place.
+    fn side(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Option<Side> {
+        let stat = stat?;
+        let is_repository = || submodules::head(self.repo, self.index.path(entry)).is_some();
+        side(&self.rules, entry, stat).or_else(|| {
+            let is_repository = stat.file_type == FileType::Directory && is_repository();
+            is_repository.then_some(Side { mode: Mode::GITLINK, oid: None })
+        })
+    }
+
     /// An entry that is not as recorded, as far as its stat, or what was read, tells.
     fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, PlanError> {
         let path = self.index.path(entry);
         let compares = self.options.touched == Touched::Compared;
-        // `status` goes by what is ours, as it compares the file with that besides.
-        let ours = self.index.position(path, Stage::Ours).map(|at| &self.index.entries()[at]);
-        let by = ours.ok().filter(|_| compares && entry.stage != Stage::Normal).unwrap_or(entry);
-        let mut new = stat.and_then(|stat| side(&self.rules, by, stat));
+        let new = self.side(entry, stat);
         let is_directory = stat.is_some_and(|stat| stat.file_type == FileType::Directory);
-        if is_directory && new.is_none() && submodules::head(self.repo, path).is_some() {
-            // A repository in a file's place.
-            new = Some(Side { mode: Mode::GITLINK, oid: None });
-        }
-        if entry.stage != Stage::Normal {
-            return Ok(Some(Pair::unmerged(path.to_owned(), new)));
-        }
         let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         if entry.mode.is_gitlink() {

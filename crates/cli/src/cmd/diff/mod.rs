@@ -12,7 +12,10 @@ use engine::{
     pathspec::Pathspecs,
     status::{self, Worktree},
 };
-use format::{ObjectId, index::Index};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
 use repo::Repository;
 use sys::Dir;
 
@@ -40,13 +43,12 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let index = load(run, &repo, &settings, &root)?;
-    let worktree = examine(run, &repo, &root, &index, &specs, &request)?;
+    let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
     for (path, error) in &worktree.unreadable {
         console::note(text!(path, ": ", crate::text::os_error(error)));
     }
     let intended = request.intended.unwrap_or(Intended::Hidden);
-    let counts = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
-    let pairs = diff::unstaged(&repo, (&root, &index), worktree.changes, request.stage, intended, counts)?;
+    let pairs = diff::unstaged(&index, worktree.changes, intended);
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let index = load(run, &repo, &settings, &root)?;
     let worktree = match request.cached {
         true => Worktree::default(),
-        false => examine(run, &repo, &root, &index, &specs, &request)?,
+        false => examine(run, &repo, &root, &index, &specs, &request, None)?,
     };
     let against = match request.cached {
         true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
@@ -80,8 +82,12 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     };
     let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
     let scope = diff::Scope { pathspecs: &specs, submodules };
-    let pairs = diff::tree(&repo, &root, &index, Some(tree), against, &scope)?;
-    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+    let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope)?;
+    // Git reads it once.
+    if worktree.warnings.is_empty() {
+        found.warnings.iter().for_each(console::warning);
+    }
+    finish(run, &repo, &settings, &request, (&root, &index), found.pairs)
 }
 
 /// The index as it is, full, and with what the file system monitor has to say.
@@ -91,7 +97,7 @@ fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) ->
     Ok(index)
 }
 
-/// What differs between index and worktree; stat data that are not the file's are a difference.
+/// What differs between index and worktree, of `unmerged` paths from that stage, too; stat data that are not the file's are a difference.
 fn examine(
     run: &Invocation,
     repo: &Repository,
@@ -99,11 +105,13 @@ fn examine(
     index: &Index,
     specs: &Pathspecs,
     request: &Request,
+    unmerged: Option<Stage>,
 ) -> Result<Worktree, Failure> {
     let options = status::Options {
         pathspecs: specs,
         untracked: None,
         touched: status::Touched::Changed,
+        unmerged,
         submodules: request.ignore_submodules,
         ignore_untracked_in_submodules: false,
         interrupt: run.interrupt.flag(),

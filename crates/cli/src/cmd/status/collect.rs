@@ -107,15 +107,25 @@ impl Change {
         })
     }
 
-    /// A difference of the worktree.
+    /// A difference of the worktree. What is unmerged comes as such first, and then as a change of what is ours.
     fn take_unstaged(&mut self, pair: Pair) {
-        self.worktree = Some(pair.status);
-        self.index_side = pair.old.map(known);
-        self.worktree_mode = pair.new.map(|side| side.mode);
-        self.dirt = pair.dirt;
-        // A repository in the place of something else has another commit than that, to Git.
-        let is_repository = pair.new.is_some_and(|side| side.mode.is_gitlink());
-        self.dirt.commit |= is_repository && pair.status == Status::TypeChanged;
+        self.worktree.get_or_insert(pair.status);
+        if pair.status != Status::Added {
+            self.index_side = pair.old.map(known);
+        }
+        if let Some(new) = pair.new {
+            self.worktree_mode = Some(new.mode);
+            if new.mode.is_gitlink() {
+                self.dirt = pair.dirt;
+                // To Git a repository in the place of something else has another commit than that, and one in the place of nothing a name
+                // once it was compared by content.
+                self.dirt.commit |= match pair.status {
+                    Status::TypeChanged => true,
+                    Status::Added | Status::Unmerged => new.oid.is_some(),
+                    _ => false,
+                };
+            }
+        }
         self.take_rename(pair);
     }
 
@@ -130,7 +140,7 @@ impl Change {
     }
 
     fn take_rename(&mut self, pair: Pair) {
-        if let Some(source) = pair.source {
+        if let Some(source) = pair.source.filter(|_| pair.status != Status::Unmerged) {
             let percent = pair.score * 100 / diff::MAX_SCORE;
             self.rename = Some(Rename { status: pair.status, source, percent });
         }
@@ -220,6 +230,7 @@ pub(super) fn collect(
         pathspecs: &pathspecs,
         untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
         touched: Touched::Compared,
+        unmerged: Some(Stage::Ours),
         submodules: request.submodules,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         interrupt: run.interrupt.flag(),
@@ -238,8 +249,6 @@ pub(super) fn collect(
         console::note(text!(path, ": ", sys::reason(error)));
     }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
-    let is_sought = request.renames.detect.is_some()
-        && worktree.changes.iter().any(|pair| pair.status == Status::Deleted);
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
     let staged = with_renames(repo, staged, request, None)?;
@@ -258,13 +267,6 @@ pub(super) fn collect(
                 change.stages[stage] = Some((entry.mode, entry.oid));
             }
         }
-    }
-    // A repository that is new or in a conflict counts as another commit where Git has hashed or compared it.
-    for change in changes.values_mut() {
-        let ours = change.stages[1].is_some_and(|(mode, _)| !mode.is_gitlink());
-        let is_hashed = is_sought && matches!(change.worktree, Some(Status::Added | Status::Unmerged));
-        let is_repository = change.worktree_mode.is_some_and(Mode::is_gitlink);
-        change.dirt.commit |= is_repository && (is_hashed || ours);
     }
     let is_other = |path: &BString| untracked::is_other(&index, BStr::new(path));
     let mut found = worktree.found;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::index::Index;
+use format::{HashKind, ObjectId, index::Index};
 use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
@@ -12,7 +12,7 @@ use repo::{
 use sys::Dir;
 
 use super::{
-    super::Side,
+    super::{Pair, Side},
     spans::{self, Spans},
 };
 use crate::{
@@ -44,15 +44,19 @@ pub(super) struct File {
     pub(super) path: BString,
     pub(super) side: Side,
     pub(super) home: Home,
+    /// Of a submodule: something within was changed.
+    is_changed_within: bool,
     /// In bytes; `None` if that was not asked, or it is gone.
     pub(super) size: Option<u64>,
     pub(super) spans: Option<Spans>,
 }
 
 impl File {
-    pub(super) fn new(pair: usize, path: &BString, side: Side) -> File {
+    /// A side of the pair that has the number `at`.
+    pub(super) fn new(at: usize, pair: &Pair, side: Side) -> File {
         let home = if side.oid.is_some() { Home::Objects } else { Home::Worktree };
-        File { pair, path: path.clone(), side, home, size: None, spans: None }
+        let (path, is_changed_within) = (pair.path.clone(), pair.dirt.is_within());
+        File { pair: at, path, side, home, is_changed_within, size: None, spans: None }
     }
 
     /// Only these are compared by content.
@@ -71,6 +75,7 @@ pub(super) struct Contents<'a> {
 
 /// One thread's.
 struct Worker<'a> {
+    kind: HashKind,
     reader: Reader<'a>,
     worktree: Option<(&'a Dir, Box<dyn CleaningWorker + 'a>)>,
     file: Vec<u8>,
@@ -174,13 +179,19 @@ impl<'a> Contents<'a> {
     fn worker(&self, number: usize) -> Worker<'_> {
         let reader = crew::reader(self.repo.objects(), number);
         let worktree = self.worktree.as_ref().map(|(root, cleaning)| (*root, cleaning.worker()));
-        Worker { reader, worktree, file: Vec::new(), out: Vec::new() }
+        Worker { kind: self.repo.hash(), reader, worktree, file: Vec::new(), out: Vec::new() }
     }
 }
 
 impl Worker<'_> {
-    /// What a file holds; `None` if it is gone.
+    /// What a file holds; `None` if it is gone. A repository holds what Git's diff of it would show, of a commit that is not known.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
+        if file.side.mode.is_gitlink() {
+            let dirt = if file.is_changed_within { "-dirty" } else { "" };
+            let commit = ObjectId::null(self.kind);
+            self.out = format!("Subproject commit {commit}{dirt}\n").into_bytes();
+            return Ok(Some(&self.out));
+        }
         match (file.home, file.side.oid, &mut self.worktree) {
             (Home::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
             (Home::Worktree, _, Some((root, cleaning))) => {

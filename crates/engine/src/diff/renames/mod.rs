@@ -136,12 +136,12 @@ impl Candidates {
             match (pair.old, pair.new) {
                 // The file of an unmerged path is a target like others, odd as it is.
                 (None, Some(side)) => {
-                    candidates.targets.push(Target { file: File::new(at, &pair.path, side), from: None });
+                    candidates.targets.push(Target { file: File::new(at, pair, side), from: None });
                 }
                 (Some(side), new) => {
                     let is_gone = new.is_none() && pair.status != Status::Unmerged;
                     if is_gone || detect == Detect::Copies {
-                        let file = File::new(at, &pair.path, side);
+                        let file = File::new(at, pair, side);
                         candidates.sources.push(Source { file, used: u32::from(!is_gone) });
                     }
                 }
@@ -151,11 +151,11 @@ impl Candidates {
         candidates
     }
 
-    /// Files and links that have no name.
+    /// What has no name.
     fn unnamed(&mut self) -> Vec<&mut File> {
         let sources = self.sources.iter_mut().map(|source| &mut source.file);
         let files = sources.chain(self.targets.iter_mut().map(|target| &mut target.file));
-        files.filter(|file| file.home == Home::Worktree && !file.side.mode.is_gitlink()).collect()
+        files.filter(|file| file.home == Home::Worktree).collect()
     }
 
     /// The files of some sources and targets.
