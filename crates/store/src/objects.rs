@@ -16,6 +16,8 @@ use crate::{Components, Error, Fsync, SharedRepository, unnamed::Unnamed};
 pub const DEFAULT_LEVEL: i32 = 1;
 
 const WINDOW_BITS: u8 = 15;
+/// What is larger is read, and deflated, so much at a time.
+const PIECE: usize = 64 << 10;
 
 /// Where objects go, and how.
 #[derive(Clone, Copy, Debug)]
@@ -65,41 +67,19 @@ pub fn write_stream(
     content: &mut dyn Read,
     options: &Options<'_>,
 ) -> Result<ObjectId, StreamError> {
-    const PIECE: usize = 64 << 10;
     let file = create(options.objects, options)?;
     let mut hasher = Hasher::object(hash, "blob", size);
-    let mut stream = Deflate::new(options.level, true, WINDOW_BITS);
-    let (mut piece, mut deflated) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut deflater = Deflater::new(options.level);
     let mut push = |input: &[u8], flush: DeflateFlush| {
-        let mut input = input;
-        loop {
-            let (before_in, before_out) = (stream.total_in(), stream.total_out());
-            let status = stream.compress(input, &mut deflated, flush);
-            let (took, made) = (stream.total_in() - before_in, stream.total_out() - before_out);
-            input = &input[usize::try_from(took).expect("no more than there is")..];
-            let made = &deflated[..usize::try_from(made).expect("no more than there is room for")];
-            file.file().write_all(made).map_err(|source| file.error("write", source))?;
-            let rests = flush == DeflateFlush::NoFlush && input.is_empty() && made.len() < PIECE;
-            if rests || status == Ok(Status::StreamEnd) {
-                return Ok::<(), Error>(());
-            }
-        }
+        let mut write =
+            |made: &[u8]| file.file().write_all(made).map_err(|source| file.error("write", source));
+        deflater.push(input, flush, &mut write, |reason| file.error("deflate into", io::Error::other(reason)))
     };
     push(format!("blob {size}\0").as_bytes(), DeflateFlush::NoFlush)?;
-    let mut left = size;
-    while left > 0 {
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
-        match content.read(&mut piece[..most]) {
-            Ok(0) => return Err(StreamError::Length),
-            Ok(read) => {
-                hasher.update(&piece[..read]);
-                push(&piece[..read], DeflateFlush::NoFlush)?;
-                left -= read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(StreamError::Read(error)),
-        }
-    }
+    in_pieces(size, content, |piece| {
+        hasher.update(piece);
+        Ok(push(piece, DeflateFlush::NoFlush)?)
+    })?;
     push(&[], DeflateFlush::Finish)?;
     let oid = hasher.finish().map_err(|_| StreamError::Collision)?;
     let name = oid.to_string();
@@ -107,6 +87,77 @@ pub fn write_stream(
     make_directory(&dir, options.shared)?;
     file.name(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)?;
     Ok(oid)
+}
+
+/// Names the blob as [`write_stream`] does, and writes nothing.
+pub fn name_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
+    let mut hasher = Hasher::object(hash, "blob", size);
+    in_pieces(size, content, |piece| {
+        hasher.update(piece);
+        Ok(())
+    })?;
+    hasher.finish().map_err(|_| StreamError::Collision)
+}
+
+/// Reads `size` bytes, however few at a time there are.
+fn in_pieces(
+    size: u64,
+    content: &mut dyn Read,
+    mut take: impl FnMut(&[u8]) -> Result<(), StreamError>,
+) -> Result<(), StreamError> {
+    let mut piece = vec![0; PIECE];
+    let mut left = size;
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
+        match content.read(&mut piece[..most]) {
+            Ok(0) => return Err(StreamError::Length),
+            Ok(read) => {
+                take(&piece[..read])?;
+                left -= read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(StreamError::Read(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Deflates what comes piece by piece.
+struct Deflater {
+    stream: Deflate,
+    room: Vec<u8>,
+}
+
+impl Deflater {
+    fn new(level: i32) -> Deflater {
+        Deflater { stream: Deflate::new(level, true, WINDOW_BITS), room: vec![0; PIECE] }
+    }
+
+    /// Takes all of `input`, and hands on what became of it so far; with `Finish` all that is left.
+    fn push(
+        &mut self,
+        mut input: &[u8],
+        flush: DeflateFlush,
+        write: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+        failed: impl Fn(&'static str) -> Error,
+    ) -> Result<(), Error> {
+        loop {
+            let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.compress(input, &mut self.room, flush);
+            let (took, made) = (self.stream.total_in() - before_in, self.stream.total_out() - before_out);
+            input = &input[usize::try_from(took).expect("no more than there is")..];
+            let made = &self.room[..usize::try_from(made).expect("no more than there is room for")];
+            write(made)?;
+            let rests = flush == DeflateFlush::NoFlush && input.is_empty() && made.len() < PIECE;
+            match status {
+                Ok(Status::StreamEnd) => return Ok(()),
+                _ if rests => return Ok(()),
+                // It would be asked the same for ever.
+                Err(error) if took == 0 && made.is_empty() => return Err(failed(error.as_str())),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
 }
 
 /// Shows that the object which `file` holds is in use, so that it is not pruned. Whether that could be shown.
@@ -175,5 +226,52 @@ mod tests {
         repo.git(&["fsck", "--strict"]);
         let left = by_path::list(&objects).expect("readable").into_iter();
         assert!(left.into_iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
+    }
+    /// Reads a byte at a time, and is interrupted before each.
+    struct Halting<'a> {
+        content: &'a [u8],
+        interrupted: bool,
+    }
+
+    impl Read for Halting<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.interrupted = !self.interrupted;
+            if self.interrupted {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.content.read(&mut buffer[..1])
+        }
+    }
+
+    #[test]
+    fn a_signal_is_no_end() {
+        let mut hasher = Hasher::object(HashKind::Sha1, "blob", 3);
+        hasher.update(b"abc");
+        let named = hasher.finish().expect("no collision");
+        let halting = || Halting { content: b"abc", interrupted: false };
+        assert_eq!(name_stream(HashKind::Sha1, 3, &mut halting()).expect("all is there"), named);
+        let short = name_stream(HashKind::Sha1, 4, &mut halting());
+        assert!(matches!(short, Err(StreamError::Length)));
+        let sandbox = testkit::Sandbox::new();
+        let (objects, fsync) = (sandbox.init("repo").join(".git/objects"), Fsync::default());
+        let options = Options {
+            objects: &objects,
+            shared: SharedRepository::Umask,
+            level: DEFAULT_LEVEL,
+            fsync: &fsync,
+        };
+        let written = write_stream(HashKind::Sha1, 3, &mut halting(), &options);
+        assert_eq!(written.expect("writable"), named);
+    }
+
+    #[test]
+    fn a_deflater_that_gets_nowhere_is_an_error() {
+        let mut deflater = Deflater::new(DEFAULT_LEVEL);
+        let failed =
+            |reason| Error::Io { what: "deflate", path: "x".into(), source: io::Error::other(reason) };
+        let mut push = |input: &[u8], flush| deflater.push(input, flush, &mut |_| Ok(()), failed);
+        push(b"all", DeflateFlush::NoFlush).expect("a beginning");
+        push(b"", DeflateFlush::Finish).expect("an end");
+        push(b"more", DeflateFlush::NoFlush).expect_err("nothing can follow");
     }
 }

@@ -3,10 +3,7 @@
 //! Order: open, convert, hash, look whether the object is there, store. A file too large for memory that needs no conversion is
 //! stored piece by piece. Attributes are read when the first file needs them.
 
-use std::{
-    io::{self, Read as _},
-    path::PathBuf,
-};
+use std::{io, path::PathBuf};
 
 use bstr::{BStr, BString};
 use format::{
@@ -154,34 +151,19 @@ impl<'a> Adder<'a> {
         file: &mut sys::File,
         store: Store<'_>,
     ) -> Result<ObjectId, Error> {
-        let read = |source| Error::Read { path: path.to_owned(), source };
-        match store {
-            Store::Written(options) => objects::write_stream(self.repo.hash(), stat.size, file, &options)
-                .map_err(|error| match error {
-                    StreamError::Read(source) => read(source),
-                    StreamError::Length => Error::Short { path: path.to_owned() },
-                    StreamError::Collision => Error::Collision { path: path.to_owned() },
-                    StreamError::Store(source) => {
-                        Error::Store { objects: options.objects.to_owned(), source }
-                    }
-                }),
-            Store::Named => {
-                let mut hasher = Hasher::object(self.repo.hash(), "blob", stat.size);
-                let mut piece = vec![0; 64 << 10];
-                let mut left = stat.size;
-                while left > 0 {
-                    let most = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-                    match file.read(&mut piece[..most]).map_err(read)? {
-                        0 => return Err(Error::Short { path: path.to_owned() }),
-                        took => {
-                            hasher.update(&piece[..took]);
-                            left -= took as u64;
-                        }
-                    }
-                }
-                hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })
+        let (hash, size) = (self.repo.hash(), stat.size);
+        let named = match store {
+            Store::Written(options) => objects::write_stream(hash, size, file, &options),
+            Store::Named => objects::name_stream(hash, size, file),
+        };
+        named.map_err(|error| match error {
+            StreamError::Read(source) => Error::Read { path: path.to_owned(), source },
+            StreamError::Length => Error::Short { path: path.to_owned() },
+            StreamError::Collision => Error::Collision { path: path.to_owned() },
+            StreamError::Store(source) => {
+                Error::Store { objects: self.repo.objects_dir().to_owned(), source }
             }
-        }
+        })
     }
 
     fn content(&self, path: &BStr, content: &[u8], store: Store<'_>) -> Result<ObjectId, Error> {
