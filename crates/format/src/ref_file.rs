@@ -1,8 +1,11 @@
-//! What the file of a loose ref says: `ref: <name>`, or an object name. Source: gitrepository-layout(5).
+//! What the file of a loose ref says: `ref: <name>`, or an object name; or a symbolic link. Source: gitrepository-layout(5).
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
-use crate::{HashKind, ObjectId};
+use crate::{
+    HashKind, ObjectId,
+    refname::{self, Levels},
+};
 
 /// What a ref holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,11 @@ pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
     let (name, rest) = content.split_at_checked(hash.hex_len())?;
     let ends = rest.first().is_none_or(|&letter| is_space(char::from(letter)));
     ObjectId::from_hex(hash, name).filter(|_| ends).map(Value::Id)
+}
+
+/// Whether a symbolic link to `target` is a symbolic ref to it. Any other stands for the file that it leads to.
+pub fn is_symbolic_link(target: &BStr) -> bool {
+    target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok()
 }
 
 #[cfg(test)]

@@ -61,15 +61,19 @@ pub enum Content {
     Absent,
     /// A directory.
     Directory,
-    /// A symbolic link to this.
+    /// A symbolic link to this, which says something itself.
     Link(PathBuf),
-    /// A file that holds this.
+    /// One that leads to nothing,
+    Dangling,
+    /// or to a directory.
+    LinkedDirectory,
+    /// A file that holds this, links followed.
     Bytes(Vec<u8>),
 }
 
-/// What is at a path, a link not followed, without a stat: opened and read, which a link or a directory refuses. A file
-/// of `likely` bytes takes one read.
-pub fn content(path: &Path, likely: u64) -> io::Result<Content> {
+/// What is at a path, without a stat: opened and read, which a link or a directory refuses. Only then a link is followed, unless
+/// its target `says` something; `ELOOP` if it leads to itself. A file of `likely` bytes takes one read.
+pub fn content(path: &Path, likely: u64, says: impl Fn(&Path) -> bool) -> io::Result<Content> {
     const TRIES: usize = 3;
     let mut last = io::ErrorKind::NotFound.into();
     // Somebody may turn a link into a file while we look.
@@ -88,7 +92,8 @@ pub fn content(path: &Path, likely: u64) -> io::Result<Content> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::Absent),
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
                 match read_link(path)? {
-                    Some(target) => return Ok(Content::Link(target)),
+                    Some(target) if says(&target) => return Ok(Content::Link(target)),
+                    Some(_) => return behind_link(path),
                     None => last = error,
                 }
             }
@@ -96,6 +101,14 @@ pub fn content(path: &Path, likely: u64) -> io::Result<Content> {
         }
     }
     Err(last)
+}
+
+fn behind_link(path: &Path) -> io::Result<Content> {
+    match read(path) {
+        Ok(content) => Ok(content.map_or(Content::Dangling, Content::Bytes)),
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(Content::LinkedDirectory),
+        Err(error) => Err(error),
+    }
 }
 
 /// `lstat`; `None` if there is nothing.
@@ -273,17 +286,26 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory for tests");
         let at = |name: &str| place.path().join(name);
         fs::write(at("f"), "four").expect("written");
-        symlink("f".as_ref(), &at("l")).expect("made");
+        for (link, target) in
+            [("l", "f"), ("says", "f"), ("up", "."), ("dead", "f/x"), ("gone", "none"), ("loop", "loop")]
+        {
+            symlink(target.as_ref(), &at(link)).expect("made");
+        }
         for likely in [0, 4, 9] {
-            let found = |name: &str| content(&at(name), likely).expect("readable");
+            let found = |name: &str| content(&at(name), likely, |_| name == "says").expect("readable");
             assert_eq!(found("f"), Content::Bytes(b"four".to_vec()));
-            assert_eq!(found("l"), Content::Link("f".into()));
+            assert_eq!(found("says"), Content::Link("f".into()));
+            assert_eq!(found("l"), Content::Bytes(b"four".to_vec()));
+            assert_eq!(found("up"), Content::LinkedDirectory);
+            assert_eq!([found("dead"), found("gone")], [Content::Dangling, Content::Dangling]);
             assert_eq!(found(""), Content::Directory);
             assert_eq!(found("none"), Content::Absent);
         }
-        let below_a_file = content(&at("f/x"), 0).expect_err("no directory");
+        let below_a_file = content(&at("f/x"), 0, |_| false).expect_err("no directory");
         assert_eq!(below_a_file.kind(), io::ErrorKind::NotADirectory);
-        assert_eq!(list(place.path()).expect("a directory").len(), 2);
+        let in_a_circle = content(&at("loop"), 0, |_| false).expect_err("no file");
+        assert!(crate::is_link_in_the_way(&in_a_circle));
+        assert_eq!(list(place.path()).expect("a directory").len(), 7);
     }
 
     #[test]

@@ -191,10 +191,10 @@ pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
 
 /// A symbolic ref into `refs/`, as link or file, or an object name.
 fn has_valid_head(head: &Path) -> bool {
-    let bytes = match content(head, HashKind::Sha1.hex_len() as u64 + 1) {
+    let bytes = match content(head, HashKind::Sha1.hex_len() as u64 + 1, |_| true) {
         Ok(Content::Link(target)) => return target.as_os_str().as_bytes().starts_with(b"refs/"),
         Ok(Content::Bytes(bytes)) => bytes,
-        Ok(Content::Absent | Content::Directory) | Err(_) => return false,
+        Ok(_) | Err(_) => return false,
     };
     if let Some(target) = bytes.strip_prefix(b"ref:") {
         return target.trim_start().starts_with(b"refs/");

@@ -8,7 +8,7 @@
 use std::{
     io::{self, ErrorKind},
     ops::Deref,
-    os::unix::ffi::OsStrExt as _,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -119,26 +119,17 @@ impl Store {
         let failed = |error: &io::Error| {
             Error::unreadable(format!("unable to resolve reference '{name}': {}", sys::reason(error)))
         };
-        let content = match by_path::content(&path, hash.hex_len() as u64 + 1) {
+        let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
+        let content = match by_path::content(&path, hash.hex_len() as u64 + 1, says) {
             Ok(Content::Bytes(content)) => content,
             Ok(Content::Absent | Content::Directory) => return self.packed.raw(name),
-            Ok(Content::Link(target)) => {
-                let target = target.as_os_str().as_bytes().as_bstr();
-                if target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok() {
-                    return Ok(Raw::Symbolic(target.to_owned()));
-                }
-                match by_path::read(&path) {
-                    Ok(Some(content)) => content,
-                    Ok(None) => return Ok(Raw::Missing),
-                    Err(error) if error.kind() == ErrorKind::IsADirectory => return Ok(Raw::Missing),
-                    // It leads to itself.
-                    Err(error) if sys::is_link_in_the_way(&error) => return Ok(Raw::Missing),
-                    Err(error) => return Err(failed(&error)),
-                }
-            }
+            Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
+            Ok(Content::Dangling | Content::LinkedDirectory) => return Ok(Raw::Missing),
             Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => {
                 return Ok(Raw::Missing);
             }
+            // It leads to itself.
+            Err(error) if sys::is_link_in_the_way(&error) => return Ok(Raw::Missing),
             Err(error) => return Err(failed(&error)),
         };
         Ok(match ref_file::parse(hash, &content) {

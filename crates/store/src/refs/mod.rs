@@ -195,6 +195,8 @@ pub enum Reason {
     NonEmptyDirectory { path: PathBuf, name: BString },
     #[error("unable to resolve reference '{name}'")]
     Unresolved { name: BString },
+    #[error("unable to resolve reference '{name}': {}", sys::reason(.source))]
+    Unreadable { name: BString, source: io::Error },
     #[error("unable to resolve reference '{name}': reference broken")]
     Broken { name: BString },
     #[error("reference already exists")]

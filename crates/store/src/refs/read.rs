@@ -1,12 +1,16 @@
 //! Reading refs the way a transaction needs them: one name at a time, loose before packed.
 
-use std::{io, os::unix::ffi::OsStrExt};
+use std::{
+    io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::Path,
+};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
     ref_file::{self, Value},
-    refname::{self, Levels},
+    refname,
 };
 use sys::{
     FileType,
@@ -23,7 +27,7 @@ const MAX_DEPTH: usize = 5;
 pub(super) enum Raw {
     /// No such ref.
     Missing,
-    /// No such ref, but a directory of that name among the loose ones.
+    /// No such ref, but a directory of that name among the loose ones, or a link to one.
     Directory,
     /// The name of an object.
     Direct(ObjectId),
@@ -62,22 +66,14 @@ impl<'a> Reader<'a> {
         let path = place::loose(self.options, name);
         let io = |source| Error::Io { what: "read", path: path.clone(), source };
         let hash = self.options.hash;
-        let content = match by_path::content(&path, hash.hex_len() as u64 + 1) {
+        let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
+        let content = match by_path::content(&path, hash.hex_len() as u64 + 1, says) {
+            Ok(Content::Bytes(content)) => content,
             Ok(Content::Absent) => return self.packed_or(name, Raw::Missing),
             Ok(Content::Directory) => return self.packed_or(name, Raw::Directory),
-            Ok(Content::Link(target)) => {
-                let target = target.as_os_str().as_bytes().as_bstr();
-                if target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok() {
-                    return Ok(Raw::Symbolic(target.to_owned()));
-                }
-                match by_path::read(&path) {
-                    Ok(Some(content)) => content,
-                    Ok(None) => return Ok(Raw::Missing),
-                    Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Ok(Raw::Missing),
-                    Err(error) => return Err(io(error)),
-                }
-            }
-            Ok(Content::Bytes(content)) => content,
+            Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
+            Ok(Content::Dangling) => return Ok(Raw::Missing),
+            Ok(Content::LinkedDirectory) => return Ok(Raw::Directory),
             // A loose ref of a shorter name is in the way.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return self.packed_or(name, Raw::Missing);
@@ -103,7 +99,12 @@ impl<'a> Reader<'a> {
     pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut name = name.to_owned();
         for _ in 0..MAX_DEPTH {
-            match self.raw(name.as_bstr())? {
+            let raw = match self.raw(name.as_bstr()) {
+                // A link that leads to itself.
+                Err(Error::Io { source, .. }) if sys::is_link_in_the_way(&source) => return Ok(None),
+                raw => raw?,
+            };
+            match raw {
                 Raw::Direct(oid) => return Ok(Some(oid)),
                 Raw::Symbolic(target) if place::may_write(target.as_bstr()) => name = target,
                 _ => return Ok(None),

@@ -162,7 +162,12 @@ impl<'a> Transaction<'a> {
         let null = ObjectId::null(self.options.hash);
         let must_exist = matches!(expected, Expected::Is(oid) if !oid.is_null());
         let lock = self.lock(name.as_bstr(), must_exist)?;
-        let raw = self.reader.raw(name.as_bstr())?;
+        let raw = self.reader.raw(name.as_bstr()).map_err(|error| match error {
+            Error::Io { path, source, .. } if path == place::loose(self.options, name.as_bstr()) => {
+                cannot(Reason::Unreadable { name: name.clone(), source })
+            }
+            error => error,
+        })?;
         let old = match &raw {
             Raw::Direct(oid) => *oid,
             Raw::Symbolic(target) => self.reader.resolve(target.as_bstr())?.unwrap_or(null),

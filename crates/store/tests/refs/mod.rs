@@ -102,7 +102,9 @@ fn files(git_dir: &Path) -> BTreeMap<String, BString> {
         for entry in fs::read_dir(dir).into_iter().flatten() {
             let path = entry.expect("reads").path();
             let name = path.strip_prefix(root).expect("below").to_str().expect("plain").to_owned();
-            if path.is_dir() {
+            if let Ok(target) = fs::read_link(&path) {
+                found.insert(name, format!("-> {}", target.display()).into());
+            } else if path.is_dir() {
                 walk(root, &path, found);
                 found.insert(name, BString::default());
             } else {
@@ -408,6 +410,44 @@ fn a_worktree_has_its_own_head_and_shares_branches() {
         twins.same(&format!("{args:?}"));
         let theirs = files(&twins.git().join(".git/worktrees/tree-git"));
         assert_eq!(theirs, files(&own), "{args:?}");
+    }
+}
+
+/// Each is what it leads to, and replaced by a file.
+#[test]
+fn links_in_the_place_of_refs() {
+    let links = [
+        ("to-file", "main"),
+        ("to-nowhere", "nowhere"),
+        ("to-directory", "full"),
+        ("to-empty", "empty"),
+        ("to-itself", "to-itself"),
+        ("symbolic", "refs/heads/to-file"),
+    ];
+    let twins = Twins::new();
+    let one = twins.commits[0];
+    for repo in [twins.git(), twins.ours()] {
+        let heads = repo.join(".git/refs/heads");
+        fs::create_dir_all(heads.join("empty")).expect("made");
+        fs::create_dir_all(heads.join("full")).expect("made");
+        fs::copy(heads.join("main"), heads.join("full/ref")).expect("copied");
+        for (name, target) in links {
+            std::os::unix::fs::symlink(target, heads.join(name)).expect("made");
+        }
+    }
+    for expected in [Expected::Is(one), Expected::Missing, Expected::Any] {
+        for (name, _) in links {
+            let name = format!("refs/heads/{name}");
+            let (new, null) = (twins.commits[1].to_string(), ObjectId::null(HashKind::Sha1).to_string());
+            let old = match expected {
+                Expected::Any => None,
+                Expected::Missing => Some(null),
+                Expected::Is(oid) => Some(oid.to_string()),
+            };
+            let args = ["update-ref", "--no-deref", "-m", "m", &name, &new];
+            let args: Vec<&str> = args.into_iter().chain(old.as_deref()).collect();
+            twins.step(&args, vec![update(&name, twins.commits[1], expected, "m")]);
+        }
     }
 }
 
