@@ -59,16 +59,22 @@ struct Calls {
 }
 
 fn calls(repo: &Repo<'_>, args: &[&str]) -> Calls {
+    let (said, calls) = traced(repo, &[&["status", "--porcelain"], args].concat());
+    assert_eq!(said, "");
+    calls
+}
+
+/// What a command says, and calls.
+fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
     let trace = repo.join(".git/trace");
     let mut command = repo.command(Path::new("strace"));
     command
         .args(["-f", "-o"])
         .arg(&trace)
         .args(["-e", "trace=stat,lstat,newfstatat,statx,open,openat,openat2,getdents64"]);
-    let run: &mut Command =
-        command.args([SAPWOOD, "--no-optional-locks", "status", "--porcelain"]).args(args);
+    let run: &mut Command = command.args([SAPWOOD, "--no-optional-locks"]).args(args);
     let output = run.output().expect("strace is there");
-    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&trace).expect("it wrote it");
     fs::remove_file(&trace).expect("it is there");
     // Each call once; whether a thread waits is asked of the kernel by time, not by what there is to do, as is the number of
@@ -81,11 +87,12 @@ fn calls(repo: &Repo<'_>, args: &[&str]) -> Calls {
         };
         text.lines().filter(begins).filter(|line| !line.contains("/proc/") && !line.contains("/sys/")).count()
     };
-    Calls {
+    let calls = Calls {
         stats: of(&["stat", "lstat", "newfstatat", "statx"]),
         opens: of(&["open", "openat", "openat2"]),
         lists: of(&["getdents64"]),
-    }
+    };
+    (String::from_utf8(output.stdout).expect("plain names"), calls)
 }
 
 /// What the larger of two trees costs more than the smaller.
@@ -116,4 +123,23 @@ fn a_stat_for_each_file_and_a_listing_for_each_directory() {
 fn with_an_untracked_cache_a_stat_for_each_file_and_each_directory() {
     let (calls, dirs, files) = more(true, &[]);
     assert_eq!(calls, Calls { stats: files + dirs, opens: 0, lists: 0 });
+}
+
+#[test]
+fn a_missing_file_costs_no_more_than_one_that_is_there() {
+    let sandbox = Sandbox::new();
+    let repo = tree(&sandbox, "repo", 20, false);
+    let (said, before) = traced(&repo, &["ls-files", "-d"]);
+    assert_eq!(said, "");
+    for dir in 0..20 {
+        fs::remove_file(repo.join(format!("dir-{dir}/file-0"))).expect("it was written");
+    }
+    let (said, after) = traced(&repo, &["ls-files", "-d"]);
+    assert_eq!((said.lines().count(), &after), (20, &before));
+    // A link to the same: what is behind it is known from the one look at each.
+    fs::rename(repo.join("dir-1"), repo.join("moved")).expect("moved");
+    repo.symlink("moved", "dir-1");
+    let (said, linked) = traced(&repo, &["ls-files", "-d"]);
+    assert_eq!(said.lines().count(), 20);
+    assert_eq!(linked.stats, before.stats);
 }

@@ -58,6 +58,11 @@ impl Tuning {
         let nature = if root.is_remote() { Nature::Any } else { Nature::ReadsAhead };
         Tuning { learnt: Mutex::default(), nature }
     }
+
+    /// Whether what is read comes from another machine.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.nature != Nature::ReadsAhead
+    }
 }
 
 /// How many workers to begin with, and how many at most.

@@ -83,7 +83,7 @@ pub fn adopt(
         let path = index.path(entry);
         let stat = match &note.sight {
             Sight::There(stat) => *stat,
-            Sight::Missing => {
+            Sight::Missing | Sight::Behind(_) => {
                 report.missing.push(path.to_owned());
                 continue;
             }

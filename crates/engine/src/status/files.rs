@@ -2,12 +2,12 @@
 //!
 //! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
 
-use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _, path::Path, sync::atomic::AtomicBool};
+use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _, sync::atomic::AtomicBool};
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
-use sys::{Dir, by_path};
+use sys::Dir;
 
 use super::scan::{Note, Scan, Sight, workers};
 use crate::{
@@ -43,7 +43,6 @@ pub fn changed(
     interrupt: &AtomicBool,
 ) -> Result<Vec<(usize, State)>, PlanError> {
     let rules = StatRules::of(repo)?;
-    let top = repo.work_tree();
     let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
     let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
     scan.run(workers(repo)?, &Tuning::reading(root));
@@ -58,32 +57,26 @@ pub fn changed(
         let Note { at: first, sight, verdict } = note;
         let stat = match sight {
             Sight::There(stat) => stat,
-            Sight::Missing => match top.map_or(Ok(None), |top| through_links(top, index.path_at(first))) {
-                Ok(Some(stat)) => {
-                    for at in entries {
-                        let entry = &index.entries()[at];
-                        let is_same = entry.flags.contains(Flags::ASSUME_VALID)
-                            || match rules.compare(entry, &stat, index.timestamp) {
-                                Match::Same => true,
-                                Match::Different => false,
-                                Match::Racy | Match::Touched => is_same_through_links(repo, index, entry)?,
-                            };
-                        if !is_same {
-                            states.push((at, State::Modified));
-                        }
+            // `ls-files` alone follows links on the way, as the kernel does for Git.
+            Sight::Behind(stat) => {
+                for at in entries {
+                    let entry = &index.entries()[at];
+                    let is_same = entry.flags.contains(Flags::ASSUME_VALID)
+                        || match rules.compare(entry, &stat, index.timestamp) {
+                            Match::Same => true,
+                            Match::Different => false,
+                            Match::Racy | Match::Touched => is_same_through_links(repo, index, entry)?,
+                        };
+                    if !is_same {
+                        states.push((at, State::Modified));
                     }
-                    continue;
                 }
-                Ok(None) => {
-                    states.extend(entries.map(|at| (at, State::Missing)));
-                    continue;
-                }
-                Err(error) => {
-                    let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
-                    states.extend(entries.map(|at| (at, State::Unreadable(again()))));
-                    continue;
-                }
-            },
+                continue;
+            }
+            Sight::Missing => {
+                states.extend(entries.map(|at| (at, State::Missing)));
+                continue;
+            }
             Sight::Unreadable(error) => {
                 let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
                 states.extend(entries.map(|at| (at, State::Unreadable(again()))));
@@ -117,12 +110,7 @@ pub fn changed(
     Ok(states)
 }
 
-/// What is at a path whose directory is no directory: `ls-files` alone follows the links in it, as the kernel does for Git.
-fn through_links(top: &Path, path: &BStr) -> io::Result<Option<sys::Stat>> {
-    by_path::stat(&top.join(OsStr::from_bytes(path)))
-}
-
-/// Whether what is there has the entry's content.
+/// Whether what is there, links on the way followed, has the entry's content.
 fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, PlanError> {
     let path = index.path(entry);
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };

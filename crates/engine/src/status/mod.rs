@@ -176,7 +176,7 @@ impl Judge<'_> {
                     worktree.unreadable.push((self.index.path(entry).to_owned(), source));
                 }
                 Sight::There(stat) => self.tell(entry, Some(&stat), &mut worktree.changes)?,
-                Sight::Missing => self.tell(entry, None, &mut worktree.changes)?,
+                Sight::Missing | Sight::Behind(_) => self.tell(entry, None, &mut worktree.changes)?,
             }
         }
         if let Some(asked) = asked {

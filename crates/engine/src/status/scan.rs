@@ -10,7 +10,7 @@ use std::{
     io::{self, ErrorKind},
     ops::Range,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -35,6 +35,8 @@ pub(super) enum Sight {
     /// Nothing, or something on the way there that is no directory.
     Missing,
     There(Stat),
+    /// Nothing of the worktree's: links on the way lead to this.
+    Behind(Stat),
     Unreadable(io::Error),
 }
 
@@ -81,8 +83,8 @@ pub(super) struct Scan<'a> {
     before: Vec<u32>,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
-    /// Listings bring attributes; asked when it matters.
-    remote: OnceLock<bool>,
+    /// Listings bring attributes.
+    remote: bool,
     interrupt: &'a AtomicBool,
 }
 
@@ -120,16 +122,7 @@ impl<'a> Scan<'a> {
         };
         let before = running(index.entries().iter().map(asked));
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
-        Scan {
-            root,
-            index,
-            rules,
-            before,
-            visited,
-            notes: Mutex::default(),
-            remote: OnceLock::new(),
-            interrupt,
-        }
+        Scan { root, index, rules, before, visited, notes: Mutex::default(), remote: false, interrupt }
     }
 
     /// Whether the entry at `at` is to be looked at.
@@ -149,6 +142,7 @@ impl<'a> Scan<'a> {
 
     /// Looks at all that has not been looked at yet.
     pub(super) fn run(&mut self, workers: Workers, tuning: &Tuning) {
+        self.remote = tuning.is_remote();
         let left =
             (0..self.visited.len()).map(|at| self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed));
         let left = running(left);
@@ -240,7 +234,7 @@ impl<'a> Scan<'a> {
         if found.len() < 2 {
             return;
         }
-        if !self.remote.get_or_init(|| self.root.is_remote()) {
+        if !self.remote {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entries()[*at].stat.ino.into());
         } else {
             let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
@@ -340,10 +334,11 @@ impl<'a> Scan<'a> {
         self.keep(notes);
     }
 
-    /// An entry whose directory is a link: it is missing, whatever is there, unless, as for Git, the links lead in a circle.
+    /// An entry whose directory is a link. Unless the links lead in a circle, it is missing for most, as for Git.
     fn behind_a_link(&self, at: usize) -> Sight {
         match self.root.stat_below(self.index.path_at(at)) {
-            Ok(_) => Sight::Missing,
+            Ok(Some(stat)) => Sight::Behind(stat),
+            Ok(None) => Sight::Missing,
             Err(error) => Sight::Unreadable(error),
         }
     }
