@@ -338,17 +338,19 @@ mod tests {
 
     #[test]
     fn a_slow_beginning_does_not_last() {
-        // The first directory is slow whoever is at it; then the disk serves 64 at once.
-        let start = Instant::now();
-        let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
-        let (mut now, mut size) = (start, 2);
-        for step in 1..=20_000 {
-            let rate = if step < 200 { 300.0 } else { size.min(64) as f64 / 0.003 };
-            now += Duration::from_secs_f64(1.0 / rate);
-            size = tuner.look(now, step, true);
+        // The first directory is slow whoever is at it, or serves few; then the disk serves 64 at once.
+        for early in [1, 8] {
+            let start = Instant::now();
+            let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
+            let (mut now, mut size) = (start, 2);
+            for step in 1..=20_000 {
+                let at_once = if step < 1_000 { early } else { 64 };
+                now += Duration::from_secs_f64(0.003 / size.min(at_once) as f64);
+                size = tuner.look(now, step, true);
+            }
+            assert_eq!((early, size), (early, 128));
+            assert_eq!(tuner.learnt(), Some(Learnt { size: 128 }));
         }
-        assert_eq!(size, 128);
-        assert_eq!(tuner.learnt(), Some(Learnt { size: 128 }));
     }
 
     #[test]
