@@ -1,42 +1,80 @@
-//! The clock of a profile: nanoseconds since its start, asked at every border.
+//! The clock of a profile, asked at every border.
 //!
 //! Where the kernel takes its own time from the processor's counter, so do we, without the kernel's barriers: a border costs a third of
 //! what it does by the kernel's clock, which is asked elsewhere. A few instructions more or less on its side of a
-//! border is what is given for that.
+//! border is what is given for that. What is read stays as it is, in ticks, until figures are made of it.
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-/// When the profile began: nanoseconds of the monotonic clock, or ticks.
-static BEGAN: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds of a tick, times 2^32; 0 where there are no ticks to be trusted.
-static OF_A_TICK: AtomicU64 = AtomicU64::new(0);
+/// Whether a tick is one of the counter's, not a nanosecond of the monotonic clock. Set once, before there are threads.
+static COUNTED: AtomicBool = AtomicBool::new(false);
 /// How long ticks are counted to know how long one is: to about a hundred-thousandth.
 const TRIAL: Duration = Duration::from_millis(2);
+const NANOSECOND: u64 = 1 << 32;
 
-/// Begins with zero.
-pub(super) fn start() {
-    OF_A_TICK.store(measured().unwrap_or(0), Ordering::Relaxed);
-    BEGAN.store(raw(), Ordering::Relaxed);
+/// What ticks mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    /// The tick at which the profile began.
+    began: u64,
+    /// Nanoseconds of a tick, times 2^32.
+    tick: u64,
+    counted: bool,
 }
 
-/// Nanoseconds since the start, without a system call.
+impl Clock {
+    /// One that begins now.
+    pub(super) fn new() -> Clock {
+        let counted = measured();
+        let clock = Clock { began: 0, tick: counted.unwrap_or(NANOSECOND), counted: counted.is_some() };
+        Clock { began: clock.read(), ..clock }
+    }
+
+    /// Of nanoseconds.
+    #[cfg(test)]
+    pub(super) fn made_up() -> Clock {
+        Clock { began: 0, tick: NANOSECOND, counted: false }
+    }
+
+    /// From now on it is the one that [`now`] reads.
+    pub(super) fn install(self) {
+        COUNTED.store(self.counted, Ordering::Relaxed);
+    }
+
+    /// The tick it is.
+    fn read(self) -> u64 {
+        if self.counted { counter() } else { monotonic() }
+    }
+
+    /// Nanoseconds from the beginning to a tick.
+    pub(super) fn nanos(self, at: u64) -> u64 {
+        self.length(at.saturating_sub(self.began))
+    }
+
+    /// The nanoseconds of so many ticks, rounded down.
+    pub(super) fn length(self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.tick)) >> 32) as u64
+    }
+
+    /// The first tick that is not before so many nanoseconds from the beginning.
+    pub(super) fn at(self, nanos: u64) -> u64 {
+        self.began + self.ticks(nanos)
+    }
+
+    /// So many nanoseconds, or the few more that ticks allow.
+    pub(super) fn ticks(self, nanos: u64) -> u64 {
+        (u128::from(nanos) << 32).div_ceil(u128::from(self.tick)) as u64
+    }
+}
+
+/// The tick it is, without a system call.
+#[inline]
 pub(super) fn now() -> u64 {
-    let since = raw().saturating_sub(BEGAN.load(Ordering::Relaxed));
-    match OF_A_TICK.load(Ordering::Relaxed) {
-        0 => since,
-        nanos => ((u128::from(since) * u128::from(nanos)) >> 32) as u64,
-    }
-}
-
-fn raw() -> u64 {
-    match OF_A_TICK.load(Ordering::Relaxed) {
-        0 => monotonic(),
-        _ => ticks(),
-    }
+    if COUNTED.load(Ordering::Relaxed) { counter() } else { monotonic() }
 }
 
 /// Nanoseconds of the monotonic clock.
@@ -45,7 +83,8 @@ pub(super) fn monotonic() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// See [`OF_A_TICK`]. The kernel uses the counter only if it goes on at one pace, on all cores alike.
+/// Nanoseconds of a tick of the counter, times 2^32, if it is to be trusted: the kernel uses it only if it goes on at one pace, on all
+/// cores alike.
 fn measured() -> Option<u64> {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     if cfg!(not(target_arch = "x86_64"))
@@ -53,21 +92,24 @@ fn measured() -> Option<u64> {
     {
         return None;
     }
-    let began = (monotonic(), ticks());
+    let began = (monotonic(), counter());
     std::thread::sleep(TRIAL);
-    let ended = (monotonic(), ticks());
+    let ended = (monotonic(), counter());
     let (nanos, ticks) = (ended.0 - began.0, ended.1.checked_sub(began.1)?);
-    (u128::from(nanos) << 32).checked_div(u128::from(ticks)).and_then(|nanos| u64::try_from(nanos).ok())
+    let tick = (u128::from(nanos) << 32).checked_div(u128::from(ticks))?;
+    u64::try_from(tick).ok().filter(|&tick| tick > 0)
 }
 
 #[cfg(target_arch = "x86_64")]
-fn ticks() -> u64 {
+#[inline]
+fn counter() -> u64 {
     // SAFETY: reads a register that every x86-64 processor has.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn ticks() -> u64 {
+#[inline]
+fn counter() -> u64 {
     0
 }
 
@@ -77,11 +119,23 @@ mod tests {
 
     #[test]
     fn it_goes_as_the_monotonic_clock() {
-        start();
-        let (began, before) = (monotonic(), now());
+        let clock = Clock::new();
+        let (began, before) = (monotonic(), clock.nanos(clock.read()));
         std::thread::sleep(Duration::from_millis(50));
-        let (real, ours) = (monotonic() - began, now() - before);
+        let (real, ours) = (monotonic() - began, clock.nanos(clock.read()) - before);
         // Whoever is put off between two looks is so by some milliseconds.
         assert!(ours.abs_diff(real) < real / 10 + 20_000_000, "{ours} {real}");
+    }
+
+    #[test]
+    fn ticks_of_any_length_there_and_back() {
+        for tick in [NANOSECOND, NANOSECOND / 3, NANOSECOND * 41 + 7] {
+            let clock = Clock { began: 1_000, tick, counted: true };
+            for nanos in [0, 1, 42, 999_999_999_999] {
+                let at = clock.at(nanos);
+                assert!(clock.nanos(at) >= nanos, "{tick} {nanos}");
+                assert!(at == 1_000 || clock.nanos(at - 1) <= nanos, "{tick} {nanos}");
+            }
+        }
     }
 }

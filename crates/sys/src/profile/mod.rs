@@ -2,7 +2,7 @@
 //!
 //! Promise: each nanosecond between a thread's first border and its last belongs to exactly one phase, the innermost, so
 //! the phases of a thread add up to its time; and each system call made through this crate is counted once. Off until
-//! [`start`]; then a border costs a look at a clock that needs no system call, off it costs a load.
+//! [`start`]; then a border costs a look at a clock that needs no system call and an addition, off it costs a load.
 //!
 //! A thread's figures are its own (`record`) and are collected when it leaves; nothing is shared meanwhile. The profile
 //! is the process's, as its threads and its clocks are. See docs/design/profile.md.
@@ -17,11 +17,12 @@ use std::{
     mem,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
-use record::Record;
+use clock::Clock;
+use record::{Piece, Pieces, Record};
 pub use timeline::{Bucket, Timeline};
 
 /// What a thread is about: work, a kind of system call, or waiting.
@@ -153,16 +154,16 @@ impl Profile {
 
 /// Set once, before there are threads.
 static ON: AtomicBool = AtomicBool::new(false);
-/// How many nanoseconds are long; see `record`.
-static LONG: AtomicU64 = AtomicU64::new(u64::MAX);
 /// So many times what a look at the thread's clock costs: looking takes less than a hundredth of the time.
 const LOOKS: u64 = 128;
 static COLLECTED: Mutex<Collected> =
-    Mutex::new(Collected { threads: (0, 0), totals: [NOTHING; PHASES], lanes: Vec::new() });
+    Mutex::new(Collected { clock: None, threads: (0, 0), totals: [NOTHING; PHASES], lanes: Vec::new() });
 const NOTHING: Total = Total { count: 0, wall: 0, off: 0 };
 
 /// What the threads that left have handed in.
 struct Collected {
+    /// What they go by, and how many nanoseconds are long; see `record`.
+    clock: Option<(Clock, u64)>,
     threads: (usize, u64),
     totals: [Total; PHASES],
     lanes: Vec<Lane>,
@@ -174,21 +175,25 @@ struct Local(RefCell<Option<Box<Record>>>);
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some(record) = self.0.take() {
-            collect(*record);
+            PIECES.with(|pieces| collect(*record, pieces));
         }
     }
 }
 
 thread_local! {
+    /// Needs no dropping, so that a border need not ask whether it still is there.
+    static PIECES: Pieces = const { Pieces::none() };
     static LOCAL: Local = const { Local(RefCell::new(None)) };
 }
 
 /// Begins the profile of this process; the calling thread is the main one.
 pub fn start() {
-    LONG.store(cost_of_a_look() * LOOKS, Ordering::Relaxed);
-    clock::start();
+    let long = cost_of_a_look() * LOOKS;
+    let clock = Clock::new();
+    clock.install();
+    locked().clock = Some((clock, long));
     ON.store(true, Ordering::Relaxed);
-    let _ = with_record(|_, _| {});
+    switch(Phase::Other);
 }
 
 /// Ends it. To be called by the main thread when all others have left. Nothing before [`start`].
@@ -198,16 +203,23 @@ pub fn finish() -> Option<Profile> {
     }
     leave();
     let collected = &mut *locked();
+    let (clock, _) = collected.clock.take()?;
     let mut lanes = mem::take(&mut collected.lanes);
     Timeline::align(lanes.iter_mut().map(|lane| &mut lane.timeline).collect());
     lanes.sort_by_key(|lane| lane.since);
-    Some(Profile { wall: clock::now(), threads: collected.threads, totals: collected.totals, lanes })
+    Some(Profile {
+        wall: clock.nanos(clock::now()),
+        threads: collected.threads,
+        totals: collected.totals,
+        lanes,
+    })
 }
 
 /// From now until the value goes out of scope, this thread is in `phase`.
 #[must_use]
+#[inline]
 pub fn span(phase: Phase) -> Span {
-    Span { previous: enter(phase), _on_this_thread: PhantomData }
+    Span { previous: is_on().then(|| begin(phase)), _on_this_thread: PhantomData }
 }
 
 /// See [`span`].
@@ -217,16 +229,17 @@ pub struct Span {
 }
 
 impl Drop for Span {
+    #[inline]
     fn drop(&mut self) {
         if let Some(previous) = self.previous {
-            let _ = with_record(|record, now| record.switch(previous, now, ran));
+            switch(previous);
         }
     }
 }
 
 /// The phase this thread is in.
 pub fn current() -> Phase {
-    with_record(|record, _| record.phase()).unwrap_or(Phase::Other)
+    PIECES.with(Pieces::phase)
 }
 
 /// Takes part as a thread that begins in `phase`, that of whoever started it, and leaves when the value goes out of scope: to be
@@ -234,7 +247,7 @@ pub fn current() -> Phase {
 #[must_use]
 pub fn thread(phase: Phase) -> Thread {
     if is_on() {
-        let _ = with_record(|record, now| record.switch(phase, now, ran));
+        switch(phase);
     }
     Thread(PhantomData)
 }
@@ -249,8 +262,9 @@ impl Drop for Thread {
 }
 
 /// Makes one system call of this kind.
+#[inline]
 pub(crate) fn call<T>(kind: Phase, call: impl FnOnce() -> T) -> T {
-    let _span = is_on().then(|| span(kind));
+    let _span = span(kind);
     call()
 }
 
@@ -266,40 +280,45 @@ fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Goes over to a phase; the one before, if there is a profile.
-fn enter(phase: Phase) -> Option<Phase> {
-    with_record(|record, now| {
-        let previous = record.phase();
-        record.begin(phase, now, ran);
-        previous
-    })
+/// Begins a phase, and counts that. Returns the one before.
+#[inline]
+fn begin(phase: Phase) -> Phase {
+    PIECES.with(|pieces| pieces.begin(phase, clock::now(), |piece| settle(pieces, piece)))
 }
 
-/// Calls with this thread's record and the time. `None` without a profile, and when the thread is all but gone.
-fn with_record<T>(call: impl FnOnce(&mut Record, u64) -> T) -> Option<T> {
-    if !is_on() {
-        return None;
-    }
-    let answer = LOCAL.try_with(|local| {
-        let mut slot = local.0.try_borrow_mut().ok()?;
-        let now = clock::now();
-        Some(call(
-            slot.get_or_insert_with(|| Box::new(Record::new(LONG.load(Ordering::Relaxed), now, ran()))),
-            now,
-        ))
+/// Goes over to a phase.
+#[inline]
+fn switch(phase: Phase) {
+    PIECES.with(|pieces| {
+        pieces.switch(phase, clock::now(), |piece| settle(pieces, piece));
     });
-    answer.ok().flatten()
+}
+
+/// Makes figures of this thread's pieces; begins its record if it has none. Nothing without a profile, and when the thread is all but gone.
+#[cold]
+#[inline(never)]
+fn settle(pieces: &Pieces, piece: Piece) {
+    if !is_on() {
+        return;
+    }
+    let _ = LOCAL.try_with(|local| match &mut *local.0.borrow_mut() {
+        Some(record) => record.settle(pieces, piece, ran),
+        slot => {
+            let Some((clock, long)) = locked().clock else { return };
+            *slot = Some(Box::new(Record::new(clock, long, piece.until, ran(), pieces)));
+        }
+    });
 }
 
 /// Hands this thread's record in.
 fn leave() {
     if let Ok(Some(record)) = LOCAL.try_with(|local| local.0.take()) {
-        collect(*record);
+        PIECES.with(|pieces| collect(*record, pieces));
     }
 }
 
-fn collect(record: Record) {
-    let (began, ended, totals, timeline) = record.finish(clock::now(), ran());
+fn collect(record: Record, pieces: &Pieces) {
+    let (began, ended, totals, timeline) = record.finish(pieces, clock::now(), ran());
     let collected = &mut *locked();
     collected.threads.0 += 1;
     collected.threads.1 += ended - began;

@@ -69,6 +69,27 @@ impl Timeline {
         }
     }
 
+    /// Notes what pieces took that lie in one bucket, that of `at`: the thread ran all the time.
+    pub(super) fn add_together(&mut self, at: u64, pieces: &[u64; PHASES]) {
+        if pieces.iter().all(|&took| took == 0) {
+            return;
+        }
+        let bucket = loop {
+            match self.bucket((at >> self.power) as usize) {
+                Some(_) => break (at >> self.power) as usize - self.first,
+                None => self.coarsen(),
+            }
+        };
+        for ((on, _), took) in self.buckets[bucket].iter_mut().zip(pieces) {
+            *on += took;
+        }
+    }
+
+    /// When the bucket ends that `at` lies in.
+    pub(super) fn end_of_bucket(&self, at: u64) -> u64 {
+        ((at >> self.power) + 1) << self.power
+    }
+
     /// The bucket of this number; `None` if it lies too far from the first.
     fn bucket(&mut self, number: usize) -> Option<&mut Bucket> {
         if self.buckets.is_empty() {
