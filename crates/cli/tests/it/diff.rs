@@ -199,6 +199,7 @@ fn unmerged_paths() {
 fn unmerged_paths_of_other_kinds() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         ["a", "gone", "link", "place"].iter().for_each(|path| repo.write(path, "1\n"));
+        repo.write("empty", "");
         repo.commit("first");
         let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout.trim().to_str_lossy().into_owned();
         let of_path = |path: &str, first: &str, second: &str| {
@@ -208,13 +209,16 @@ fn unmerged_paths_of_other_kinds() {
             + &of_path("link", "120000", "100644")
             + &of_path("place", "120000", "100755")
             + &of_path("sub", "160000", "100644")
-            + &of_path("other", "100644", "160000");
+            + &of_path("other", "100644", "160000")
+            + &of_path("no other", "100644", "160000")
+            + &of_path("socket", "100644", "100755");
         repo.write(".git/lines", lines);
         let script = "git update-index --index-info <.git/lines";
         let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
         assert!(shell.success(), "the index takes these");
-        repo.remove("gone");
-        repo.remove("place");
+        ["empty", "gone", "place"].iter().for_each(|path| repo.remove(path));
+        // To Git it is an empty file.
+        std::os::unix::net::UnixListener::bind(repo.join("socket")).expect("a short name");
         repo.git(&["init", "-q", "-b", "main", "place"]);
         repo.git(&["-C", "place", "commit", "-q", "--allow-empty", "-m", "inner"]);
         repo.write("place/new", "1\n");

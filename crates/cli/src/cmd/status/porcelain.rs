@@ -74,11 +74,12 @@ impl Answer<'_> {
         let [base, ours, theirs] = change.stages;
         let modes = [base, ours, theirs].map(|side| side.map(|side| side.0));
         let in_worktree = [change.worktree_mode];
+        let compared = [change.index_side.map(|side| side.0), change.worktree_mode];
         out.extend_from_slice(&text!(
             "u ",
             conflict.letters(),
             " ",
-            submodule(&in_worktree, change),
+            submodule(&compared, change),
             " ",
             octal(&modes),
             octal(&in_worktree),

@@ -535,7 +535,7 @@ impl<'a> Life<'a> {
         // Else what is there stays beside them.
         line.input = [format!("0 {} 0\t", "0".repeat(40)).as_bytes(), path, b"\0"].concat();
         for stage in stages {
-            let mode = self.pick(&["100644", "100755", "120000"]);
+            let mode = self.pick(&["100644", "100755", "120000", "100644", "100755", "120000", "160000"]);
             line.input.extend(format!("{mode} {BLOB} {stage}\t").into_bytes());
             line.input.extend([path, b"\0"].concat());
         }

@@ -184,7 +184,7 @@ impl<'a> Contents<'a> {
 }
 
 impl Worker<'_> {
-    /// What a file holds; `None` if it is gone. A repository holds what Git's diff of it would show, of a commit that is not known.
+    /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show, of a commit that is not known.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
         if file.side.mode.is_gitlink() {
             let dirt = if file.is_changed_within { "-dirty" } else { "" };
@@ -195,8 +195,24 @@ impl Worker<'_> {
         match (file.home, file.side.oid, &mut self.worktree) {
             (Home::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
             (Home::Worktree, _, Some((root, cleaning))) => {
-                let buffers = (&mut self.file, &mut self.out);
-                facts::cleaned(root, file.path.as_bstr(), file.side.mode, &mut **cleaning, buffers)
+                let path = file.path.as_bstr();
+                match root.stat(path) {
+                    // Sockets and pipes among it, which are never opened.
+                    Ok(Some(stat)) if stat.size == 0 => return Ok(Some(b"")),
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => return Ok(None),
+                }
+                match facts::cleaned(
+                    root,
+                    path,
+                    file.side.mode,
+                    &mut **cleaning,
+                    (&mut self.file, &mut self.out),
+                ) {
+                    // Git passes over what cannot be opened.
+                    Err(PlanError::Examine { .. }) => Ok(None),
+                    content => content,
+                }
             }
             _ => Ok(None),
         }
