@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
 
-use crate::SAPWOOD;
+use crate::{SAPWOOD, index_info};
 
 /// Gives a file a time long ago, so that nothing depends on when it was written.
 fn age(repo: &Repo<'_>, path: &str, seconds: u64) {
@@ -212,10 +212,7 @@ fn unmerged_paths_of_other_kinds() {
             + &of_path("other", "100644", "160000")
             + &of_path("no other", "100644", "160000")
             + &of_path("socket", "100644", "100755");
-        repo.write(".git/lines", lines);
-        let script = "git update-index --index-info <.git/lines";
-        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
-        assert!(shell.success(), "the index takes these");
+        index_info(repo, &lines);
         ["empty", "gone", "place"].iter().for_each(|path| repo.remove(path));
         // To Git it is an empty file.
         std::os::unix::net::UnixListener::bind(repo.join("socket")).expect("a short name");
@@ -407,11 +404,16 @@ fn behind_a_link_in_a_circle() {
         repo.write("d/b", "2\n");
         repo.write("d/new", "2\n");
         repo.git(&["add", "-A"]);
+        let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout.trim().to_str_lossy().into_owned();
+        let lines: Vec<String> =
+            (1..=3).map(|stage| format!("100644 {blob} {stage}\td/unmerged\n")).collect();
+        index_info(repo, &lines.concat());
         repo.remove("d");
         repo.symlink("d", "d");
     });
     for args in [
         &["diff-files"][..],
+        &["status", "--porcelain=v2"],
         &["diff-index", "HEAD"],
         &["diff-index", "-m", "HEAD"],
         &["diff-index", "HEAD", "--", "d/a", "e"],

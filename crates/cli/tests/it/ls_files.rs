@@ -4,7 +4,7 @@ use std::{os::unix::process::ExitStatusExt as _, process::Stdio};
 
 use testkit::{Oracle, Repo};
 
-use crate::{SAPWOOD, shim::Shim};
+use crate::{SAPWOOD, index_info, shim::Shim};
 
 /// Entries of every kind, changed, deleted, replaced and unmerged; files that are untracked, ignored and in the way.
 fn mess(repo: &Repo<'_>) {
@@ -281,10 +281,7 @@ fn what_would_be_killed() {
         repo.git(&["add", "-A"]);
         let blob = repo.git(&["rev-parse", ":b-c"]).stdout.to_string();
         repo.git(&["rm", "-q", "--cached", "u/x"]);
-        repo.write(".git/lines", format!("100644 {0} 2\tu/x\n100644 {0} 3\tu/x\n", blob.trim()));
-        let script = "git update-index --index-info <.git/lines";
-        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
-        assert!(shell.success(), "the index takes these");
+        index_info(repo, &format!("100644 {0} 2\tu/x\n100644 {0} 3\tu/x\n", blob.trim()));
         for path in ["a", "b", "u"] {
             repo.remove(path);
             repo.write(path, "1\n");

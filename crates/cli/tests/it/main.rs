@@ -57,6 +57,14 @@ use std::{
 /// The program under test.
 const SAPWOOD: &str = env!("CARGO_BIN_EXE_sapwood");
 
+/// Gives the index entries, as lines for `update-index --index-info`.
+fn index_info(repo: &testkit::Repo<'_>, lines: &str) {
+    repo.write(".git/lines", lines);
+    let script = "git update-index --index-info <.git/lines";
+    let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
+    assert!(shell.success(), "the index takes these");
+}
+
 /// Whether the slow matrices run whole (`SAPWOOD_TEST_FULL`), or the slice that fits into CI.
 fn full() -> bool {
     std::env::var_os("SAPWOOD_TEST_FULL").is_some()

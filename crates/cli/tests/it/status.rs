@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use testkit::{Oracle, Repo};
 
-use crate::SAPWOOD;
+use crate::{SAPWOOD, index_info};
 
 /// Changes of every kind, staged and not, and things that are not tracked.
 fn changed(repo: &Repo<'_>) {
@@ -334,10 +334,7 @@ fn conflicts_of_every_kind() {
         let oid = repo.git(&["hash-object", "-w", "both"]).stdout.to_string();
         let oid = oid.trim();
         let lines = format!("100644 {oid} 1\tgone\n100644 {oid} 2\tonly ours\n100755 {oid} 3\tonly theirs\n");
-        repo.write(".git/lines", lines);
-        let script = "git update-index --index-info <.git/lines";
-        let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
-        assert!(shell.success(), "the index takes these");
+        index_info(repo, &lines);
     });
     each(&oracle, "");
 }
@@ -480,10 +477,7 @@ fn what_else_is_in_the_place() {
             let blob = repo.git(&["rev-parse", "HEAD:c"]).stdout.to_string();
             let lines = stages.iter().map(|stage| format!("100644 {} {stage}\tb\n", blob.trim()));
             repo.git(&["rm", "-q", "--cached", "b"]);
-            repo.write(".git/lines", lines.collect::<String>());
-            let script = "git update-index --index-info <.git/lines";
-            let shell = repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell");
-            assert!(shell.success(), "the index takes these");
+            index_info(repo, &lines.collect::<String>());
         });
     };
     each(&oracle, "");

@@ -32,7 +32,7 @@ use crate::{
     untracked::{self, Excludes, Found},
 };
 pub use scan::workers;
-use scan::{Note, Scan, Sight};
+use scan::{Note, Scan, Sight, again};
 
 /// What is asked.
 pub struct Options<'a> {
@@ -82,7 +82,7 @@ pub struct Worktree {
     pub proved: Vec<usize>,
     /// What is not in the index.
     pub found: Found,
-    /// Entries of which nothing can be said, and why. Git says so, and goes on as if they were unchanged.
+    /// Entries of which nothing can be said, and why; each stage of an unmerged path. Git says so, and goes on as if they were unchanged.
     pub unreadable: Vec<(BString, std::io::Error)>,
     /// What is to be said of `.gitmodules`.
     pub warnings: Vec<BString>,
@@ -173,7 +173,11 @@ impl Judge<'_> {
             differ.push(note.at);
             match note.sight {
                 Sight::Unreadable(source) => {
-                    worktree.unreadable.push((self.index.path(entry).to_owned(), source));
+                    let path = self.index.path(entry);
+                    // Git looks for the file of each stage.
+                    let stages = self.index.range_of(path).len();
+                    let told = (0..stages).map(|_| (path.to_owned(), again(&source)));
+                    worktree.unreadable.extend(told);
                 }
                 Sight::There(stat) => self.tell(entry, Some(&stat), &mut worktree.changes)?,
                 Sight::Missing | Sight::Behind(_) => self.tell(entry, None, &mut worktree.changes)?,

@@ -472,6 +472,7 @@ fn running(which: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
     counts
 }
 
-fn again(error: &io::Error) -> io::Error {
+/// The same error once more.
+pub(super) fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
