@@ -234,6 +234,8 @@ fn unmerged_paths_of_other_kinds() {
         {
             oracle.same(&[&["-c", links, "status"], options].concat());
         }
+        oracle.same(&["-c", links, "status", "-uall", "-s"]);
+        oracle.same(&["-c", links, "ls-files", "-o"]);
         oracle.same(&["-c", links, "-c", "status.renames=copies", "status", "--porcelain=v2"]);
     }
 }
@@ -308,6 +310,44 @@ fn submodules() {
         let (options, paths) = args.split_at(at);
         oracle.same(&[&["diff-index"], options, &["HEAD"], paths].concat());
         oracle.same(&[&["diff-index", "--cached"], options, &["HEAD~0"], paths].concat());
+    }
+    // What nobody is to look at; and where the tree has a file.
+    oracle.both(|repo| {
+        repo.git(&["update-index", "--assume-unchanged", "dirty", "littered"]);
+        let blob = repo.git(&["rev-parse", "HEAD:.gitmodules"]).stdout.trim().to_str_lossy().into_owned();
+        ["gone", "same", "quiet"].iter().for_each(|name| drop(repo.git(&["rm", "-q", "--cached", name])));
+        index_info(
+            repo,
+            &["gone", "same", "quiet"].map(|name| format!("100644 {blob} 0\t{name}\n")).concat(),
+        );
+        repo.git(&[
+            "branch",
+            "files",
+            repo.git(&[
+                "commit-tree",
+                "-m",
+                "files",
+                repo.git(&["write-tree"]).stdout.trim().to_str().expect("hexadecimal"),
+            ])
+            .stdout
+            .trim()
+            .to_str()
+            .expect("hexadecimal"),
+        ]);
+        repo.git(&["reset", "-q"]);
+        repo.remove("quiet");
+        repo.write("quiet", "a file\n");
+    });
+    for args in [
+        &["diff-files"][..],
+        &["diff-files", "--ignore-submodules=none"],
+        &["diff-index", "--ignore-submodules=none", "HEAD"],
+        &["diff-index", "--ignore-submodules", "files"],
+        &["diff-index", "-m", "--ignore-submodules", "files"],
+        &["diff-index", "files"],
+        &["status", "--porcelain=v2"],
+    ] {
+        oracle.same(args);
     }
     oracle.both(|repo| drop(repo.git(&["add", "moved", "all"])));
     for args in [&["diff-files"][..], &["diff-index", "HEAD"], &["diff-index", "--cached", "HEAD"]] {

@@ -3,12 +3,14 @@
 //! [`tree()`] compares a tree with the index or the worktree; [`crate::status`] the index with the worktree, which [`unstaged()`] makes
 //! into what Git's plumbing shows. [`renames`] finds what was moved.
 
+mod collapse;
 mod overlay;
 pub mod renames;
 mod tree;
 mod unstaged;
 
 use bstr::BString;
+pub use collapse::{Depth, collapse};
 use format::{Mode, ObjectId};
 pub use overlay::overlay;
 pub use tree::{Against, Counts, Differences, Intended, Missing, Scope, staged, tree};

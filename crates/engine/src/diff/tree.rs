@@ -107,6 +107,7 @@ pub fn tree(
     };
     let found = diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?;
     let mut comparison = Comparison {
+        root,
         index,
         against,
         submodules: &submodules,
@@ -154,6 +155,7 @@ pub fn staged(
 }
 
 struct Comparison<'a> {
+    root: &'a Dir,
     index: &'a Index,
     against: Against<'a>,
     submodules: &'a Submodules<'a>,
@@ -186,6 +188,13 @@ impl Comparison<'_> {
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
                     _ if is_unreadable => (None, Dirt::default()),
+                    _ if entry.mode.is_gitlink()
+                        && self.counts.of(self.index, self.submodules, path.as_bstr())? == Ignore::All =>
+                    {
+                        // It is as it was recorded, whatever it is, if only there is something.
+                        let counts = missing == Missing::AsIndexed || self.is_there(entry);
+                        (counts.then_some(indexed), Dirt::default())
+                    }
                     None => (Some(indexed), Dirt::default()),
                     Some(Pair { new: Some(file), .. })
                         if entry.stage != Stage::Normal
@@ -207,6 +216,12 @@ impl Comparison<'_> {
             self.pairs.insert(path, pair);
         }
         Ok(())
+    }
+
+    /// Whether something is in an entry's place, as far as that is to be known.
+    fn is_there(&self, entry: &Entry) -> bool {
+        entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
+            || matches!(self.root.stat(self.index.path(entry)), Ok(Some(_)))
     }
 
     /// Entries that are the tree's, and whose files are not theirs.

@@ -452,11 +452,9 @@ enum Part {
 
 /// Whether the worktree is not asked about an entry: it is assumed to be unchanged, or not to be there, or the monitor vouches for it.
 fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
-    let is_submodule = entry.mode.is_gitlink();
     entry.mode.is_tree()
         || entry.stage == Stage::Normal
-            && (entry.flags.contains(Flags::SKIP_WORKTREE)
-                || entry.flags.contains(Flags::ASSUME_VALID) && !is_submodule
+            && (entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
                 || index.is_vouched_for(entry))
 }
 

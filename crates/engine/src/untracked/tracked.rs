@@ -37,7 +37,7 @@ pub(super) struct Known {
 pub(super) enum Below {
     /// It knows nothing in it.
     Nothing,
-    /// It is a submodule.
+    /// It is a submodule, if only to one side of a conflict.
     Submodule,
     /// There are entries in it: these, unless case is folded.
     Entries(Range<usize>),
@@ -93,10 +93,14 @@ impl<'a> Tracked<'a> {
         }
         let index = self.index;
         *cursor = index.seek((*cursor).max(within.start), path).min(within.end);
-        let here = index.entries()[*cursor..within.end].first().filter(|entry| index.path(entry) == path);
+        let mut here = index.entries()[*cursor..within.end]
+            .iter()
+            .take_while(|entry| index.path(entry) == path)
+            .peekable();
+        let entry = here.peek().is_some();
         let below = match is_dir {
             false => Below::Nothing,
-            true if here.is_some_and(|entry| entry.mode.is_gitlink()) => Below::Submodule,
+            true if here.any(|entry| entry.mode.is_gitlink()) => Below::Submodule,
             true => {
                 let mut bound = path.to_owned();
                 bound.push(b'/');
@@ -112,7 +116,7 @@ impl<'a> Tracked<'a> {
                 }
             }
         };
-        Known { entry: here.is_some(), below }
+        Known { entry, below }
     }
 }
 

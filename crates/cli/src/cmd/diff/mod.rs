@@ -28,7 +28,7 @@ use crate::{
     global::Invocation,
     monitor,
     settings::Settings,
-    sparse_index::{Fill, Tell},
+    sparse_index::{Fill, Read, Tell},
     work,
 };
 use options::{Kind, Request};
@@ -42,7 +42,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let index = load(run, &repo, &settings, &root)?;
+    let Read { index, .. } = load(run, &repo, &settings, &root)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
     for (path, error) in &worktree.unreadable {
         console::note(text!(path, ": ", crate::text::os_error(error)));
@@ -67,7 +67,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     };
     console::complaints(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let index = load(run, &repo, &settings, &root)?;
+    let Read { index, before, .. } = load(run, &repo, &settings, &root)?;
     let worktree = match request.cached {
         true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request, None)?,
@@ -87,14 +87,18 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     if worktree.warnings.is_empty() {
         found.warnings.iter().for_each(console::warning);
     }
-    finish(run, &repo, &settings, &request, (&root, &index), found.pairs)
+    let pairs = match &before {
+        Some(before) => diff::collapse(&repo, before, tree, found.pairs, &specs, request.depth)?,
+        None => found.pairs,
+    };
+    finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
 
 /// The index as it is, full, and with what the file system monitor has to say.
-fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) -> Result<Index, Failure> {
-    let mut index = work::read_index(repo, settings, root, Tell::Nothing, Fill::AtOnce)?.index;
-    monitor::refresh(run, repo, settings, &mut index)?;
-    Ok(index)
+fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) -> Result<Read, Failure> {
+    let mut read = work::read_index(repo, settings, root, Tell::Nothing, Fill::AtOnce)?;
+    monitor::refresh(run, repo, settings, &mut read.index)?;
+    Ok(read)
 }
 
 /// What differs between index and worktree, of `unmerged` paths from that stage, too; stat data that are not the file's are a difference.

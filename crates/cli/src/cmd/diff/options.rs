@@ -5,7 +5,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::diff::{
-    Intended, Missing,
+    Depth, Intended, Missing,
     renames::{Detect, parse_score},
 };
 use format::index::Stage;
@@ -36,6 +36,7 @@ enum Key {
     NoRenames,
     RenameLimit,
     Relative,
+    Recursive,
     Reverse,
     ExitCode,
     Quiet,
@@ -91,7 +92,7 @@ macro_rules! table {
                     .only(),
                 Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
                     .only(),
-                idle("-r", "show what is in directories: always done"),
+                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").only(),
                 idle("-t", "show directories too: there are none"),
                 idle("--full-index", "show full object names in patches"),
                 idle("--no-ext-diff", "run no external diff helper"),
@@ -221,6 +222,8 @@ pub(super) struct Request {
     pub(super) limit: Option<usize>,
     /// The directory; `Some(None)` is where we are.
     pub(super) relative: Option<Option<BString>>,
+    /// Of directories that are one entry of the index.
+    pub(super) depth: Depth,
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
     pub(super) filter: Filter,
@@ -264,6 +267,7 @@ impl Request {
             minimum: 0,
             limit: None,
             relative: None,
+            depth: Depth::Directories,
             reverse: false,
             exit_code: false,
             filter: Filter::default(),
@@ -341,6 +345,7 @@ impl Folded {
                 request.abbrev = Some(digits.transpose()?.map(|digits| digits.max(MINIMUM_ABBREV)));
             }
             Key::Idle(_) => {}
+            Key::Recursive => request.depth = Depth::Files,
             Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
             Key::FindRenames | Key::FindCopies => {
                 let score = parse_score(&value.unwrap_or_default());

@@ -12,7 +12,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use testkit::Repo;
 
-use super::life::{Life, words};
+use super::life::Life;
 use crate::{SAPWOOD, sparse_index::tree_of_entries};
 
 /// What a command said.
@@ -235,11 +235,12 @@ impl<'a> Judge<'a> {
         let fsck = Some(fsck()).filter(|run| run.code == 0).unwrap_or_else(fsck);
         assert_eq!(fsck.code, 0, "{}: {}\n{:#?}", self.case, fsck.stderr, life.log);
         let tree = git(&["write-tree"]);
-        let intended = git(&["diff-files", "--diff-filter=A", "--name-only"]).stdout;
+        let staged = |intended: &str| git(&["diff-index", "--cached", intended, "HEAD"]).stdout;
+        let nothing_is_intended = staged("--ita-visible-in-index") == staged("--ita-invisible-in-index");
         // A link of this name can be merged, but not be given. Git's reset leaves its entry out, and takes the tree for the index' all the same.
         let name = tree.stdout.trim().to_str_lossy().into_owned();
         let linked = tree.code == 0 && git(&["ls-tree", &name, ".gitmodules"]).stdout.starts_with(b"120000");
-        if tree.code == 0 && intended.is_empty() && !linked {
+        if tree.code == 0 && nothing_is_intended && !linked {
             let entries = tree_of_entries(self.repo);
             assert_eq!(tree.stdout, entries, "{}: an untrue cache-tree\n{:#?}", self.case, life.log);
         }
@@ -281,7 +282,12 @@ fn place(life: &mut Life<'_>) -> Vec<u8> {
 }
 
 fn status(life: &mut Life<'_>) -> Question {
-    let mut question = Question { args: words(["status"]), dir: place(life) };
+    let mut question = Question { args: Vec::new(), dir: place(life) };
+    if life.once_in(8) {
+        let configured = ["status.renames=copies", "diff.ignoreSubmodules=all", "status.relativePaths=false"];
+        with(&mut question, &["-c", life.pick(&configured)]);
+    }
+    with(&mut question, &["status"]);
     let format = life.pick(&[
         &["--porcelain=v2", "-z", "--branch", "--show-stash"][..],
         &["--porcelain=v2", "-z", "--branch", "--show-stash"],
@@ -291,6 +297,8 @@ fn status(life: &mut Life<'_>) -> Question {
         &["-s", "-b"],
         &["--long"],
         &["--long", "--show-stash"],
+        &["--column", "-b"],
+        &["--column=row,dense", "--short"],
     ]);
     with(&mut question, format);
     with(&mut question, life.pick(&[&["-unormal"][..], &["-unormal"], &["-uall"], &["-uno"], &[]]));
@@ -314,6 +322,7 @@ fn status(life: &mut Life<'_>) -> Question {
             &[],
             &["--no-renames"],
             &["-M20%"],
+            &["--ignore-submodules=none"],
             &["--ignore-submodules=dirty"],
             &["--ignore-submodules=untracked"],
             &["--ignore-submodules=all"],
@@ -334,6 +343,14 @@ fn plumbing(life: &mut Life<'_>) -> Question {
         &["diff-index", "-M", "-m", "HEAD"],
         &["diff-index", "--cached", "--raw", "HEAD"],
         &["diff-index", "--cached", "-C40%", "-z", "HEAD"],
+        &["diff-files", "-R", "-M"],
+        &["diff-files", "--theirs", "--name-status", "-M"],
+        &["diff-files", "-0", "--ignore-submodules=none", "--diff-filter=MTU"],
+        &["diff-files", "--base", "--ita-visible-in-index", "--abbrev=9"],
+        &["diff-index", "-R", "-M", "side"],
+        &["diff-index", "-C", "--ignore-submodules", "side"],
+        &["diff-index", "--merge-base", "--name-status", "-z", "side"],
+        &["diff-index", "--cached", "--relative", "-M", "--ita-invisible-in-index", "side"],
         &["ls-files", "-o", "--exclude-standard"],
         &["ls-files", "-o", "--exclude-standard", "--directory", "-z"],
         &["ls-files", "-o", "--exclude-standard", "--directory", "--no-empty-directory"],
@@ -345,6 +362,10 @@ fn plumbing(life: &mut Life<'_>) -> Question {
         &["ls-files", "-m", "--exclude-standard"],
         &["ls-files", "-t", "-c", "-d", "-m", "-o", "-k", "--exclude-standard"],
         &["ls-files", "-s", "-v"],
+        &["ls-files", "-u", "--abbrev"],
+        &["ls-files", "--eol", "-c", "-o", "-z"],
+        &["ls-files", "-o", "--directory", "--full-name"],
+        &["ls-files", "--deduplicate", "-c", "-m", "-d"],
         &["check-ignore", "-v", "-n"],
         &["check-ignore", "-v", "--no-index"],
         &["check-ignore"],

@@ -107,7 +107,7 @@ fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.iter().map(Into::into).collect()
 }
 
@@ -166,6 +166,11 @@ impl<'a> Life<'a> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let mut dirs = ends.chain([path.len()]);
         dirs.any(|end| self.watch.view.contains_key(&[&path[..end], &b"/.git"[..]].concat()))
+    }
+
+    fn is_behind_a_link(&self, path: &[u8]) -> bool {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        ends.map(|end| self.place(&path[..end])).any(|above| above.is_symlink())
     }
 
     /// A directory of the repository that is there; the top often.
@@ -450,7 +455,11 @@ impl<'a> Life<'a> {
             7 | 8 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
             9 => Line::new(Git, &["rm", "-r", "-q", "-f"]).on_path(),
             10 => {
-                let other = self.path();
+                let mut other = self.path();
+                if self.cache.is_watched() && self.is_behind_a_link(&other) {
+                    // Git then vouches for a name at which nothing is.
+                    other = self.name().to_vec();
+                }
                 let mut line = Line::new(Git, &["mv", "-f", "--"]);
                 line.args.extend([path, &other].map(|path| OsStr::from_bytes(path).into()));
                 line
