@@ -6,13 +6,13 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::by_path::uninterrupted;
 
-use crate::{Error, OpenOptions, Repository, config, disk};
+use crate::{Error, OpenOptions, Repository, config, disk, open};
 
 /// What of a submodule counts as no change of it (`ignore`), weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,15 +198,27 @@ impl Repository {
             }
             Ok(_) => {}
         }
-        let env = without_repository(&self.options.env);
-        let options = OpenOptions {
-            cwd: dir,
+        Repository::open(&self.options_of(dir)).map(Some)
+    }
+
+    /// Whether a repository is at `path`, as Git finds out before it looks for what was changed in a submodule: something else that is called
+    /// `.git` is an error, in its words.
+    pub fn has_submodule(&self, path: &BStr) -> Result<bool, Error> {
+        let Some(top) = self.work_tree() else { return Ok(false) };
+        let dir = Path::new(OsStr::from_bytes(path));
+        let options = self.options_of(top.join(dir));
+        let env = options.env.clone().into();
+        open::leads_to_one(&options, &env, &options.cwd.join(".git"), &dir.join(".git"))
+    }
+
+    fn options_of(&self, submodule: PathBuf) -> OpenOptions {
+        OpenOptions {
+            cwd: submodule,
             git_dir: Some(".git".into()),
             work_tree: None,
             config: self.options.config.clone(),
-            env,
-        };
-        Repository::open(&options).map(Some)
+            env: without_repository(&self.options.env),
+        }
     }
 }
 

@@ -355,6 +355,28 @@ fn submodules() {
     }
 }
 
+/// What is called `.git` in a submodule and is no repository.
+#[test]
+fn submodules_that_are_broken() {
+    let oracle = Oracle::new(SAPWOOD, with_submodules);
+    for content in ["nonsense\n", "gitdir: \n", "gitdir: nowhere\n", ""] {
+        oracle.both(|repo| repo.write("dirty/.git", content));
+        for args in [&["diff-files"][..], &["diff-index", "HEAD"], &["status", "-s"]] {
+            oracle.same_as(content, args);
+        }
+    }
+    oracle.both(|repo| {
+        repo.remove("dirty/.git");
+        repo.write("dirty/.git/file", "x\n");
+    });
+    oracle.same(&["status", "-s"]);
+    oracle.both(|repo| {
+        repo.remove("dirty/.git");
+        std::os::unix::net::UnixListener::bind(repo.join("dirty/.git")).expect("a short name");
+    });
+    oracle.same(&["status", "-s"]);
+}
+
 /// A conflict about a submodule's commit: HEAD there is ours, theirs, or another's, and what is in it was changed.
 #[test]
 fn unmerged_submodules() {

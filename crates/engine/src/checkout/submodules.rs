@@ -123,6 +123,9 @@ impl<'a> Submodules<'a> {
         if ignore == Ignore::Dirty {
             return Ok(Dirt { commit, ..Dirt::default() });
         }
+        if !self.repo.has_submodule(path)? {
+            return Ok(Dirt { commit, ..Dirt::default() });
+        }
         let within = |message: String| PlanError::Submodule { path: path.to_owned(), message };
         let submodule = self.repo.submodule(path).map_err(|error| within(error.to_string()))?;
         let within = match submodule {

@@ -112,7 +112,12 @@ impl Finder<'_> {
     }
 
     pub(super) fn read_gitfile(&self, file: &Path, size: u64) -> Result<PathBuf, Error> {
-        let path = file.display();
+        self.read_gitfile_called(file, file, size)
+    }
+
+    /// The same where messages call the file by another name.
+    pub(super) fn read_gitfile_called(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
+        let path = name.display();
         if size > GITFILE_LIMIT {
             return Err(Error::new(format!("too large to be a .git file: '{path}'")));
         }
@@ -133,7 +138,8 @@ impl Finder<'_> {
         let git_dir = file.parent().unwrap_or(Path::new("")).join(target);
         if !self.is_git_directory(&git_dir)? {
             // Discovery passes no directory on to the message; an explicit GIT_DIR does.
-            return Err(Error::new(format!("not a git repository: {}", git_dir.display())));
+            let called = name.parent().unwrap_or(Path::new("")).join(target);
+            return Err(Error::new(format!("not a git repository: {}", called.display())));
         }
         canonical(&git_dir)
             .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))

@@ -96,6 +96,30 @@ pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool 
     }
 }
 
+/// Whether `dot_git`, in messages called `name`, is a repository's directory or names one, where there may be none; what is neither is an error.
+pub(crate) fn leads_to_one(
+    options: &OpenOptions,
+    env: &Env,
+    dot_git: &Path,
+    name: &Path,
+) -> Result<bool, Error> {
+    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    match uninterrupted(|| dot_git.metadata()) {
+        Ok(stat) if stat.is_file() => finder.read_gitfile_called(dot_git, name, stat.size()).map(|_| true),
+        Ok(stat) if stat.is_dir() => match finder.is_git_directory(dot_git)? {
+            true => Ok(true),
+            false => {
+                discover::unless_failing(dot_git)?;
+                Err(Error::new(format!("'{}' not recognized as a git repository", name.display())))
+            }
+        },
+        Ok(_) => Ok(false),
+        Err(error) if crate::disk::is_missing(&error) => Ok(false),
+        // Whoever opens it says why not.
+        Err(_) => Ok(true),
+    }
+}
+
 impl Finder<'_> {
     fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
