@@ -272,6 +272,23 @@ fn through_links() {
 }
 
 /// Of what a file stands in the way of the next merged entry alone is asked.
+/// A submodule that is not checked out does not keep what is asked for in it from being found.
+#[test]
+fn directories_in_submodules() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        let blob = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
+        index_info(repo, &format!("160000 {blob} 0\tm\n160000 {blob} 3\tn\n"));
+        ["m/sub/file", "n/sub/in/file"].iter().for_each(|path| repo.write(path, "1\n"));
+    });
+    for dir in ["m", "m/sub", "n", "n/sub", "n/sub/in"] {
+        for args in [&["-o"][..], &["-o", "--directory"], &["-o", "--exclude-standard"], &["-c", "-o"]] {
+            oracle.same_in(dir, &[&["ls-files"], args].concat());
+        }
+        oracle.same_in(dir, &["status", "-s", "-uall", "."]);
+    }
+    oracle.same(&["ls-files", "-o", "m/sub/file", "m/sub/nothing"]);
+}
+
 #[test]
 fn what_would_be_killed() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

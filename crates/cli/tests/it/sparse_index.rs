@@ -308,3 +308,39 @@ fn random_walks_with_a_sparse_index() {
         );
     }
 }
+
+/// Directories that are one entry, as the plumbing shows them.
+#[test]
+fn differences_in_directories_that_are_one_entry() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["f", "in/f", "out/f", "out/a/f", "out/a/b/f", "out/gone/f", "way/f"] {
+            repo.write(path, "1\n");
+        }
+        repo.commit("first");
+        repo.write("out/f", "2\n");
+        repo.write("out/a/b/f", "2\n");
+        repo.write("out/new/deep/f", "2\n");
+        repo.write("new/f", "1\n");
+        repo.remove("out/gone");
+        repo.remove("way");
+        repo.write("in/f", "2\n");
+        repo.commit("second");
+        repo.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
+    });
+    for tree in ["HEAD~1", "HEAD"] {
+        for args in [
+            &["--cached"][..],
+            &[],
+            &["--cached", "-r"],
+            &["-M", "--cached", "-r"],
+            &["-M", "--name-status"],
+            &["-R", "-z"],
+            &["-m", "--relative=out"],
+        ] {
+            oracle.same(&[&["diff-index"], args, &[tree]].concat());
+        }
+        for paths in [&["out"][..], &["out/a"], &["out/"], &["o*"], &["in", ":!out"], &["new", "f"]] {
+            oracle.same(&[&["diff-index", "--cached", tree, "--"], paths].concat());
+        }
+    }
+}

@@ -125,14 +125,14 @@ pub fn tree(
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
         };
-        comparison.row(row.path, old, row.slot)?;
+        if is_meant(index, row.path.as_bstr(), old, scope.pathspecs) {
+            comparison.row(row.path, old, row.slot)?;
+        }
     }
     comparison.rest();
     let mut pairs = Vec::new();
-    for (path, pair) in comparison.pairs {
-        if is_meant(index, path.as_bstr(), &pair, scope.pathspecs)
-            && !is_ignored(index, &pair, &submodules, scope.submodules)?
-        {
+    for pair in comparison.pairs.into_values() {
+        if !is_ignored(index, &pair, &submodules, scope.submodules)? {
             pairs.push(pair);
         }
     }
@@ -188,14 +188,14 @@ impl Comparison<'_> {
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
                     _ if is_unreadable => (None, Dirt::default()),
-                    _ if entry.mode.is_gitlink()
-                        && self.counts.of(self.index, self.submodules, path.as_bstr())? == Ignore::All =>
-                    {
-                        // It is as it was recorded, whatever it is, if only there is something.
-                        let counts = missing == Missing::AsIndexed || self.is_there(entry);
-                        (counts.then_some(indexed), Dirt::default())
-                    }
+                    // Where nothing of a submodule counts, nothing is told of it.
+                    None if missing == Missing::Gone && !self.is_there(entry) => (None, Dirt::default()),
                     None => (Some(indexed), Dirt::default()),
+                    Some(Pair { new: Some(_), .. })
+                        if entry.stage != Stage::Normal && self.is_ignored(entry)? =>
+                    {
+                        (Some(indexed), Dirt::default())
+                    }
                     Some(Pair { new: Some(file), .. })
                         if entry.stage != Stage::Normal
                             && entry.mode.is_gitlink()
@@ -218,10 +218,17 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether something is in an entry's place, as far as that is to be known.
+    /// Whether something is in a submodule's place, as far as that is to be known.
     fn is_there(&self, entry: &Entry) -> bool {
-        entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
+        !entry.mode.is_gitlink()
+            || entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
             || matches!(self.root.stat(self.index.path(entry)), Ok(Some(_)))
+    }
+
+    /// Whether nothing counts of what is a submodule in the index.
+    fn is_ignored(&self, entry: &Entry) -> Result<bool, PlanError> {
+        let path = self.index.path(entry);
+        Ok(entry.mode.is_gitlink() && self.counts.of(self.index, self.submodules, path)? == Ignore::All)
     }
 
     /// Entries that are the tree's, and whose files are not theirs.
@@ -245,13 +252,13 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether a pair's path is meant: what the index has there decides, else the tree.
-fn is_meant(index: &Index, path: &BStr, pair: &Pair, pathspecs: &Pathspecs) -> bool {
+/// Whether a path is meant: what the index has there decides, else the tree.
+fn is_meant(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs) -> bool {
     if pathspecs.is_empty() {
         return true;
     }
     let indexed = index.entries()[index.range_of(path)].first().map(|entry| entry.mode);
-    match indexed.or(pair.old.map(|side| side.mode)) {
+    match indexed.or(old.map(|side| side.mode)) {
         Some(mode) => pathspecs.matches_entry(path, mode, &mut Seen::default()),
         None => pathspecs.matches(path, &mut Seen::default()),
     }

@@ -10,7 +10,7 @@ mod show;
 
 use std::ops::Range;
 
-use ::format::index::{Flags, Index, Stage};
+use ::format::index::{Edit, Flags, Index, Stage};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
@@ -151,8 +151,9 @@ impl List<'_> {
             workers: Workers::Auto,
         };
         let (excludes, interrupt) = (Excludes::of(sources), self.run.interrupt.flag());
-        let found =
-            untracked::walk(self.repo, self.root, &self.index, self.specs, &excludes, &options, interrupt)?;
+        let without = without_submodules_above(&self.index, self.specs.common_directory());
+        let index = without.as_ref().unwrap_or(&self.index);
+        let found = untracked::walk(self.repo, self.root, index, self.specs, &excludes, &options, interrupt)?;
         trace::walk(1, self.specs.common_directory(), &found);
         self.run.interrupt.check()?;
         found.warnings.iter().for_each(|warning| console::warning(warning.message()));
@@ -308,6 +309,21 @@ fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let next = index.entries()[index.seek(0, path)..].iter().find(|entry| entry.stage == Stage::Normal);
     let rest = next.and_then(|next| index.path(next).strip_prefix(path.as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// The index as Git has it here, where what does not begin with the pathspecs' common directory is left out: without submodules above that, in which
+/// else nothing would be looked for. `None` if there are none.
+fn without_submodules_above(index: &Index, dir: &BStr) -> Option<Index> {
+    let ends = dir.strip_suffix(b"/")?.find_iter(b"/");
+    let is_submodule =
+        |path: &&BStr| index.entries()[index.range_of(path)].iter().any(|entry| entry.mode.is_gitlink());
+    let above = ends.map(|end| dir[..end].as_bstr()).filter(is_submodule);
+    let edits: Vec<Edit> = above.map(|path| Edit { path: path.into(), entries: Vec::new() }).collect();
+    (!edits.is_empty()).then(|| {
+        let mut index = index.clone();
+        index.apply(edits);
+        index
+    })
 }
 
 /// Whether Git comes to `path` if it looks for nothing else: it enters a directory that is a file among the entries `within`, or has something in.
