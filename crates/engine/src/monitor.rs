@@ -156,10 +156,16 @@ fn clear(index: &mut Index, range: std::ops::Range<usize>) -> bool {
     any
 }
 
-/// The untracked cache learns of it. What no index may hold (`.git`) is not in the cache either.
+/// The untracked cache learns of it. What no index may hold (`.git`) is not in the cache either, but the directory it is in may be a repository
+/// now, or none any more.
 fn happened(index: &mut Index, path: &BStr) {
     let Some(untracked) = &mut index.untracked else { return };
     if path::verify(path, Mode::FILE, Protect::default()).is_err() {
+        let parts: Vec<&[u8]> = path.split_str("/").collect();
+        let git = parts.iter().position(|part| part.eq_ignore_ascii_case(b".git"));
+        if let Some(at) = git.filter(|&at| at > 0) {
+            untracked.invalidate_on_disk(bstr::join("/", &parts[..at]).as_bstr());
+        }
         return;
     }
     untracked.invalidate_on_disk(path);

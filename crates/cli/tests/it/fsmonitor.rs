@@ -272,6 +272,34 @@ fn a_monitor_that_lies_loses_nothing() {
     assert_eq!(repo.read("a"), "mine\n");
 }
 
+/// A directory in which nothing was becomes a repository, of which the monitor names what is in `.git`.
+#[test]
+fn a_repository_that_comes_into_being() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.write(".git/changes", "");
+    repo.write_executable(".git/monitor", HONEST);
+    for (name, value) in [("fsmonitor", ".git/monitor"), ("untrackedCache", "true")] {
+        repo.git(&["config", &format!("core.{name}"), value]);
+    }
+    fs::create_dir_all(repo.join("n/empty")).expect("made");
+    let status = || repo.run(SAPWOOD.as_ref(), &["status", "-s"]).stdout;
+    for dir in ["n/empty", "n", "d/e/f", "d/e", "d", "x/y", "x", ""] {
+        let later = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+        fs::File::open(repo.join(dir)).and_then(|dir| dir.set_modified(later)).expect("aged");
+    }
+    assert_eq!([status(), status()], ["", ""]);
+    for dir in ["objects", "refs/heads"] {
+        fs::create_dir_all(repo.join("n/.git").join(dir)).expect("made");
+    }
+    repo.write("n/.git/HEAD", "ref: refs/heads/main\n");
+    repo.write("new", "1\n");
+    repo.write(".git/changes", "n/.git\nn/.git/objects\nn/.git/refs\nn/.git/refs/heads\nn/.git/HEAD\nnew\n");
+    assert_eq!(status(), "?? n/\n?? new\n");
+    assert_eq!(truth(&repo, &["status", "-s"]).stdout, "?? n/\n?? new\n");
+}
+
 #[test]
 fn what_no_monitor_can_watch_is_gits() {
     let shim = Shim::new();

@@ -451,7 +451,8 @@ impl<'a> Life<'a> {
             0..=3 => Line::new(Git, &["add", "-f"]).on_path(),
             4 => Line::new(Git, &["add", "-A"]),
             5 => Line::new(Git, &["add", "-u"]),
-            6 => Line::new(Git, &["add", "-N"]).on_path(),
+            // Where it makes such an index sparse again Git writes one entry over and over.
+            6 if !self.cache.cone() => Line::new(Git, &["add", "-N"]).on_path(),
             7 | 8 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
             9 => Line::new(Git, &["rm", "-r", "-q", "-f"]).on_path(),
             10 => {
