@@ -103,6 +103,7 @@ impl Settings {
             "advice.sparseIndexExpanded=false",
             "commit.gpgSign=false",
             "fsck.gitmodulesSymlink=ignore",
+            "fsck.gitmodulesBlob=ignore",
         ];
         let sometimes = [
             ("index.version=4", 3),
