@@ -145,7 +145,10 @@ impl<'a> Judge<'a> {
         }
         let says_nothing = |line: &[u8]| {
             // Ignore files and attributes that were not opened, as a cache or a pathspec made it needless.
-            let is_of_rules = line.contains_str(".gitignore': ") || line.contains_str(".gitattributes': ");
+            let is_of_rules = line.starts_with(b"warning: unable to access '")
+                && !line.contains_str(".gitmodules")
+                || line.contains_str(".gitignore': ")
+                || line.contains_str(".gitattributes': ");
             // Nor is looked at what is not asked for, as Git's `ls-files` does.
             let is_of_others = question.args.iter().any(|arg| arg == "--")
                 && question.args.iter().any(|arg| arg == "ls-files")
