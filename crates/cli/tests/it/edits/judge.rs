@@ -66,6 +66,15 @@ impl<'a> Judge<'a> {
                 self.forget_caches();
             }
         }
+        if life.has_daemon() {
+            // It answers before it has heard of everything at times, whoever asks.
+            let mut git = self.repo.git_command();
+            git.env("GIT_OPTIONAL_LOCKS", "0");
+            if self.ask(git, &question).stdout != truth.stdout {
+                self.git_was_wrong += 1;
+                self.forget_caches();
+            }
+        }
         for again in 0..=life.random.below(2) {
             let writes = !life.once_in(4);
             let mut command = self.repo.command(SAPWOOD.as_ref());

@@ -138,6 +138,11 @@ impl<'a> Life<'a> {
         from[self.random.below(from.len())]
     }
 
+    /// Whether Git's daemon tells of changes.
+    pub(super) fn has_daemon(&self) -> bool {
+        self.cache.daemon()
+    }
+
     pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.random.below(times) == 0
     }
