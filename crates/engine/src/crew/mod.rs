@@ -75,6 +75,16 @@ pub(crate) struct Crew<'t> {
     large: bool,
     nature: Nature,
     tuning: Option<&'t Tuning>,
+    order: Order,
+}
+
+/// Who does what.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// Each worker has a part of its own, and takes of others' when it is done.
+    Parts,
+    /// The next unit is that of whoever is free: all are at one place, which moves through the units.
+    Strict,
 }
 
 /// As many as a network disk of a few milliseconds still rewards.
@@ -120,7 +130,7 @@ impl<'t> Crew<'t> {
         match workers {
             Workers::Fixed(count) => {
                 let count = if steps < threshold { 1 } else { count.clamp(1, most) };
-                Crew { first: count, limit: count, cores, large: false, nature: Nature::Any, tuning: None }
+                Crew { first: count, limit: count, cores, large: false, nature: Nature::Any, tuning: None, order: Order::Parts }
             }
             Workers::Auto => {
                 let learnt = tuning.and_then(|tuning| *locked(&tuning.learnt));
@@ -141,6 +151,7 @@ impl<'t> Crew<'t> {
                     large: learnt.is_some(),
                     nature,
                     tuning,
+                    order: Order::Parts,
                 }
             }
         }
@@ -160,8 +171,13 @@ impl<'t> Crew<'t> {
     }
 
     /// A crew for so many units, whatever their weight.
-    fn of_units(self, units: usize) -> Self {
+    pub(crate) fn of_units(self, units: usize) -> Self {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
+    }
+
+    /// One that goes through its units in strict order, for a disk that is read best like that.
+    pub(crate) fn in_order(self) -> Self {
+        Crew { order: Order::Strict, ..self }
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
@@ -178,7 +194,10 @@ impl<'t> Crew<'t> {
             return;
         }
         let shift = Shift {
-            queue: Queue::new(weights, self.first, self.limit),
+            queue: match self.order {
+                Order::Parts => Queue::new(weights, self.first, self.limit),
+                Order::Strict => Queue::in_order(weights),
+            },
             sizing: Sizing::new(self, role),
             phase: profile::current(),
             start,
@@ -328,7 +347,11 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         let mut watch = sizing.watch(number);
         let mut grain = Grain::new(sizing.is_large());
         while number < sizing.size() {
-            let Some(units) = self.queue.next(number, grain.most()) else { break };
+            let most = match sizing.crew.order {
+                Order::Parts => grain.most(),
+                Order::Strict => 1,
+            };
+            let Some(units) = self.queue.next(number, most) else { break };
             (self.act)(&mut state, units, &mut || {
                 sizing.step(&mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
             });
@@ -436,7 +459,7 @@ mod tests {
     /// Runs `steps` steps and tells how many workers took part at most.
     fn crew_after(steps: usize, step: impl Fn() + Sync) -> usize {
         let (largest, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, nature: Nature::Any, tuning: None };
+        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, nature: Nature::Any, tuning: None, order: Order::Parts };
         crew.run(
             "test",
             std::iter::repeat_n(1, steps),

@@ -4,6 +4,8 @@
 //! from the front of its own range, several at once; with none left it takes the heaviest unit nobody has begun, if that is
 //! too heavy to be left for the end, and else the rear half of the longest range of the others. Neighbours in the index, and so in
 //! the pack and on the disk, mostly stay with one worker.
+//!
+//! In strict order there is one range, and everybody takes from its front.
 
 use std::{
     cmp::Reverse,
@@ -55,9 +57,15 @@ impl Queue {
         Queue { before, taken, ranges, heavy, asked: AtomicUsize::new(0) }
     }
 
+    /// One range for all.
+    pub(super) fn in_order(weights: impl Iterator<Item = usize>) -> Queue {
+        Queue::new(weights, 1, 1)
+    }
+
     /// The next units for a worker, of a weight of at most `most` if they are more than one; `None` when there is
     /// nothing left to start.
     pub(super) fn next(&self, worker: usize, most: usize) -> Option<Range<usize>> {
+        let worker = worker.min(self.ranges.len() - 1);
         if let Some(units) = self.bite(&mut self.range(worker), most) {
             return Some(units);
         }
@@ -142,6 +150,12 @@ mod tests {
         assert_eq!(queue.next(0, 3), Some(4..5));
         assert_eq!(queue.next(0, 1000), Some(5..28));
         assert_eq!(queue.next(1, 1000), Some(64..73));
+    }
+
+    #[test]
+    fn in_order_everybody_takes_the_next() {
+        let queue = Queue::in_order(iter::repeat_n(1, 3));
+        assert_eq!([7, 0, 3, 0].map(|worker| queue.next(worker, 1)), [Some(0..1), Some(1..2), Some(2..3), None]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 pub mod adopt;
 pub mod files;
 mod scan;
+mod sweep;
 
 use std::sync::atomic::AtomicBool;
 
@@ -104,6 +105,9 @@ pub fn examine(
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(root);
     let mut scan = Scan::new(root, index, rules, options.pathspecs, options.interrupt);
+    if options.untracked.is_some() {
+        scan.sweep_if_cold(workers(repo)?, &tuning);
+    }
     let found = match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_beside(
             repo,

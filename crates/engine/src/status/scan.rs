@@ -2,7 +2,8 @@
 //!
 //! A directory's entries are asked for together, relative to its handle; directories are jobs of a crew that finds its size. Where it
 //! turns out that the disk is slow, directories are listed before: a network file system then sends the attributes with the names, and
-//! of a local disk the files are asked for by the inode numbers in the index, as they lie there.
+//! of a local disk the files are asked for by the inode numbers in the index, as they lie there. A local disk whose caches are known to be
+//! cold is swept instead ([`super::sweep`]).
 //!
 //! Only what is not as recorded is kept, so a clean tree costs no memory.
 
@@ -77,7 +78,7 @@ const IN_A_ROW: usize = 16;
 
 pub(super) struct Scan<'a> {
     root: &'a Dir,
-    index: &'a Index,
+    pub(super) index: &'a Index,
     rules: StatRules,
     /// How many entries before each one are to be looked at.
     before: Vec<u32>,
@@ -85,7 +86,7 @@ pub(super) struct Scan<'a> {
     notes: Mutex<Vec<Note>>,
     /// Listings bring attributes.
     remote: bool,
-    interrupt: &'a AtomicBool,
+    pub(super) interrupt: &'a AtomicBool,
 }
 
 impl<'a> Scan<'a> {
@@ -140,12 +141,21 @@ impl<'a> Scan<'a> {
         self.before[entries.start] != self.before[entries.end]
     }
 
+    /// The entry before which `number` are to be looked at, if there are more.
+    pub(super) fn nth(&self, number: usize) -> usize {
+        self.before.partition_point(|&count| count as usize <= number).saturating_sub(1)
+    }
+
+    /// Which is to be looked at, and has not been.
+    pub(super) fn is_left(&self, at: usize) -> bool {
+        self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed)
+    }
+
     /// Looks at all that has not been looked at yet.
     pub(super) fn run(&mut self, workers: Workers, tuning: &Tuning) {
+        self.sweep_if_cold(workers, tuning);
         self.remote = tuning.is_remote();
-        let left =
-            (0..self.visited.len()).map(|at| self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed));
-        let left = running(left);
+        let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
         // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
         let asked = std::mem::replace(&mut self.before, left);
         let all = 0..self.index.entries().len();
@@ -185,44 +195,68 @@ impl<'a> Scan<'a> {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        let first = match &job.what {
-            What::All(entries) => entries.start,
-            What::Files(files) => files[0],
+        let entries = match job.what {
+            What::Files(files) => return self.look_at(files.into_iter(), job.prefix, &mut || pace.step()),
+            What::All(entries) => entries,
         };
-        let path = self.index.path_at(first)[..job.prefix].as_bstr();
-        let opened = match path.strip_suffix(b"/") {
-            None => self.root.try_clone(),
-            Some(path) => self.root.open_dir(path),
-        };
+        let opened = self.open(entries.start, job.prefix);
         pace.step();
-        let dir = match (opened, &job.what) {
-            (Ok(dir), _) => dir,
-            (Err(error), What::All(entries)) => return self.unreachable(entries.clone(), &error),
-            (Err(error), What::Files(files)) => return self.unreachable(files.iter().copied(), &error),
+        let dir = match opened {
+            Ok(dir) => dir,
+            Err(error) => return self.unreachable(entries, &error),
         };
-        match job.what {
-            What::Files(files) => found.extend(files.into_iter().map(|at| (0, at))),
-            What::All(entries) => {
-                let first = jobs.len();
-                self.split(&entries, job.prefix, |part| match part {
-                    Part::File(at) => found.push((0, at)),
-                    Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
-                });
-                jobs[first..].reverse();
-                if pace.is_slow() {
-                    self.sort(listing, found, &dir, job.prefix);
-                    let others = found.split_off(found.len().min(IN_A_ROW));
-                    jobs.extend(others.chunks(IN_A_ROW).map(|files| {
-                        let files = files.iter().map(|&(_, at)| at).collect();
-                        Job { what: What::Files(files), prefix: job.prefix }
-                    }));
-                }
-            }
+        let first = jobs.len();
+        self.split(&entries, job.prefix, |part| match part {
+            Part::File(at) => found.push((0, at)),
+            Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
+        });
+        jobs[first..].reverse();
+        if pace.is_slow() {
+            self.sort(listing, found, &dir, job.prefix);
+            let others = found.split_off(found.len().min(IN_A_ROW));
+            jobs.extend(others.chunks(IN_A_ROW).map(|files| {
+                let files = files.iter().map(|&(_, at)| at).collect();
+                Job { what: What::Files(files), prefix: job.prefix }
+            }));
         }
+        self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
+    }
+
+    /// Looks at files of one directory.
+    pub(super) fn look_at(
+        &self,
+        files: impl Iterator<Item = usize> + Clone,
+        prefix: usize,
+        step: &mut dyn FnMut(),
+    ) {
+        let Some(first) = files.clone().next() else { return };
+        let opened = self.open(first, prefix);
+        step();
+        match opened {
+            Ok(dir) => self.ask_all(&dir, files, prefix, step),
+            Err(error) => self.unreachable(files, &error),
+        }
+    }
+
+    /// The directory whose path are the first `prefix` bytes of that of the entry at `at`.
+    fn open(&self, at: usize, prefix: usize) -> io::Result<Dir> {
+        match self.index.path_at(at)[..prefix].strip_suffix(b"/") {
+            None => self.root.try_clone(),
+            Some(path) => self.root.open_dir(path.as_bstr()),
+        }
+    }
+
+    fn ask_all(
+        &self,
+        dir: &Dir,
+        files: impl Iterator<Item = usize>,
+        prefix: usize,
+        step: &mut dyn FnMut(),
+    ) {
         let mut notes = Vec::new();
-        for (_, at) in found.drain(..) {
-            self.ask(&dir, at, job.prefix, &mut notes);
-            pace.step();
+        for at in files {
+            self.ask(dir, at, prefix, &mut notes);
+            step();
         }
         self.keep(notes);
     }
@@ -370,7 +404,7 @@ impl Beside for Scan<'_> {
         let mut notes = Vec::new();
         let mut files: Vec<(u64, usize)> = Vec::new();
         self.split(within, prefix, |part| match part {
-            Part::File(at) if self.visited[at].load(Ordering::Relaxed) => {}
+            Part::File(at) if !self.is_left(at) => {}
             Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
                 Some((_, ino)) => files.push((ino, at)),
                 None => self.note(at, Sight::Missing, &mut notes),
@@ -383,7 +417,7 @@ impl Beside for Scan<'_> {
                     Some((file_type, _)) => file_type == FileType::Symlink,
                     None => false,
                 };
-                for at in entries.filter(|&at| self.is_asked(at)) {
+                for at in entries.filter(|&at| self.is_left(at)) {
                     let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
                     self.note(at, sight, &mut notes);
                 }
@@ -408,7 +442,7 @@ impl Beside for Scan<'_> {
         }
         let mut notes = Vec::new();
         self.split(within, prefix, |part| match part {
-            Part::File(at) if !self.visited[at].load(Ordering::Relaxed) => {
+            Part::File(at) if self.is_left(at) => {
                 self.ask_below(from, at, &mut notes);
                 pace.step();
             }
@@ -423,10 +457,13 @@ impl Beside for Scan<'_> {
         if entry.stage != Stage::Normal || !self.is_asked(at) {
             return self.index.is_vouched_for(entry);
         }
+        let is_left = self.is_left(at);
         let mut notes = Vec::new();
         self.ask_below(from, at, &mut notes);
         let clean = notes.is_empty();
-        self.keep(notes);
+        if is_left {
+            self.keep(notes);
+        }
         clean
     }
 }
