@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     for hash in [HashKind::Sha1, HashKind::Sha256] {
         let read = |data: &[u8], threads| {
-            decode(data, hash, Options { threads, verify: false }).and_then(|decoded| decoded.finish())
+            decode(data, hash, Options::new(threads, false)).and_then(|decoded| decoded.finish())
         };
         let Ok(index) = read(data, 1) else { continue };
         let parallel = read(data, 4).expect("it was read by one thread");

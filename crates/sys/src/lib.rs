@@ -39,7 +39,7 @@ pub use file::File;
 pub use limits::{descriptor_limit, is_link_in_the_way, is_name_refused, is_out_of_descriptors};
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
-pub use memory::{Memory, bound_heap, release_freed};
+pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
 pub use process::{exec, is_running, spawn_detached, thread_time, try_lock, waits};
 pub use read::read_to_end;
 pub use reason::reason;

@@ -1,13 +1,13 @@
 //! Files mapped for reading.
 
-use std::{io, ops::Range, os::unix::fs::FileExt as _};
+use std::{io, ops::Range};
 
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 use crate::{File, stat_of};
 
 /// A file mapped for reading. The mapping is private; a file shrunk under it by somebody else, or on a disk that
-/// fails, raises SIGBUS (see [`crate::survive_unreadable_maps`]), so only files Git never changes in place (packs, indices) are mapped.
+/// fails, raises SIGBUS (see [`crate::survive_unreadable_maps`]), so only files Git never changes in place (packs and their indexes) are mapped.
 ///
 /// Its pages belong to the page cache: they count in the resident size while mapped, but are not
 /// anonymous memory, and [`Map::release`] gives them back early.
@@ -30,27 +30,8 @@ pub enum Advice {
 impl Map {
     /// Maps a whole open file. An empty file gives an empty map.
     pub fn of(file: &File) -> io::Result<Map> {
-        Map::with(MmapOptions::new(), file)
-    }
-
-    /// As [`Map::of`], with all pages present before it returns: one call in place of a fault each
-    /// few pages, for files that will be read whole. What cannot be read is an error here, not a signal later; with
-    /// `MAP_POPULATE` the kernel would try for ever.
-    pub fn populated(file: &File) -> io::Result<Map> {
-        let map = Map::of(file)?;
-        if map.is_empty() {
-            return Ok(map);
-        }
-        match map.0.advise(memmap2::Advice::PopulateRead) {
-            Ok(()) => Ok(map),
-            // Before Linux 5.14: pages come as they are needed.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(map),
-            Err(error) => Err(reading(file, map.len() as u64).err().unwrap_or(error)),
-        }
-    }
-
-    fn with(mut options: MmapOptions, file: &File) -> io::Result<Map> {
         let size = stat_of(file)?.size;
+        let mut options = MmapOptions::new();
         options.len(usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?);
         // SAFETY: the map is private and read-only, so nothing in this process changes the bytes.
         // The contract left to callers, stated on `Map`, is to map only files that are replaced by
@@ -74,21 +55,6 @@ impl Map {
         // written through this read-only map; the next access reads the same bytes from the file.
         unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) }
     }
-}
-
-/// Reads a file through, for the error.
-fn reading(file: &File, size: u64) -> io::Result<()> {
-    let mut buffer = vec![0; 64 << 10];
-    let mut at = 0;
-    while at < size {
-        match file.std().read_at(&mut buffer, at) {
-            Ok(0) => break,
-            Ok(count) => at += count as u64,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 impl From<Advice> for memmap2::Advice {
@@ -120,13 +86,12 @@ mod tests {
         let path = dir.path().join("file");
         std::fs::write(&path, vec![7; 100_000]).expect("written");
         let file = open(&path).expect("it was just written");
-        for map in [Map::of(&file).expect("maps"), Map::populated(&file).expect("maps")] {
-            map.advise(Advice::Sequential).expect("a hint");
-            map.advise_range(Advice::WillNeed, 5..9_000).expect("a hint");
-            assert_eq!(map[99_999], 7);
-            map.release(0..100_000).expect("released");
-            assert!(map.iter().all(|&byte| byte == 7));
-        }
+        let map = Map::of(&file).expect("maps");
+        map.advise(Advice::Sequential).expect("a hint");
+        map.advise_range(Advice::WillNeed, 5..9_000).expect("a hint");
+        assert_eq!(map[99_999], 7);
+        map.release(0..100_000).expect("released");
+        assert!(map.iter().all(|&byte| byte == 7));
         std::fs::write(&path, b"").expect("written");
         assert!(Map::of(&open(&path).expect("opens")).expect("maps").is_empty());
     }

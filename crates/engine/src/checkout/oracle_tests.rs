@@ -237,7 +237,7 @@ fn listing(index: &Index) -> String {
 fn load(repo: &Repo<'_>) -> Index {
     let path = repo.path.join(".git/index");
     let Ok(data) = fs::read(&path) else { return Index::empty(HashKind::Sha1) };
-    let options = read::Options { threads: 1, verify: true };
+    let options = read::Options::new(1, true);
     let decoded = read::decode(&data, HashKind::Sha1, options).expect("Git wrote it");
     let mut index = decoded.finish().expect("it stands alone");
     let meta = fs::metadata(&path).expect("just read");

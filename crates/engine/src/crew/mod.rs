@@ -130,7 +130,15 @@ impl<'t> Crew<'t> {
         match workers {
             Workers::Fixed(count) => {
                 let count = if steps < threshold { 1 } else { count.clamp(1, most) };
-                Crew { first: count, limit: count, cores, large: false, nature: Nature::Any, tuning: None, order: Order::Parts }
+                Crew {
+                    first: count,
+                    limit: count,
+                    cores,
+                    large: false,
+                    nature: Nature::Any,
+                    tuning: None,
+                    order: Order::Parts,
+                }
             }
             Workers::Auto => {
                 let learnt = tuning.and_then(|tuning| *locked(&tuning.learnt));
@@ -459,7 +467,15 @@ mod tests {
     /// Runs `steps` steps and tells how many workers took part at most.
     fn crew_after(steps: usize, step: impl Fn() + Sync) -> usize {
         let (largest, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let crew = Crew { first: 1, limit: 8, cores: 1, large: false, nature: Nature::Any, tuning: None, order: Order::Parts };
+        let crew = Crew {
+            first: 1,
+            limit: 8,
+            cores: 1,
+            large: false,
+            nature: Nature::Any,
+            tuning: None,
+            order: Order::Parts,
+        };
         crew.run(
             "test",
             std::iter::repeat_n(1, steps),

@@ -155,7 +155,10 @@ mod tests {
     #[test]
     fn in_order_everybody_takes_the_next() {
         let queue = Queue::in_order(iter::repeat_n(1, 3));
-        assert_eq!([7, 0, 3, 0].map(|worker| queue.next(worker, 1)), [Some(0..1), Some(1..2), Some(2..3), None]);
+        assert_eq!(
+            [7, 0, 3, 0].map(|worker| queue.next(worker, 1)),
+            [Some(0..1), Some(1..2), Some(2..3), None]
+        );
     }
 
     #[test]

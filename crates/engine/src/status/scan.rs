@@ -84,6 +84,8 @@ pub(super) struct Scan<'a> {
     before: Vec<u32>,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
+    /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
+    rest: Mutex<Vec<Job>>,
     /// Listings bring attributes.
     remote: bool,
     pub(super) interrupt: &'a AtomicBool,
@@ -123,7 +125,17 @@ impl<'a> Scan<'a> {
         };
         let before = running(index.entries().iter().map(asked));
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
-        Scan { root, index, rules, before, visited, notes: Mutex::default(), remote: false, interrupt }
+        Scan {
+            root,
+            index,
+            rules,
+            before,
+            visited,
+            notes: Mutex::default(),
+            rest: Mutex::default(),
+            remote: false,
+            interrupt,
+        }
     }
 
     /// Whether the entry at `at` is to be looked at.
@@ -155,26 +167,26 @@ impl<'a> Scan<'a> {
     pub(super) fn run(&mut self, workers: Workers, tuning: &Tuning) {
         self.sweep_if_cold(workers, tuning);
         self.remote = tuning.is_remote();
+        let rest = std::mem::take(self.rest.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !rest.is_empty() {
+            self.work_through(rest, 0, workers, tuning);
+        }
         let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
         // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
         let asked = std::mem::replace(&mut self.before, left);
         let all = 0..self.index.entries().len();
         if self.any(&all) {
             let ahead = self.before[all.end] as usize;
-            let jobs = vec![Job { what: What::All(all), prefix: 0 }];
-            let start = |_| (sys::Listing::default(), Vec::new());
-            crew::descend(
-                ("scan", tuning),
-                workers,
-                ahead,
-                jobs,
-                start,
-                |(listing, found), job, jobs, pace| {
-                    self.look(listing, found, job, jobs, pace);
-                },
-            );
+            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers, tuning);
         }
         self.before = asked;
+    }
+
+    fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers, tuning: &Tuning) {
+        let start = |_| (sys::Listing::default(), Vec::new());
+        crew::descend(("scan", tuning), workers, ahead, jobs, start, |(listing, found), job, jobs, pace| {
+            self.look(listing, found, job, jobs, pace);
+        });
     }
 
     /// What was found, in the order of the index.
@@ -213,11 +225,7 @@ impl<'a> Scan<'a> {
         jobs[first..].reverse();
         if pace.is_slow() {
             self.sort(listing, found, &dir, job.prefix);
-            let others = found.split_off(found.len().min(IN_A_ROW));
-            jobs.extend(others.chunks(IN_A_ROW).map(|files| {
-                let files = files.iter().map(|&(_, at)| at).collect();
-                Job { what: What::Files(files), prefix: job.prefix }
-            }));
+            jobs.extend(shared_out(found, job.prefix));
         }
         self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
     }
@@ -246,13 +254,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn ask_all(
-        &self,
-        dir: &Dir,
-        files: impl Iterator<Item = usize>,
-        prefix: usize,
-        step: &mut dyn FnMut(),
-    ) {
+    fn ask_all(&self, dir: &Dir, files: impl Iterator<Item = usize>, prefix: usize, step: &mut dyn FnMut()) {
         let mut notes = Vec::new();
         for at in files {
             self.ask(dir, at, prefix, &mut notes);
@@ -390,6 +392,10 @@ impl Beside for Scan<'_> {
         self.before[self.visited.len()] as usize
     }
 
+    fn asks(&self, within: &Range<usize>) -> bool {
+        self.any(within)
+    }
+
     fn directory(
         &self,
         dir: &Dir,
@@ -425,8 +431,8 @@ impl Beside for Scan<'_> {
         });
         if pace.is_slow() {
             files.sort_unstable();
-            // The rest is looked at in the end, by many.
-            files.truncate(IN_A_ROW);
+            let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            rest.extend(shared_out(&mut files, prefix));
         }
         for (_, at) in files {
             self.ask(dir, at, prefix, &mut notes);
@@ -478,6 +484,14 @@ impl Scan<'_> {
         };
         self.note(at, sight, notes);
     }
+}
+
+/// Leaves the first few of a directory's files, and makes jobs of the others.
+fn shared_out(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
+    let others = files.split_off(files.len().min(IN_A_ROW));
+    let job =
+        |files: &[(u64, usize)]| Job { what: What::Files(files.iter().map(|&(_, at)| at).collect()), prefix };
+    others.chunks(IN_A_ROW).map(job).collect()
 }
 
 /// A part of a directory's entries.

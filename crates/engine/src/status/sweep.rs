@@ -53,15 +53,21 @@ impl Scan<'_> {
             }
         }
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
-        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(tuning)).of_units(runs.len()).in_order();
-        crew.run("sweep", weights.into_iter(), |_| (), |(), taken, done| {
-            for (run, prefix) in &runs[taken] {
-                if self.interrupt.load(Ordering::Relaxed) {
-                    return;
+        let crew =
+            Crew::decide(workers, 0, weights.iter().sum(), Some(tuning)).of_units(runs.len()).in_order();
+        crew.run(
+            "sweep",
+            weights.into_iter(),
+            |_| (),
+            |(), taken, done| {
+                for (run, prefix) in &runs[taken] {
+                    if self.interrupt.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    self.look_at(run.clone().filter(|&at| self.is_left(at)), *prefix, done);
                 }
-                self.look_at(run.clone().filter(|&at| self.is_left(at)), *prefix, done);
-            }
-        });
+            },
+        );
     }
 
     /// The length of an entry's directory, with a slash at its end.

@@ -14,6 +14,7 @@ mod any;
 pub mod cache;
 mod judge;
 mod leading;
+mod quiet;
 mod recorded;
 mod rules;
 mod tracked;
@@ -269,6 +270,9 @@ pub(crate) fn walk_beside(
 pub(crate) trait Beside: Sync {
     /// How many files there are to look at.
     fn files(&self) -> usize;
+
+    /// Whether any of the entries `within` is to be looked at.
+    fn asks(&self, within: &Range<usize>) -> bool;
 
     /// `dir` was listed; its path, with a slash at its end, has `prefix` bytes, the entries `within` are in it and below.
     fn directory(

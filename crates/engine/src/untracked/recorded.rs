@@ -110,6 +110,10 @@ impl<'a> Recorded<'a> {
         }))
     }
 
+    pub(super) fn records(&self) -> &Records<'a> {
+        &self.records
+    }
+
     /// What has been done so far.
     pub(super) fn upkeep(&self) -> Upkeep {
         self.counts.get()
@@ -261,6 +265,14 @@ impl Walk<'_> {
             _ => None,
         };
         let path = node.path();
+        if let Some((at, _)) = record
+            && recorded.watched
+            && node.descent().manner == Manner::Enter
+            && self.is_quiet(recorded, (path, at), &node.descent().within, from)
+        {
+            recorded.counts.spared_all(recorded.records.after(at) - at);
+            return Looked::Done;
+        }
         // What is wrong with it, listing it will tell.
         let look = |pace: &mut dyn Pace| {
             let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
@@ -371,12 +383,17 @@ impl Walk<'_> {
     ) {
         let path = node.path();
         let first = jobs.len();
-        let mut names = Vec::new();
+        let mut names: Vec<&BStr> = Vec::new();
+        let mut cursor = 0;
         for (place, below) in recorded.records.below(at).enumerate() {
             let name = recorded.records.name(below);
+            // They are sorted, as whoever writes the cache writes them; if not, that costs time.
+            if names.last().is_some_and(|&last| name < last) {
+                cursor = 0;
+            }
             names.push(name);
             let mut child: BString = [path.as_bytes(), name].concat().into();
-            let known = self.tracked.look(child.as_bstr(), true, &node.descent().within, &mut 0);
+            let known = self.tracked.look(child.as_bstr(), true, &node.descent().within, &mut cursor);
             let within = match known.below {
                 Below::Entries(within) => within,
                 Below::Nothing => 0..0,

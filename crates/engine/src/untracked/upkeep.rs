@@ -65,6 +65,12 @@ impl Counts {
         self.names_taken.fetch_add(names, Relaxed);
     }
 
+    /// So many directories, all of which but the first are names in another.
+    pub(super) fn spared_all(&self, directories: usize) {
+        self.spared.fetch_add(directories, Relaxed);
+        self.names_taken.fetch_add(directories - 1, Relaxed);
+    }
+
     pub(super) fn get(&self) -> Upkeep {
         Upkeep {
             created: self.created.load(Relaxed),

@@ -63,7 +63,7 @@ impl Codec {
         if self.compressed { fixed + 2 } else { (fixed + 8) & !7 }
     }
 
-    /// Reads `count` entries but for the bytes of their paths, and finds where they end. Paths longer
+    /// Reads `count` entries but for the bytes of their paths into `entries`, and finds where they end. Paths longer
     /// than `budget` bytes in all are refused: a few bytes of version 4 can ask for a long path again
     /// and again.
     pub(super) fn read_entries(
@@ -72,8 +72,8 @@ impl Codec {
         mut offset: usize,
         count: usize,
         budget: usize,
+        mut entries: Vec<Entry>,
     ) -> Result<(Vec<Entry>, usize), Error> {
-        let mut entries = Vec::with_capacity(count);
         let mut previous = None;
         let mut start = 0;
         for _ in 0..count {
@@ -91,7 +91,15 @@ impl Codec {
         Ok((entries, offset))
     }
 
-    /// Reads the bytes of the paths, where [`Codec::read_entries`] says they will be, and looks at
+    /// How many bytes the paths of `count` entries in so many bytes may well need.
+    pub(super) fn room_for_paths(self, length: usize, count: usize, budget: usize) -> usize {
+        match self.compressed {
+            true => count.saturating_mul(64).min(budget),
+            false => length - (count * self.shortest()).min(length) + 8 * count,
+        }
+    }
+
+    /// Reads the bytes of the paths into `bytes`, where [`Codec::read_entries`] says they will be, and looks at
     /// the order of the entries.
     pub(super) fn read_paths(
         self,
@@ -99,12 +107,8 @@ impl Codec {
         mut offset: usize,
         count: usize,
         budget: usize,
+        mut bytes: Vec<u8>,
     ) -> Result<Paths, Error> {
-        let room = match self.compressed {
-            true => count.saturating_mul(64).min(budget),
-            false => data.len() - offset - (count * self.shortest()).min(data.len() - offset) + 8 * count,
-        };
-        let mut bytes = Vec::with_capacity(room);
         let mut found = None;
         let mut previous: Option<(usize, Stage)> = None;
         for _ in 0..count {

@@ -8,7 +8,7 @@
 //! A split index is only half of one: [`Decoded::base`] names the file that holds the other half, and
 //! [`Decoded::merge`] puts them together.
 
-use std::thread;
+use std::{ops::Range, thread};
 
 use bstr::{BString, ByteSlice};
 
@@ -36,6 +36,15 @@ pub struct Options {
     pub threads: usize,
     /// Whether the trailing checksum must hold. Git checks it in `fsck` only.
     pub verify: bool,
+    /// Is told of much memory before it is filled for the first time, page by page: the system may have a cheaper way.
+    pub about_to_fill: fn(Range<*const u8>),
+}
+
+impl Options {
+    /// With nobody to be told of memory.
+    pub fn new(threads: usize, verify: bool) -> Options {
+        Options { threads, verify, about_to_fill: |_| () }
+    }
 }
 
 /// Why bytes are no index.
@@ -121,7 +130,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
         if hasher.finish() == Ok(checksum) { Ok(()) } else { Err(Error::Checksum) }
     };
     let codec = Codec { hash, compressed: version == Version::V4 };
-    let entries = Entries { codec, content, count: count as usize };
+    let entries = Entries { codec, content, count: count as usize, about_to_fill: options.about_to_fill };
     let verified = options.verify && !checksum.is_null();
     let (entries, end, paths) = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
@@ -209,17 +218,43 @@ struct Entries<'a> {
     codec: Codec,
     content: &'a [u8],
     count: usize,
+    about_to_fill: fn(Range<*const u8>),
+}
+
+/// The page that saves most faults, bytes, where there are such.
+const HUGE_PAGE: usize = 2 << 20;
+/// What an allocator may put before a piece of memory of its own pages.
+const ITS_OWN: usize = 4 << 10;
+
+/// A vector for so many of `T`, about to be filled. If that takes several huge pages it has room for whole ones: what is mapped is then put where they
+/// begin.
+fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
+    let bytes = count.saturating_mul(size_of::<T>());
+    if bytes < HUGE_PAGE {
+        return Vec::with_capacity(count);
+    }
+    let whole = (bytes + ITS_OWN).next_multiple_of(HUGE_PAGE) - ITS_OWN;
+    let mut vector: Vec<T> = Vec::with_capacity(whole.div_ceil(size_of::<T>()));
+    let room = vector.spare_capacity_mut().as_ptr_range();
+    about_to_fill(room.start.cast()..room.end.cast());
+    vector
 }
 
 impl Entries<'_> {
     /// Entries, where they end, and their paths.
     fn read(self, threads: usize) -> Result<(Vec<Entry>, usize, Paths), Error> {
-        let Entries { codec, content, count } = self;
+        let Entries { codec, content, count, about_to_fill } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
-        let read_entries = || codec.read_entries(content, HEADER, count, self.budget());
-        let read_paths = || codec.read_paths(content, HEADER, count, self.budget());
+        let read_entries = || {
+            let entries = with_room(count, about_to_fill);
+            codec.read_entries(content, HEADER, count, self.budget(), entries)
+        };
+        let read_paths = || {
+            let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
+            codec.read_paths(content, HEADER, count, self.budget(), with_room(room, about_to_fill))
+        };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             thread::scope(|scope| {
                 let paths = scope.spawn(read_paths);
@@ -280,7 +315,7 @@ mod tests {
             let index = large(version);
             let file = write(&index);
             for (threads, verify) in [(1, false), (1, true), (2, false), (2, true), (8, true)] {
-                let read = decode(&file, HashKind::Sha1, Options { threads, verify });
+                let read = decode(&file, HashKind::Sha1, Options::new(threads, verify));
                 let read = read.and_then(Decoded::finish).expect("well formed");
                 assert!(content(&read) == content(&index));
             }
@@ -289,7 +324,7 @@ mod tests {
 
     #[test]
     fn threads_find_the_same_faults() {
-        let options = |threads| Options { threads, verify: true };
+        let options = |threads| Options::new(threads, true);
         let refused = |file: &[u8], threads| {
             decode(file, HashKind::Sha1, options(threads)).and_then(Decoded::finish).expect_err("is refused")
         };

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::hash::Hasher;
 
-const READ: read::Options = read::Options { threads: 1, verify: true };
+const READ: read::Options = read::Options { threads: 1, verify: true, about_to_fill: |_| () };
 const WRITE: write::Options = write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
 
 fn name() -> impl Strategy<Value = BString> {
@@ -208,7 +208,7 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        let unverified = read::Options { threads: 1, verify: false };
+        let unverified = read::Options::new(1, false);
         if let Ok(decoded) = decode(&file, HashKind::Sha1, unverified) {
             let _ = decoded.finish();
         }

@@ -21,7 +21,7 @@ const WRITE: write::Options = write::Options { version: Version::V2, end_of_entr
 
 fn decode(repo: &Repo<'_>, file: &str, hash: HashKind) -> Decoded {
     let data = fs::read(repo.join(file)).expect("Git wrote it");
-    read::decode(&data, hash, read::Options { threads: 2, verify: true }).expect("Git wrote it")
+    read::decode(&data, hash, read::Options::new(2, true)).expect("Git wrote it")
 }
 
 fn load(repo: &Repo<'_>, hash: HashKind) -> Index {

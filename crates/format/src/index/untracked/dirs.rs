@@ -75,6 +75,11 @@ impl<'c> Directories<'c> {
         std::iter::successors(first, move |&at| Some(self.ends[at]).filter(|&next| next < end))
     }
 
+    /// The first directory after one that is not below it: all between are.
+    pub fn after(&self, dir: usize) -> usize {
+        self.ends[dir]
+    }
+
     /// The last component of its path.
     pub fn name(&self, dir: usize) -> &'c BStr {
         self.dirs[dir].name.as_bstr()

@@ -1,0 +1,51 @@
+//! Branches of the untracked cache that the file system monitor vouches for: with no file to be asked for and nothing untracked in them there
+//! is nothing to find, and they are not walked.
+
+use std::{ops::Range, sync::Arc};
+
+use bstr::{BString, ByteSlice as _};
+use format::index::Stage;
+
+use super::{Walk, recorded::Recorded};
+use crate::handle::Handle;
+
+impl Walk<'_> {
+    /// Whether the directory at `path` (with a slash at its end), whose record is the one at `at`, and all below it are as recorded, and
+    /// nothing in them is to be told of. The monitor was asked, so records that are there hold.
+    pub(super) fn is_quiet(
+        &self,
+        recorded: &Recorded<'_>,
+        (path, at): (&[u8], usize),
+        within: &Range<usize>,
+        from: &Arc<Handle>,
+    ) -> bool {
+        let Some(beside) = self.beside.filter(|beside| !beside.asks(within)) else { return false };
+        let records = recorded.records();
+        let mut open: Vec<usize> = Vec::new();
+        let mut file = BString::default();
+        for below in at..records.after(at) {
+            while open.last().is_some_and(|&dir| records.after(dir) <= below) {
+                open.pop();
+            }
+            open.push(below);
+            let Some(record) = records.recorded(below) else { return false };
+            if record.check_only || !record.untracked.is_empty() {
+                return false;
+            }
+            let Some(exclude) = record.exclude else { continue };
+            file.clear();
+            file.extend_from_slice(path);
+            for &dir in &open[1..] {
+                file.extend_from_slice(records.name(dir));
+                file.push(b'/');
+            }
+            file.extend_from_slice(b".gitignore");
+            let tracked = self.index.position(file.as_bstr(), Stage::Normal);
+            let is_same = |at: usize| self.index.entries()[at].oid == *exclude && beside.is_clean(from, at);
+            if !tracked.is_ok_and(is_same) {
+                return false;
+            }
+        }
+        true
+    }
+}
