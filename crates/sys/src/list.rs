@@ -19,8 +19,8 @@ use crate::{
     stat::stat_at,
 };
 
-/// Most directories fit in one call with this much.
-const BUFFER: usize = 32 * 1024;
+/// Nearly all directories fit in one call with this much; and network file systems send attributes with what fits.
+const BUFFER: usize = 128 * 1024;
 
 /// A buffer for reading directories, to be kept from one to the next.
 pub struct Listing {

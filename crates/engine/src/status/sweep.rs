@@ -98,6 +98,7 @@ mod tests {
             .map(|note| {
                 let sight = match &note.sight {
                     Sight::Missing => "missing".to_owned(),
+                    Sight::Behind(stat) => format!("behind a link: {:?} {}", stat.file_type, stat.size),
                     Sight::There(stat) => format!("{:?} {}", stat.file_type, stat.size),
                     Sight::Unreadable(error) => error.to_string(),
                 };
