@@ -91,6 +91,8 @@ enum Order {
 const WAITING_LIMIT: usize = 128;
 /// As many, where more would be in the way of what the disk reads ahead for others.
 const READING_LIMIT: usize = 64;
+/// As many are still at one place, more or less.
+const IN_ORDER_LIMIT: usize = 16;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
 const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
@@ -185,7 +187,8 @@ impl<'t> Crew<'t> {
 
     /// One that goes through its units in strict order, for a disk that is read best like that.
     pub(crate) fn in_order(self) -> Self {
-        Crew { order: Order::Strict, ..self }
+        let (first, limit) = (self.first.min(IN_ORDER_LIMIT), self.limit.min(IN_ORDER_LIMIT));
+        Crew { first, limit, order: Order::Strict, ..self }
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
