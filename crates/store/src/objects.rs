@@ -227,6 +227,7 @@ mod tests {
         let left = by_path::list(&objects).expect("readable").into_iter();
         assert!(left.into_iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
     }
+
     /// Reads a byte at a time, and is interrupted before each.
     struct Halting<'a> {
         content: &'a [u8],
