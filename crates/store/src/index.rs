@@ -215,7 +215,7 @@ fn attempt(
                 .map_err(|error| error.at(lock.lock_path()))?;
         }
     }
-    let written = sys::stat_of(lock.file()).map_err(|source| Error::Io {
+    let timestamp = modified(lock.file()).map_err(|source| Error::Io {
         what: "stat",
         path: lock.lock_path().to_owned(),
         source,
@@ -223,7 +223,7 @@ fn attempt(
     lock.sync(fsync, Components::INDEX)?;
     let path = lock.path().to_owned();
     lock.publish()?;
-    index.timestamp = modified(&written);
+    index.timestamp = timestamp;
     Ok(sync_parent(fsync, Components::INDEX, &path)?)
 }
 
@@ -253,26 +253,25 @@ fn share(
     Ok(Delta::default())
 }
 
-/// What `mmap` says of what is no file.
-const ENODEV: i32 = 19;
 /// A file of less bytes is read by one thread.
-const WORTH_THREADS: u64 = 1 << 16;
+const WORTH_THREADS: usize = 1 << 16;
 
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, (u32, u32)), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
-    let failed = |source: io::Error| {
-        // Git maps it, which of a directory is said in other words than reading one.
-        let no_file = source.kind() == io::ErrorKind::IsADirectory;
-        let source = if no_file { io::Error::from_raw_os_error(ENODEV) } else { source };
-        LoadError::Map { path: path.to_owned(), source }
-    };
-    let stat = sys::stat_of(&file).map_err(failed)?;
+    let unreadable = sys::unreadable_pages();
+    let mapped = || Ok((modified(&file)?, sys::Map::of(&file)?));
+    let (timestamp, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     // How many cores there are is asked only where it matters.
-    let threads = if stat.size < WORTH_THREADS { 1 } else { cores(options.threads) };
-    let content = sys::Memory::of(&file, threads).map_err(failed)?;
+    let threads = if map.len() < WORTH_THREADS { 1 } else { cores(options.threads) };
     let options = read::Options { threads, verify: options.verify, about_to_fill: sys::use_huge_pages };
-    let decoded = read::decode(&content, hash, options).map_err(|source| refused(path, source))?;
-    Ok((decoded, modified(&stat)))
+    let decoded = read::decode(&map, hash, options);
+    // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
+    if sys::unreadable_pages() > unreadable
+        && let Some((path, source)) = sys::unreadable()
+    {
+        return Err(LoadError::Map { path, source });
+    }
+    Ok((decoded.map_err(|source| refused(path, source))?, timestamp))
 }
 
 fn refused(path: &Path, source: read::Error) -> LoadError {
@@ -397,9 +396,9 @@ fn cores(threads: usize) -> usize {
 }
 
 /// A file's modification time, as an index keeps times.
-fn modified(stat: &sys::Stat) -> (u32, u32) {
-    let (seconds, nanoseconds) = stat.mtime;
-    (seconds as u32, nanoseconds)
+fn modified(file: &File) -> io::Result<(u32, u32)> {
+    let (seconds, nanoseconds) = sys::stat_of(file)?.mtime;
+    Ok((seconds as u32, nanoseconds))
 }
 
 /// Two weeks, or whatever else, before now. `None` for never.
