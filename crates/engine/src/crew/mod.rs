@@ -59,9 +59,17 @@ impl Tuning {
         Tuning { learnt: Mutex::default(), nature }
     }
 
+    /// Of work that writes so many files below `root`.
+    pub(crate) fn writing(root: &Dir, files: usize) -> Tuning {
+        // So few begin with one worker, wherever they go.
+        let is_local = files >= STEPS_PER_WORKER && !root.is_remote();
+        let nature = if is_local { Nature::KeepsWrites } else { Nature::Any };
+        Tuning { learnt: Mutex::default(), nature }
+    }
+
     /// Whether what is read comes from another machine.
     pub(crate) fn is_remote(&self) -> bool {
-        self.nature != Nature::ReadsAhead
+        self.nature == Nature::Any
     }
 }
 
@@ -91,6 +99,8 @@ enum Order {
 const WAITING_LIMIT: usize = 128;
 /// As many, where more would be in the way of what the disk reads ahead for others.
 const READING_LIMIT: usize = 64;
+/// As many, where the kernel keeps what is written, and who waits does so for its locks and its journal.
+const WRITING_LIMIT: usize = 8;
 /// As many are still at one place, more or less.
 const IN_ORDER_LIMIT: usize = 16;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
@@ -153,6 +163,7 @@ impl<'t> Crew<'t> {
                 let limit = match nature {
                     Nature::Any => WAITING_LIMIT,
                     Nature::ReadsAhead => READING_LIMIT,
+                    Nature::KeepsWrites => WRITING_LIMIT,
                 };
                 Crew {
                     first,
@@ -175,7 +186,7 @@ impl<'t> Crew<'t> {
     /// What the crew is judged by: steps, unless most of these find what was read ahead. Then what had to be waited for.
     fn done(self, steps: usize) -> usize {
         match self.nature {
-            Nature::Any => steps,
+            Nature::Any | Nature::KeepsWrites => steps,
             Nature::ReadsAhead => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
         }
     }

@@ -183,7 +183,7 @@ pub fn execute(
         plan,
         options,
         done: AtomicUsize::new(0),
-        tuning: Tuning::default(),
+        tuning: Tuning::writing(worktree, plan.writes.len() + plan.removals.len()),
         stopped: AtomicBool::new(false),
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
