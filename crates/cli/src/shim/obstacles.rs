@@ -607,7 +607,12 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened,
     };
-    let look = |file: sys::File| format::index::glance(&sys::Map::of(&file).ok()?, repo.hash());
+    let look = |file: sys::File| {
+        let unreadable = sys::unreadable_pages();
+        let found = format::index::glance(&sys::Map::of(&file).ok()?, repo.hash())?;
+        // A page that cannot be read is zeros, of which anything may have been made.
+        (sys::unreadable_pages() == unreadable).then_some(found)
+    };
     let unreadable = || Reason::repository("the index cannot be read");
     let mut found = opened.ok().and_then(look).ok_or_else(unreadable)?;
     if let Some(shared) = found.shared {
