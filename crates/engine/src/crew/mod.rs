@@ -458,6 +458,15 @@ mod tests {
     const THRESHOLD: usize = 100;
 
     #[test]
+    fn who_writes_to_memory_stays_few() {
+        let tuning = Tuning { learnt: Mutex::default(), nature: Nature::KeepsWrites };
+        let crew = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning));
+        assert_eq!(crew.limit, WRITING_LIMIT.max(crew.cores));
+        let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order();
+        assert!(swept.first <= IN_ORDER_LIMIT && swept.limit == IN_ORDER_LIMIT);
+    }
+
+    #[test]
     fn fixed_is_fixed_and_auto_may_grow() {
         let sizes = |workers, steps| {
             let crew = Crew::decide(workers, THRESHOLD, steps, None);

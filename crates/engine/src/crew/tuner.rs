@@ -317,16 +317,21 @@ mod tests {
 
     #[test]
     fn a_journal_that_is_waited_for_is_no_slow_disk() {
-        // Every tenth of a second all wait for 20 ms; what follows seems the faster for it.
-        let start = Instant::now();
-        let mut tuner = Tuner::new((2, 8), 2, false, Nature::KeepsWrites, (start, 0));
-        let (mut now, mut large) = (start, 0);
-        for step in 1..=100_000 {
-            let is_held_up = step % 4_000 == 0;
-            now += Duration::from_micros(if is_held_up { 20_000 } else { 25 });
-            large += usize::from(tuner.look(now, step, is_held_up) > 2);
-        }
-        assert!(large < 20_000, "{large}");
+        // Whoever looks does so every 5 ms, and 40 steps a millisecond are done; each tenth of a second all wait for 20 ms.
+        let crowded = |nature| {
+            let start = Instant::now();
+            let mut tuner = Tuner::new((2, 128), 2, false, nature, (start, 0));
+            let (mut now, mut steps, mut crowded) = (start, 0, 0);
+            for look in 1..=1_000 {
+                let is_held_up = look % 20 == 0;
+                now += Duration::from_millis(if is_held_up { 20 } else { 5 });
+                steps += if is_held_up { 2 } else { 200 };
+                crowded += usize::from(tuner.look(now, steps, is_held_up) > 8);
+            }
+            crowded
+        };
+        assert_eq!(crowded(Nature::KeepsWrites), 0);
+        assert!(crowded(Nature::Any) > 100, "else this shows nothing");
     }
 
     #[test]
