@@ -208,7 +208,10 @@ impl<'a> Scan<'a> {
             return;
         }
         let entries = match job.what {
-            What::Files(files) => return self.look_at(files.into_iter(), job.prefix, &mut || pace.step()),
+            What::Files(files) => {
+                let left = files.into_iter().filter(|&at| self.is_left(at));
+                return self.look_at(left, job.prefix, &mut || pace.step());
+            }
             What::All(entries) => entries,
         };
         let opened = self.open(entries.start, job.prefix);

@@ -3,6 +3,8 @@
 //! Whatever wrote the files did it mostly in that order, so inodes and directories lie like that, and what the kernel reads ahead is what is
 //! asked for next. Workers share one place that moves through the index: however many there are, the disk reads at one place. What is
 //! untracked is looked for afterwards, in directories that are in memory by then.
+//!
+//! What cannot be looked at is noted as by any scan; what an interruption leaves out is left to the scan that follows.
 
 use std::{ops::Range, sync::atomic::Ordering};
 
@@ -39,7 +41,7 @@ impl Scan<'_> {
         let before = sys::waits();
         samples.into_iter().any(|at| {
             self.look_at(at..at + 1, self.prefix(at), &mut || {});
-            sys::waits() - before >= COLD
+            sys::waits().saturating_sub(before) >= COLD
         })
     }
 
