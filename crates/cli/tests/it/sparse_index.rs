@@ -326,12 +326,48 @@ fn differences_in_directories_that_are_one_entry() {
         repo.write("in/f", "2\n");
         repo.commit("second");
         repo.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
+        // What the index has nothing of, and a file in the place of one.
+        for path in ["none", "none/deep", "in/none", "way"] {
+            repo.write(format!("{path}/a/b/f"), "1\n");
+            repo.write(format!("{path}/f"), "1\n");
+        }
+        repo.git(&["add", "--sparse", "."]);
+        repo.git(&["commit", "-q", "-m", "third"]);
+        repo.git(&["sparse-checkout", "reapply"]);
+        repo.git(&["rm", "-r", "-q", "--cached", "--sparse", "none", "in/none", "way", "out/a"]);
+        repo.write("way", "1\n");
+        repo.git(&["add", "--sparse", "way"]);
     });
-    for tree in ["HEAD~1", "HEAD"] {
+    let outside = [
+        &["none"][..],
+        &["none/f"],
+        &["none/"],
+        &["none/*"],
+        &["*f"],
+        &["n*", ":!none/f"],
+        &["way"],
+        &["way/a"],
+        &["way/a/b"],
+        &["way/f", "out/f"],
+        &["in/none/f"],
+        &["out/a/b"],
+        &["out"],
+    ];
+    for paths in outside {
+        oracle.same(&[&["status", "--porcelain=v2", "--"], paths].concat());
+        oracle.same(&[&["diff-index", "--cached", "HEAD", "--"], paths].concat());
+        oracle.same(&[&["diff-index", "-t", "HEAD", "--"], paths].concat());
+    }
+    for tree in ["HEAD~2", "HEAD~1", "HEAD"] {
         for args in [
             &["--cached"][..],
             &[],
             &["--cached", "-r"],
+            &["--cached", "-t"],
+            &["-t", "-r"],
+            &["-t", "-R", "--name-status"],
+            &["-t", "--relative=none/a"],
+            &["-t", "-M", "-m"],
             &["-M", "--cached", "-r"],
             &["-M", "--name-status"],
             &["-R", "-z"],

@@ -10,7 +10,7 @@ mod tree;
 mod unstaged;
 
 use bstr::BString;
-pub use collapse::{Depth, collapse};
+pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId};
 pub use overlay::overlay;
 pub use tree::{Against, Counts, Differences, Intended, Missing, Scope, staged, tree};

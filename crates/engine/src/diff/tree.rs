@@ -15,7 +15,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Dirt, Pair, Side, Status, unstaged::named};
+use super::{Collapsed, Dirt, Pair, Side, Status, unstaged::named};
 use crate::{
     checkout::{
         PlanError,
@@ -140,7 +140,8 @@ pub fn tree(
 }
 
 /// What differs between `tree` (`None` is the empty one) and `index`, as [`tree()`] has it. What is only intended to be added is not in
-/// the index. `ignore` decides for submodules that do not say otherwise; `None` is what the configuration says.
+/// the index. `ignore` decides for submodules that do not say otherwise; `None` is what the configuration says. Of what a sparse index has as one
+/// entry, or would have, the directory is meant or not, whatever is in it.
 pub fn staged(
     repo: &Repository,
     root: &Dir,
@@ -148,10 +149,19 @@ pub fn staged(
     tree: Option<ObjectId>,
     pathspecs: &Pathspecs,
     ignore: Option<Ignore>,
+    sparse: Option<Collapsed<'_>>,
 ) -> Result<Vec<Pair>, PlanError> {
     let against = Against::Index { intended: Intended::Hidden };
     let submodules = ignore.map_or(Counts::Configured, Counts::Given);
-    Ok(self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })?.pairs)
+    let of = |pathspecs| {
+        let found = self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })?;
+        Ok::<_, PlanError>(found.pairs)
+    };
+    let Some(sparse) = sparse.filter(|_| !pathspecs.is_empty()) else { return of(pathspecs) };
+    let mut pairs = of(&Pathspecs::default())?;
+    let is_file_meant = |pair: &Pair| is_meant(index, pair.path.as_bstr(), pair.old, pathspecs);
+    pairs.retain(|pair| sparse.decides(pair, pathspecs).unwrap_or_else(|| is_file_meant(pair)));
+    Ok(pairs)
 }
 
 struct Comparison<'a> {

@@ -179,7 +179,7 @@ fn random_moves_are_seen_as_git_sees_them() {
         let tree = ObjectId::from_hex(opened.hash(), tree.trim_ascii()).expect("a name");
         let all = Pathspecs::default();
         for (args, detect, minimum, limit) in kinds {
-            let pairs = diff::staged(&opened, &root, &index, Some(tree), &all, None).expect("is read");
+            let pairs = diff::staged(&opened, &root, &index, Some(tree), &all, None, None).expect("is read");
             let options = Options { detect, minimum, limit, worktree: Some((&root, &index)) };
             let found = renames::detect(&opened, pairs, &options).expect("can be read");
             let raw = raw(&found.pairs, ObjectId::null(opened.hash()));

@@ -8,7 +8,7 @@ mod show;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    diff::{self, Against, Counts, Intended, Pair, renames},
+    diff::{self, Against, Collapsed, Counts, Intended, Pair, renames},
     pathspec::Pathspecs,
     status::{self, Worktree},
 };
@@ -28,7 +28,7 @@ use crate::{
     global::Invocation,
     monitor,
     settings::Settings,
-    sparse_index::{Fill, Read, Tell},
+    sparse_index::{self, Fill, Read, Tell},
     work,
 };
 use options::{Kind, Request};
@@ -87,9 +87,12 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     if worktree.warnings.is_empty() {
         found.warnings.iter().for_each(console::warning);
     }
-    let pairs = match &before {
-        Some(before) => diff::collapse(&repo, before, tree, found.pairs, &specs, request.depth)?,
-        None => found.pairs,
+    let pairs = match (&before, sparse_index::wanted(&repo)?) {
+        (Some(index), Some(patterns)) => {
+            let collapsed = Collapsed { index, patterns: &patterns };
+            collapsed.shape(&repo, tree, found.pairs, &specs, request.depth)?
+        }
+        _ => found.pairs,
     };
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }

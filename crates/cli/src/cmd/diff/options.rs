@@ -37,6 +37,7 @@ enum Key {
     RenameLimit,
     Relative,
     Recursive,
+    Directories,
     Reverse,
     ExitCode,
     Quiet,
@@ -93,7 +94,7 @@ macro_rules! table {
                 Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
                     .only(),
                 Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").only(),
-                idle("-t", "show directories too: there are none"),
+                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").only(),
                 idle("--full-index", "show full object names in patches"),
                 idle("--no-ext-diff", "run no external diff helper"),
                 idle("--no-textconv", "run no text conversion filters"),
@@ -345,7 +346,9 @@ impl Folded {
                 request.abbrev = Some(digits.transpose()?.map(|digits| digits.max(MINIMUM_ABBREV)));
             }
             Key::Idle(_) => {}
+            Key::Recursive if request.depth == Depth::Both => {}
             Key::Recursive => request.depth = Depth::Files,
+            Key::Directories => request.depth = Depth::Both,
             Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
             Key::FindRenames | Key::FindCopies => {
                 let score = parse_score(&value.unwrap_or_default());

@@ -9,7 +9,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
-    diff::{self, Dirt, Pair, Status, renames},
+    diff::{self, Collapsed, Dirt, Pair, Status, renames},
     pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
@@ -243,7 +243,10 @@ pub(super) fn collect(
     run.interrupt.check()?;
     // Before there is a commit everything that is staged counts.
     let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
-    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts))?;
+    let patterns = if before.is_some() { sparse_index::wanted(repo)? } else { None };
+    let collapsed = before.as_ref().zip(patterns.as_ref());
+    let collapsed = collapsed.map(|(index, patterns)| Collapsed { index, patterns });
+    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts), collapsed)?;
     worktree.warnings.iter().for_each(console::warning);
     for (path, error) in &worktree.unreadable {
         console::note(text!(path, ": ", sys::reason(error)));
