@@ -103,13 +103,22 @@ impl Error {
     }
 }
 
-/// Where HEAD points. Names are full (`refs/heads/main`).
+/// Where HEAD leads. Names are full (`refs/heads/main`), and those of the last ref on the way: branches can be symbolic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Head {
-    Branch { name: BString, oid: ObjectId },
-    Unborn { name: BString },
-    Detached { oid: ObjectId },
+    Branch {
+        name: BString,
+        oid: ObjectId,
+    },
+    Unborn {
+        name: BString,
+    },
+    Detached {
+        oid: ObjectId,
+    },
+    /// The way does not end: symbolic refs or links lead to themselves, or to what cannot be a ref.
+    Nowhere,
 }
 
 impl Head {
@@ -117,7 +126,7 @@ impl Head {
     pub fn oid(&self) -> Option<ObjectId> {
         match self {
             Head::Branch { oid, .. } | Head::Detached { oid } => Some(*oid),
-            Head::Unborn { .. } => None,
+            Head::Unborn { .. } | Head::Nowhere => None,
         }
     }
 
@@ -125,7 +134,7 @@ impl Head {
     pub fn branch(&self) -> Option<&BStr> {
         match self {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name.as_bstr()),
-            Head::Detached { .. } => None,
+            Head::Detached { .. } | Head::Nowhere => None,
         }
     }
 }

@@ -253,7 +253,7 @@ impl Repository {
         let name = match name.is_empty() {
             true if log.is_some() => match self.head()? {
                 Head::Branch { name, .. } | Head::Unborn { name } => name,
-                Head::Detached { .. } => "HEAD".into(),
+                Head::Detached { .. } | Head::Nowhere => "HEAD".into(),
             },
             true => return Ok(None),
             false => self.interpret_branch_name(name)?,

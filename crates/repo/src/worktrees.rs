@@ -119,7 +119,12 @@ impl Repository {
     /// `others`: this worktree does not count.
     pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
         let counts = |worktree: &Worktree| !(worktree.is_bare || others && worktree.is_current);
-        let found = self.worktrees()?.into_iter().filter(counts).find(|found| uses(&found.git_dir, branch));
+        let found =
+            self.worktrees()?.into_iter().filter(counts).find(|found| match self.head_of(found).kind {
+                WorktreeHeadKind::Branch(on) => on == branch,
+                WorktreeHeadKind::Detached => is_working_on(&found.git_dir, branch),
+                WorktreeHeadKind::Unreadable => false,
+            });
         Ok(found.map(|worktree| worktree.path))
     }
 }
@@ -207,14 +212,10 @@ fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
 }
 
 /// Whether the worktree with this git directory is on the branch, or will come back to it.
-fn uses(git_dir: &Path, branch: &BStr) -> bool {
+fn is_working_on(git_dir: &Path, branch: &BStr) -> bool {
     let read = |name: &str| {
         disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))
     };
-    let head = read("HEAD").unwrap_or_default();
-    if let Some(target) = head.strip_prefix(b"ref:") {
-        return target.trim() == branch.as_bytes();
-    }
     let short = branch_name(branch);
     let rebased = ["rebase-merge/head-name", "rebase-apply/head-name"]
         .iter()

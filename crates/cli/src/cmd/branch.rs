@@ -56,7 +56,8 @@ pub(crate) fn run(
         _ => {}
     }
     let switch = Switch { run, repo, settings, request, old };
-    if source.is_none() && switch.old.commit.is_none() && switch.request.new_branch.is_some() {
+    let is_unborn = switch.old.branch.is_some() && switch.old.commit.is_none();
+    if source.is_none() && is_unborn && switch.request.new_branch.is_some() {
         return switch.rename_unborn();
     }
     switch.go(source)

@@ -12,7 +12,7 @@ use engine::{
     switch::{self, ResetReason, names, state},
 };
 use format::ObjectId;
-use repo::{Head, Repository, convert::Metadata};
+use repo::{Repository, convert::Metadata};
 
 use crate::{
     args::{DashDash, Opt, Stop, Survey, Table},
@@ -309,7 +309,7 @@ impl Reset<'_> {
 
     fn resolve(&self, specs: &Pathspecs) -> Result<To, Failure> {
         let rev = self.rev.as_bstr();
-        if rev == "HEAD" && matches!(self.repo.head()?, Head::Unborn { .. }) {
+        if rev == "HEAD" && self.head()?.is_none() {
             return Ok(To::Nothing);
         }
         let resolve = |what: &str| {

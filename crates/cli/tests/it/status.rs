@@ -287,6 +287,45 @@ fn branches_and_what_they_follow() {
     each(&oracle, "");
 }
 
+/// Where a branch would be there is something that leads to itself, or to what is no branch.
+#[test]
+fn head_leads_nowhere() {
+    let ways: [&[(&str, &str)]; 6] = [
+        &[("a", "ref: refs/heads/b\n"), ("b", "ref: refs/heads/a\n")],
+        &[("a", "ref: HEAD\n")],
+        &[("a", "ref: refs/heads/b..c\n")],
+        &[("a", "-> b"), ("b", "-> a")],
+        &[("a", "-> refs/heads/b")],
+        &[("a", "ref: refs/tags/t\n")],
+    ];
+    for way in ways {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            repo.write("file", "x\n");
+            repo.commit("one");
+            repo.git(&["tag", "t"]);
+            repo.write("new", "x\n");
+            repo.git(&["symbolic-ref", "HEAD", "refs/heads/a"]);
+            for (name, content) in way {
+                let path = repo.join(format!(".git/refs/heads/{name}"));
+                match content.strip_prefix("-> ") {
+                    Some(target) => std::os::unix::fs::symlink(target, path).expect("a link"),
+                    None => std::fs::write(path, content).expect("written"),
+                }
+            }
+        });
+        each(&oracle, "");
+        oracle.same(&["-c", "color.status=always", "status", "-sb"]);
+        oracle.same(&["switch", "-c", "new"]);
+    }
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("file", "x\n");
+        repo.commit("one");
+        let name = "a".repeat(300);
+        std::fs::write(repo.join(".git/HEAD"), format!("ref: refs/heads/{name}\n")).expect("written");
+    });
+    each(&oracle, "");
+}
+
 #[test]
 fn conflicts_of_every_kind() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

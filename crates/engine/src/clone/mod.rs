@@ -315,7 +315,7 @@ impl Prepared {
             _ if self.options.no_checkout => Worktree::None,
             repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
             repo::Head::Detached { oid } => Worktree::Detached(oid),
-            repo::Head::Unborn { .. } => Worktree::Nonexistent,
+            repo::Head::Unborn { .. } | repo::Head::Nowhere => Worktree::Nonexistent,
         };
         Ok(self.cloned(worktree, Force::Remnants, claim))
     }

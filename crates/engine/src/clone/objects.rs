@@ -170,6 +170,7 @@ impl Channel {
             }
             repo::Head::Detached { oid } => refs.refs.push(plain(("HEAD".into(), oid))),
             repo::Head::Unborn { name } => refs.unborn_head = Some(name),
+            repo::Head::Nowhere => {}
         }
         let mut all = source.refs("refs/")?;
         // Git, too, leaves those.

@@ -93,11 +93,8 @@ pub fn reset_head(
     new: ObjectId,
     reason: ResetReason<'_>,
 ) -> Result<(), Error> {
-    let (name, old) = match repo.head()? {
-        repo::Head::Branch { name, oid } => (name, Some(oid)),
-        repo::Head::Unborn { name } => (name, None),
-        repo::Head::Detached { oid } => ("HEAD".into(), Some(oid)),
-    };
+    let old = repo.head()?.oid();
+    let name = repo.symbolic_target("HEAD".into())?.unwrap_or_else(|| "HEAD".into());
     let (orig_message, message): (BString, BString) = match reason {
         ResetReason::Action(action) => {
             let with = |what: &str| bstr::concat([action.as_bytes(), b": ", what.as_bytes()]).into();
@@ -121,8 +118,14 @@ pub fn reset_head(
         None => {}
     }
     let expected = old.map_or(Expected::Any, Expected::Is);
-    changes.push(Change::Update { name, new, expected, message });
-    Ok(store::refs::apply(refs, changes)?)
+    changes.push(Change::Update { name: name.clone(), new, expected, message });
+    Ok(store::refs::apply(refs, changes).map_err(|error| match error {
+        // It is HEAD that was to be changed.
+        store::refs::Error::CannotLock { name: locked, reason } if locked == name => {
+            store::refs::Error::CannotLock { name: "HEAD".into(), reason }
+        }
+        error => error,
+    })?)
 }
 
 /// What the reflog says of a reset.

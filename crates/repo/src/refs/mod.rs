@@ -44,15 +44,17 @@ pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result
 }
 
 impl Repository {
-    /// Where HEAD points.
+    /// Where HEAD leads.
     pub fn head(&self) -> Result<Head, Error> {
         match self.refs.raw("HEAD".into())? {
-            Raw::Missing => Err(Error::new("unable to read HEAD".to_owned())),
+            Raw::Missing | Raw::Impossible => Err(Error::new("unable to read HEAD".to_owned())),
             Raw::Id(oid) => Ok(Head::Detached { oid }),
             Raw::Symbolic(name) if refname::check(name.as_bstr(), Levels::One).is_ok() => {
-                Ok(match self.find_ref(name.as_bstr())? {
-                    Some(oid) => Head::Branch { name, oid },
-                    None => Head::Unborn { name },
+                let Resolved { last, end } = self.refs.resolve("HEAD".into())?;
+                Ok(match (last, value(end)?) {
+                    (Some(name), Some(oid)) => Head::Branch { name, oid },
+                    (Some(name), None) => Head::Unborn { name },
+                    (None, _) => Head::Nowhere,
                 })
             }
             Raw::Symbolic(_) | Raw::Broken => Err(broken("HEAD".into())),
@@ -61,13 +63,7 @@ impl Repository {
 
     /// Value of a full ref name, symbolic refs followed; `None` if missing. A broken one is an error.
     pub fn find_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
-        match self.refs.resolve(name)?.end {
-            End::Missing | End::Dangling => Ok(None),
-            End::Id(id) => Ok(Some(id)),
-            // Whatever else lies beside the refs.
-            End::Broken(name) if !name.contains(&b'/') && !refname::is_root(name.as_bstr()) => Ok(None),
-            End::Broken(name) => Err(broken(name.as_bstr())),
-        }
+        value(self.refs.resolve(name)?.end)
     }
 
     /// The object a ref leads to, for who looks whether there is one: what is broken is none.
@@ -111,6 +107,16 @@ impl Repository {
     pub(crate) fn own_id(&self, id: &gix::oid) -> Result<ObjectId, Error> {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
             .ok_or_else(|| Error::new(format!("object name {id} is not of the repository's hash")))
+    }
+}
+
+fn value(end: End) -> Result<Option<ObjectId>, Error> {
+    match end {
+        End::Missing | End::Dangling => Ok(None),
+        End::Id(id) => Ok(Some(id)),
+        // Whatever else lies beside the refs.
+        End::Broken(name) if !name.contains(&b'/') && !refname::is_root(name.as_bstr()) => Ok(None),
+        End::Broken(name) => Err(broken(name.as_bstr())),
     }
 }
 

@@ -73,6 +73,8 @@ impl Deref for Bytes {
 /// What one ref says, not followed.
 pub(super) enum Raw {
     Missing,
+    /// There can be none of this name: links lead to themselves, or it is too long.
+    Impossible,
     Id(ObjectId),
     /// The name may be none.
     Symbolic(BString),
@@ -92,7 +94,7 @@ pub(crate) enum End {
 
 /// A ref, followed.
 pub(crate) struct Resolved {
-    /// The ref it leads to, if that is another.
+    /// The ref it leads to, if that is another and can be told.
     pub(crate) last: Option<BString>,
     pub(crate) end: End,
 }
@@ -125,11 +127,10 @@ impl Store {
             Ok(Content::Absent | Content::Directory) => return self.packed.raw(name),
             Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
             Ok(Content::Dangling | Content::LinkedDirectory) => return Ok(Raw::Missing),
-            Err(error) if matches!(error.kind(), ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => {
-                return Ok(Raw::Missing);
+            Err(error) if error.kind() == ErrorKind::NotADirectory => return Ok(Raw::Missing),
+            Err(error) if error.kind() == ErrorKind::InvalidFilename || sys::is_link_in_the_way(&error) => {
+                return Ok(Raw::Impossible);
             }
-            // It leads to itself.
-            Err(error) if sys::is_link_in_the_way(&error) => return Ok(Raw::Missing),
             Err(error) => return Err(failed(&error)),
         };
         Ok(match ref_file::parse(hash, &content) {
@@ -152,7 +153,8 @@ impl Store {
                     last = Some(target);
                     continue;
                 }
-                Raw::Symbolic(_) => End::Dangling,
+                Raw::Impossible if last.is_none() => End::Missing,
+                Raw::Symbolic(_) | Raw::Impossible => break,
                 Raw::Missing if last.is_some() => End::Dangling,
                 Raw::Missing => End::Missing,
                 Raw::Broken => End::Broken(at.to_owned()),

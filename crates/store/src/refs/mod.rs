@@ -70,8 +70,8 @@ pub enum LogPolicy {
 /// One change. All changes of a transaction are locked and checked before the first is made.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Point `name` (not dereferenced) at `new`, logging `message`. If HEAD is symbolic to `name`, HEAD's
-    /// reflog gets the line too, even if the value stays the same.
+    /// Point `name` at `new`, logging `message`. If HEAD is symbolic to `name`, HEAD's reflog gets the line too, even if the
+    /// value stays the same. A symbolic ref is followed, and its own reflog gets the line as well; HEAD is not, which detaches it.
     Update {
         /// Full name.
         name: BString,
@@ -141,6 +141,9 @@ pub enum Error {
     BadName { name: BString },
     #[error("multiple updates for ref '{name}' not allowed")]
     Duplicate { name: BString },
+    /// Most often a symbolic ref that leads to itself.
+    #[error("multiple updates for '{name}' (including one via symref '{via}') are not allowed")]
+    DuplicateVia { name: BString, via: BString },
     #[error("cannot lock ref '{name}': {reason}")]
     CannotLock { name: BString, reason: Reason },
     /// With a packed ref.

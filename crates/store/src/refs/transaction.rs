@@ -57,7 +57,7 @@ enum Action {
         new: New,
         message: BString,
     },
-    /// HEAD, when the branch it points to is changed.
+    /// HEAD, when the branch it points to is changed; a symbolic ref, when what it leads to is.
     LogOnly {
         new: ObjectId,
         message: BString,
@@ -84,13 +84,17 @@ struct Transaction<'a> {
     /// Refs that do not exist, to be checked against packed ones.
     missing: Vec<BString>,
     steps: Vec<Step<'a>>,
+    /// What HEAD points to, unless HEAD itself is changed.
+    branch: Option<BString>,
+    /// The line for its reflog: from, to, message.
+    head_log: Option<(ObjectId, ObjectId, BString)>,
     packed_lock: Option<PackedLock<'a>>,
 }
 
 /// Applies all changes, or none. See [`Error`] for Git's reasons to refuse.
 ///
-/// Symbolic refs are not followed: to move the branch HEAD points to, change the branch; HEAD's
-/// reflog gets the line as well, unless HEAD has a change of its own in the same transaction.
+/// To move the branch HEAD points to, change the branch; HEAD's reflog gets the line as well, unless HEAD has a change of
+/// its own in the same transaction.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     crate::maps_are_readable()?;
     let mut names = BTreeSet::new();
@@ -114,6 +118,8 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
         names,
         missing: Vec::new(),
         steps: Vec::new(),
+        branch: None,
+        head_log: None,
         packed_lock: None,
     };
     transaction.prepare(changes)?;
@@ -127,25 +133,16 @@ impl<'a> Transaction<'a> {
             Ok(Raw::Symbolic(branch)) if !self.names.contains(head) => Some(branch),
             _ => None,
         };
-        let mut head_log = None;
+        self.branch = branch;
         for change in changes {
-            let logged = match &change {
-                Change::Update { new, message, .. } => Some((*new, message.clone())),
-                Change::Delete { .. } => Some((ObjectId::null(self.options.hash), BString::default())),
-                Change::Symbolic { .. } => None,
-            };
-            let is_branch = branch.as_ref().is_some_and(|branch| branch == change.name());
             let step = self.prepare_one(change)?;
-            if is_branch && let Some((new, message)) = logged {
-                head_log = Some((step.old, new, message));
-            }
             self.steps.push(step);
         }
-        if let Some((old, new, message)) = head_log {
+        if let Some((old, new, message)) = self.head_log.take() {
             let mut lock = self.lock(head, false)?;
             lock.held().close()?;
-            if self.reader.raw(head)? != Raw::Symbolic(branch.expect("a line for HEAD comes from its branch"))
-            {
+            let branch = self.branch.take().expect("a line for HEAD comes from its branch");
+            if self.reader.raw(head)? != Raw::Symbolic(branch) {
                 return Err(Error::HeadMoved);
             }
             let action = Action::LogOnly { new, message };
@@ -155,19 +152,52 @@ impl<'a> Transaction<'a> {
         self.prepare_packed()
     }
 
+    /// Locks and checks one ref, and notes what HEAD's reflog is to say of it.
     fn prepare_one(&mut self, change: Change) -> Result<Step<'a>, Error> {
+        let null = ObjectId::null(self.options.hash);
+        let is_branch = self.branch.as_ref().is_some_and(|branch| branch == change.name());
+        let logged = match &change {
+            Change::Update { new, message, .. } if is_branch => Some((*new, message.clone())),
+            Change::Delete { .. } if is_branch => Some((null, BString::default())),
+            _ => None,
+        };
+        let expected = change.expected();
+        let step = self.prepare_ref(change)?;
+        if let Some((new, message)) = logged {
+            let old = match (&step.action, expected) {
+                // What Git does not know yet when it comes to HEAD it does not say there.
+                (Action::LogOnly { .. }, Expected::Any) => null,
+                _ => step.old,
+            };
+            self.head_log = Some((old, new, message));
+        }
+        Ok(step)
+    }
+
+    /// Locks and checks one ref; and what it leads to, if it is followed.
+    fn prepare_ref(&mut self, change: Change) -> Result<Step<'a>, Error> {
         let name = change.name().to_owned();
         let cannot = |reason| Error::CannotLock { name: name.clone(), reason };
         let expected = change.expected();
         let null = ObjectId::null(self.options.hash);
         let must_exist = matches!(expected, Expected::Is(oid) if !oid.is_null());
-        let lock = self.lock(name.as_bstr(), must_exist)?;
+        let mut lock = self.lock(name.as_bstr(), must_exist)?;
         let raw = self.reader.raw(name.as_bstr()).map_err(|error| match error {
             Error::Io { path, source, .. } if path == place::loose(self.options, name.as_bstr()) => {
                 cannot(Reason::Unreadable { name: name.clone(), source })
             }
             error => error,
         })?;
+        let change = match (change, &raw) {
+            (Change::Update { new, expected, message, .. }, Raw::Symbolic(target)) if name != "HEAD" => {
+                lock.held().close()?;
+                let through =
+                    Change::Update { name: target.clone(), new, expected, message: message.clone() };
+                let old = self.prepare_target(&name, through)?;
+                return Ok(Step { lock, old, action: Action::LogOnly { new, message } });
+            }
+            (change, _) => change,
+        };
         let old = match &raw {
             Raw::Direct(oid) => *oid,
             Raw::Symbolic(target) => self.reader.resolve(target.as_bstr())?.unwrap_or(null),
@@ -212,6 +242,24 @@ impl<'a> Transaction<'a> {
         }
         step.lock.held().close()?;
         Ok(step)
+    }
+
+    /// The change of what the symbolic ref `via` leads to; the value that has now.
+    fn prepare_target(&mut self, via: &BString, change: Change) -> Result<ObjectId, Error> {
+        let target = change.name().to_owned();
+        if !place::may_write(target.as_bstr()) {
+            return Err(Error::BadName { name: target });
+        }
+        if !self.names.insert(target.clone()) {
+            return Err(Error::DuplicateVia { name: target, via: via.clone() });
+        }
+        let step = self.prepare_one(change).map_err(|error| match error {
+            Error::CannotLock { reason, .. } => Error::CannotLock { name: via.clone(), reason },
+            error => error,
+        })?;
+        let old = step.old;
+        self.steps.push(step);
+        Ok(old)
     }
 
     fn fill(&self, lock: &mut Lock, content: &[u8]) -> Result<(), Error> {

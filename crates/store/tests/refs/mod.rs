@@ -413,7 +413,7 @@ fn a_worktree_has_its_own_head_and_shares_branches() {
     }
 }
 
-/// Each is what it leads to, and replaced by a file.
+/// Each is what it leads to, and replaced by a file; but what is a symbolic ref by that is followed.
 #[test]
 fn links_in_the_place_of_refs() {
     let links = [
@@ -444,11 +444,55 @@ fn links_in_the_place_of_refs() {
                 Expected::Missing => Some(null),
                 Expected::Is(oid) => Some(oid.to_string()),
             };
-            let args = ["update-ref", "--no-deref", "-m", "m", &name, &new];
+            let args = ["update-ref", "-m", "m", &name, &new];
             let args: Vec<&str> = args.into_iter().chain(old.as_deref()).collect();
             twins.step(&args, vec![update(&name, twins.commits[1], expected, "m")]);
         }
     }
+}
+
+#[test]
+fn symbolic_refs_are_followed_and_logged() {
+    let twins = Twins::new();
+    let [one, two, three] = twins.commits[..] else { panic!("three commits") };
+    let alias = |from: &str, to: &str| {
+        let (from, to) = (format!("refs/heads/{from}"), format!("refs/heads/{to}"));
+        twins.both(&["symbolic-ref", "-m", "alias", &from, &to]);
+    };
+    alias("alias", "main");
+    alias("again", "alias");
+    alias("unborn", "new/one");
+    let step = |name: &str, new: ObjectId, expected: Expected| {
+        let name = format!("refs/heads/{name}");
+        let old = match expected {
+            Expected::Any => None,
+            Expected::Missing => Some(ObjectId::null(HashKind::Sha1).to_string()),
+            Expected::Is(oid) => Some(oid.to_string()),
+        };
+        let new_hex = new.to_string();
+        let args = ["update-ref", "-m", "m", &name, &new_hex];
+        let args: Vec<&str> = args.into_iter().chain(old.as_deref()).collect();
+        twins.step(&args, vec![update(&name, new, expected, "m")]);
+    };
+    for head in ["main", "alias", "again"] {
+        alias_head(&twins, head);
+        for name in ["alias", "again", "main"] {
+            step(name, two, Expected::Any);
+            step(name, two, Expected::Any);
+            step(name, one, Expected::Is(three));
+            step(name, one, Expected::Is(two));
+            step(name, three, Expected::Missing);
+        }
+    }
+    step("unborn", one, Expected::Is(two));
+    step("unborn", one, Expected::Missing);
+    step("unborn", two, Expected::Missing);
+    twins.fsck();
+}
+
+fn alias_head(twins: &Twins, branch: &str) {
+    let branch = format!("refs/heads/{branch}");
+    twins.step(&["symbolic-ref", "-m", "to", "HEAD", &branch], vec![symbolic("HEAD", &branch, "to")]);
 }
 
 #[test]

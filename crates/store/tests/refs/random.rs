@@ -7,6 +7,7 @@ enum Op {
     Update { name: usize, new: usize, expected: Option<usize> },
     Delete { name: usize, expected: Option<usize> },
     Head { name: usize },
+    Alias { name: usize, target: usize },
     Detach { new: usize },
     Pack,
 }
@@ -30,7 +31,8 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (name.clone(), 0..3usize, expected).prop_map(|(name, new, expected)| Op::Update { name, new, expected }),
         4 => (name.clone(), prop::option::weighted(0.3, 0..3usize)).prop_map(|(name, expected)| Op::Delete { name, expected }),
-        2 => name.prop_map(|name| Op::Head { name }),
+        2 => name.clone().prop_map(|name| Op::Head { name }),
+        1 => (name.clone(), name.clone()).prop_map(|(name, target)| Op::Alias { name, target }),
         1 => (0..3usize).prop_map(|new| Op::Detach { new }),
         1 => Just(Op::Pack),
     ]
@@ -42,14 +44,7 @@ fn run(twins: &Twins, op: &Op) {
     match *op {
         Op::Update { name, new, expected } => {
             let name = NAMES[name];
-            let mut args = vec![
-                "update-ref".to_owned(),
-                "--no-deref".into(),
-                "-m".into(),
-                "up".into(),
-                name.into(),
-                hex(new),
-            ];
+            let mut args = vec!["update-ref".to_owned(), "-m".into(), "up".into(), name.into(), hex(new)];
             args.extend(expected.map(hex));
             let expected = match expected.map(value) {
                 None => Expected::Any,
@@ -70,6 +65,14 @@ fn run(twins: &Twins, op: &Op) {
         Op::Head { name } => {
             let name = NAMES[name];
             twins.step(&["symbolic-ref", "-m", "to", "HEAD", name], vec![symbolic("HEAD", name, "to")]);
+        }
+        // Never a circle.
+        Op::Alias { name, target } if target >= name => {}
+        Op::Alias { name, target } => {
+            let (name, target) = (NAMES[name], NAMES[target]);
+            for repo in [twins.git(), twins.ours()] {
+                repo.try_git(&["symbolic-ref", "-m", "as", name, target]);
+            }
         }
         Op::Detach { new } => {
             let oid = value(new).expect("a commit");

@@ -43,6 +43,10 @@ impl Answer<'_> {
     pub(super) fn short_branch(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);
         paint(Slot::Header, b"## ");
+        if self.found.head == Head::Nowhere {
+            // Not even a line's end.
+            return Ok(());
+        }
         if self.found.is_initial() {
             paint(Slot::Header, b"No commits yet on ");
         }
@@ -99,12 +103,17 @@ impl Answer<'_> {
         }
         let branch: BString = match &self.found.head {
             Head::Branch { name, .. } | Head::Unborn { name } => {
-                line("head", repo::branch_name(name.as_bstr()));
+                // What is no branch has no name for Git.
+                line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
                 name.clone()
             }
             Head::Detached { .. } => {
                 line("head", b"(detached)");
                 text!("refs/heads/", self.detached_name())
+            }
+            Head::Nowhere => {
+                line("head", b"(unknown)");
+                return Ok(());
             }
         };
         let counts = |ahead: &str, behind: &str| format!("+{ahead} -{behind}");

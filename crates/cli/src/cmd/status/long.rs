@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Status;
+use repo::Head;
 
 use super::{
     Answer, Blanks, Change, Palette, Slot,
@@ -127,6 +128,9 @@ impl Answer<'_> {
 
     fn branch(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         let found = &self.found;
+        if found.head == Head::Nowhere {
+            return Ok(());
+        }
         let (slot, lead, name) = match found.head.branch() {
             Some(branch) => (Slot::Header, "On branch ", repo::branch_name(branch)),
             None => {
