@@ -157,6 +157,7 @@ impl Settings {
         Ok(store::refs::Options {
             git_dir: repo.git_dir().to_owned(),
             common_dir: repo.common_dir().to_owned(),
+            called: repo.called().to_owned(),
             hash: repo.hash(),
             committer: repo.committer()?,
             log,

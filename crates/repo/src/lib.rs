@@ -145,8 +145,7 @@ impl Repository {
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
-        let refs =
-            refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, layout.work_tree.as_deref());
+        let refs = refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, &layout.called);
         let variables = || child_env(options, &env, &layout);
         let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
         let database = database::open(&env, &layout, &config, &refs, promisors)?;
@@ -168,6 +167,17 @@ impl Repository {
     /// `.git`, or a linked worktree's own directory; absolute.
     pub fn git_dir(&self) -> &Path {
         &self.layout.git_dir
+    }
+
+    /// The common directory as Git names it in messages: from where it works, so `.git` at the top of the main worktree.
+    pub fn called(&self) -> &Path {
+        &self.layout.called
+    }
+
+    /// A file in the common directory as Git names it in messages, but for those about refs.
+    pub fn called_file(&self, name: &str) -> PathBuf {
+        let path = self.called().join(name);
+        path.strip_prefix(".").map(PathBuf::from).unwrap_or(path)
     }
 
     /// What all worktrees share; absolute.

@@ -100,7 +100,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     let index = work::load_index(&repo, &settings, Tell::Nothing)?;
     let (names, files) = request.split(&parsed.rest)?;
-    let info = crate::text::git_path(&repo, "info/attributes");
+    let info = repo.called_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
         return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));
     }

@@ -88,7 +88,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         false => work::load_index(&repo, &settings, Tell::Hint)?,
     };
     let mut sources = Sources::default();
-    let info = crate::text::git_path(&repo, "info/exclude");
+    let info = repo.called_file("info/exclude");
     sources.add_standard(&repo, info.as_os_str().as_bytes().into())?;
     let known = (!request.no_index).then_some(&index);
     let checker = Checker::new(&repo, Some(&worktree), known, sources)?;

@@ -104,7 +104,7 @@ fn write(
 
 /// The branch is there, but somebody else keeps the configuration locked.
 fn not_written(repo: &Repository, branch: &BStr, upstream: &Upstream) -> Failure {
-    let shown = crate::text::git_path(repo, "config");
+    let shown = repo.called_file("config");
     console::error(format!("could not lock config file {}: File exists", shown.display()));
     console::error("unable to write upstream branch configuration");
     console::hint(

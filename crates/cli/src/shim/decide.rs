@@ -96,7 +96,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     } else if !obstacles::LOOKING.contains(&scope.command) {
         first(obstacles::files(&repo))?;
     }
-    first(obstacles::place(scope.command, &repo, survey, &run.env))?;
+    first(obstacles::place(scope.command, &repo))?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     if let Some(dress) = cmd::diff::Dress::of(scope.command)

@@ -13,7 +13,6 @@ use sys::by_path;
 
 use super::{Env, Reason, submodules};
 use crate::{
-    args::Survey,
     console::text,
     monitor::{self, Monitor},
     settings::shared_index_expire,
@@ -567,16 +566,11 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 }
 
 /// What is against a command that only looks in where the repository is, and how it was found.
-pub(super) fn place(command: &str, repo: &Repository, survey: &Survey, env: &Env) -> Vec<Reason> {
-    let verbose = || survey.options.iter().any(|given| given.name == "--verbose");
+pub(super) fn place(command: &str, repo: &Repository) -> Vec<Reason> {
     match command {
         "check-attr" if repo.is_bare() => Vec::new(),
         "check-attr" | "ls-files" if repo.work_tree().is_none() => {
             vec![Reason::repository("there is no worktree")]
-        }
-        // Files are named by the path that it has.
-        "check-ignore" if env.contains_key(OsStr::new("GIT_DIR")) && verbose() => {
-            vec![Reason::Variable("GIT_DIR")]
         }
         _ => Vec::new(),
     }

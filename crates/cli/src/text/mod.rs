@@ -6,19 +6,7 @@ pub(crate) mod relative;
 pub(crate) mod sideband;
 pub(crate) mod tracking;
 
-use std::{io, path::PathBuf};
-
-use repo::Repository;
-
-/// A file of the common directory as Git names it in messages: from the top of the main worktree if that is where
-/// it works.
-pub(crate) fn git_path(repo: &Repository, name: &str) -> PathBuf {
-    let path = repo.common_dir().join(name);
-    match repo.work_tree().filter(|_| repo.git_dir() == repo.common_dir()) {
-        Some(top) => path.strip_prefix(top).map(PathBuf::from).unwrap_or(path),
-        None => path,
-    }
-}
+use std::io;
 
 /// What the C library says of an error, without Rust's `(os error n)`.
 pub(crate) fn os_error(error: &io::Error) -> String {

@@ -75,3 +75,45 @@ fn a_symbolic_branch_is_the_one_it_leads_to() {
         steps.iter().for_each(|args| drop(oracle.same(args)));
     }
 }
+
+/// From where Git works, which is the top of the worktree, if it knows one, or where it was told.
+#[test]
+fn files_of_the_git_directory_are_named_as_git_names_them() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("sub/f", "1\n");
+        repo.commit("one");
+        let relative = ["-c", "worktree.useRelativePaths=true"];
+        repo.git(&[&relative[..], &["worktree", "add", "-q", "-b", "other", "linked"]].concat());
+        // Nobody's lock: the directory stays.
+        fs::create_dir_all(repo.join(".git/refs/heads/x")).expect("made");
+        fs::write(repo.join(".git/refs/heads/x/y.lock"), "").expect("written");
+        repo.write(".git/info/exclude", "ignored\nlinked\n");
+        // A log of what is gone.
+        fs::create_dir_all(repo.join(".git/logs/refs/heads/z")).expect("made");
+        fs::write(repo.join(".git/logs/refs/heads/z/y"), "").expect("written");
+    });
+    for (dir, globals) in [
+        ("", &[][..]),
+        ("sub", &[]),
+        ("linked", &[]),
+        (".git", &[]),
+        (".git/refs", &[]),
+        ("", &["-C", "sub"]),
+        ("", &["--git-dir=.git"]),
+        ("", &["--git-dir=./.git"]),
+        ("sub", &["--git-dir=../.git"]),
+        ("sub", &["--git-dir=../.git", "--work-tree=.."]),
+        ("sub", &["--work-tree=.."]),
+        (".git", &["--work-tree=."]),
+        ("linked", &["--git-dir=.git"]),
+        ("..", &["--git-dir=repo/.git"]),
+        ("..", &["--git-dir=repo/.git", "--work-tree=repo"]),
+    ] {
+        for args in
+            [&["checkout", "-b", "x"][..], &["checkout", "-b", "z"], &["check-ignore", "-v", "ignored"]]
+        {
+            oracle.same_in(dir, &[globals, args].concat());
+        }
+    }
+    oracle.same_in(".git", &["worktree", "add", "../w", "-b", "x"]);
+}

@@ -28,6 +28,8 @@ use extensions::Format;
 pub(crate) struct Layout {
     pub(crate) git_dir: PathBuf,
     pub(crate) common_dir: PathBuf,
+    /// As Git names the common directory in messages: from where it works.
+    pub(crate) called: PathBuf,
     pub(crate) objects_dir: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) prefix: BString,
@@ -50,7 +52,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
     let finder = Finder { options, env, cwd };
     let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
     let (layout, format) = match explicit {
-        Some(git_dir) => finder.explicit(&git_dir, None, true)?,
+        Some(git_dir) => finder.explicit(&git_dir, &git_dir, None, true)?,
         None => match finder.discover()? {
             Found::Worktree { top, git_dir } => finder.discovered(top, git_dir)?,
             Found::Bare { git_dir } => finder.bare(git_dir)?,
@@ -123,36 +125,44 @@ pub(crate) fn leads_to_one(
 impl Finder<'_> {
     fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
+        let dot_git = Path::new(".git");
+        let is_inside = git_dir == top.join(dot_git);
         if self.work_tree_override().is_some() || format.work_tree.is_some() {
-            return self.explicit(&git_dir, Some(format), true);
+            let called = if is_inside && top == self.cwd { dot_git } else { &git_dir };
+            return self.explicit(&git_dir, called, Some(format), true);
         }
+        let called = if is_inside { dot_git.to_owned() } else { git_dir.clone() };
         if format.bare == Some(true) {
-            return self.layout(git_dir, None, format);
+            return self.layout(git_dir, called, None, format);
         }
-        self.layout(git_dir, Some(top), format)
+        self.layout(git_dir, called, Some(top), format)
     }
 
     fn bare(&self, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
+        let called = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
         if self.work_tree_override().is_some() || format.work_tree.is_some() {
-            return self.explicit(&git_dir, Some(format), false);
+            return self.explicit(&git_dir, &called, Some(format), false);
         }
-        self.layout(git_dir, None, format)
+        self.layout(git_dir, called, None, format)
     }
 
-    /// The directory is given. `implicit`: without any word about a worktree, the current directory is it.
+    /// The directory is given, by what it is `called`. `implicit`: without any word about a worktree, the current directory is it.
     fn explicit(
         &self,
         git_dir: &Path,
+        called: &Path,
         format: Option<Format>,
         implicit: bool,
     ) -> Result<(Layout, Format), Error> {
         let given = git_dir;
+        let mut called = called.to_owned();
         let mut git_dir = self.cwd.join(given);
         if let Ok(stat) = uninterrupted(|| git_dir.metadata())
             && stat.is_file()
         {
             git_dir = self.read_gitfile(&git_dir, stat.size())?;
+            called = git_dir.clone();
         }
         let is_one = self.is_git_directory(&git_dir)?
             || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
@@ -177,7 +187,15 @@ impl Finder<'_> {
             } else {
                 implicit.then(|| self.cwd.clone())
             };
-        self.layout(git_dir, work_tree, format)
+        let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
+        // Git goes to the top, and takes the directory's name along.
+        if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
+            called = match self.cwd.starts_with(top) {
+                true => canonical(&git_dir).unwrap_or_else(|_| git_dir.clone()),
+                false => git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
+            };
+        }
+        self.layout(git_dir, called, work_tree, format)
     }
 
     fn work_tree_override(&self) -> Option<PathBuf> {
@@ -187,11 +205,11 @@ impl Finder<'_> {
     fn layout(
         &self,
         git_dir: PathBuf,
+        called: PathBuf,
         work_tree: Option<PathBuf>,
         format: Format,
     ) -> Result<(Layout, Format), Error> {
         let (common_dir, _) = self.common_dir(&git_dir)?;
-        let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
         let mut prefix = BString::default();
         if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
             && !inside.as_os_str().is_empty()
@@ -200,6 +218,7 @@ impl Finder<'_> {
             prefix.push(b'/');
         }
         let layout = Layout {
+            called: if common_dir == git_dir { called } else { common_dir.clone() },
             git_dir,
             objects_dir: self.objects_dir(&common_dir),
             common_dir,

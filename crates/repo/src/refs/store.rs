@@ -100,10 +100,10 @@ pub(crate) struct Resolved {
 }
 
 impl Store {
-    /// `shown_from`: messages name files below it by the rest of their path.
-    pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, shown_from: Option<&Path>) -> Store {
+    /// `called`: the common directory as messages name it.
+    pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, called: &Path) -> Store {
         let path = common_dir.join("packed-refs");
-        let shown = shown_from.and_then(|top| path.strip_prefix(top).ok()).unwrap_or(&path).to_owned();
+        let shown = called.join("packed-refs");
         let packed =
             Packed { common_dir: common_dir.to_owned(), hash, path, shown, snapshot: Mutex::default() };
         Store { git_dir: git_dir.to_owned(), packed: Arc::new(packed) }

@@ -26,7 +26,7 @@ pub(super) fn append(
     let written = file.write_all(&line(options, old, new, message)).and_then(|()| sys::close(file));
     written.map_err(|source| Error::CannotLog {
         name: name.to_owned(),
-        path: place::log(options, name),
+        path: place::called(options, place::log(options, name)),
         source,
     })
 }
@@ -34,7 +34,8 @@ pub(super) fn append(
 /// Opens a reflog to append to it; none if there is none and none is to `begin`.
 fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Error> {
     let path = place::log(options, name);
-    let failed = |source| Error::CannotLog { name: name.to_owned(), path: path.clone(), source };
+    let called = || place::called(options, path.clone());
+    let failed = |source| Error::CannotLog { name: name.to_owned(), path: called(), source };
     let opened = match by_path::append(&path, begin, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
             place::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
@@ -42,7 +43,7 @@ fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Err
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
             // Logs of refs that are gone may have left empty directories.
             if place::remove_empty_tree(&path).is_err() {
-                return Err(Error::LogsBelow { name: name.to_owned(), path });
+                return Err(Error::LogsBelow { name: name.to_owned(), path: called() });
             }
             by_path::append(&path, true, 0o666)
         }

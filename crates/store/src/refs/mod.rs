@@ -25,6 +25,8 @@ pub struct Options {
     pub git_dir: PathBuf,
     /// The Git directory shared by all worktrees, absolute; often the same.
     pub common_dir: PathBuf,
+    /// The shared one as messages name it.
+    pub called: PathBuf,
     /// How objects are named.
     pub hash: HashKind,
     /// `<name> <<email>> <seconds> <zone>` for reflogs.

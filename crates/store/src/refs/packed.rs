@@ -12,7 +12,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    HashKind, ObjectId,
+    ObjectId,
     packed_refs::{HEADER, Malformed, PackedRefs},
 };
 use sys::{Map, by_path};
@@ -35,7 +35,8 @@ pub struct PackedRef {
 
 /// A packed-refs file as it was when it was loaded.
 pub(super) struct Packed {
-    path: PathBuf,
+    /// As messages name it.
+    called: PathBuf,
     /// Empty without a file.
     refs: PackedRefs<Content>,
 }
@@ -57,27 +58,29 @@ impl Deref for Content {
 
 impl Packed {
     /// A missing file has no refs.
-    pub(super) fn load(path: &Path, hash: HashKind) -> Result<Packed, Error> {
-        let io = |source| Error::Io { what: "read", path: path.to_owned(), source };
-        let content = match by_path::open(path) {
+    pub(super) fn load(options: &Options) -> Result<Packed, Error> {
+        let path = place::packed(options);
+        let called = place::called(options, path.clone());
+        let io = |source| Error::Io { what: "read", path: called.clone(), source };
+        let content = match by_path::open(&path) {
             Ok(file) => Content::Mapped(Map::of(&file).map_err(io)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Absent,
             Err(error) => return Err(io(error)),
         };
-        let refs = PackedRefs::parse(content, hash).map_err(|problem| malformed(path, problem))?;
-        Ok(Packed { path: path.to_owned(), refs })
+        let refs = PackedRefs::parse(content, options.hash).map_err(|problem| malformed(&called, problem))?;
+        Ok(Packed { called, refs })
     }
 
     /// The value of a ref.
     pub(super) fn find(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
-        self.refs.find(name).map_err(|problem| malformed(&self.path, problem))
+        self.refs.find(name).map_err(|problem| malformed(&self.called, problem))
     }
 
     /// The first ref with a name below `name/`.
     pub(super) fn first_below(&self, name: &BStr) -> Result<Option<BString>, Error> {
         let prefix: BString = [name.as_bytes(), b"/"].concat().into();
         let first = self.refs.below(prefix.as_bstr()).next().transpose();
-        let first = first.map_err(|problem| malformed(&self.path, problem))?;
+        let first = first.map_err(|problem| malformed(&self.called, problem))?;
         Ok(first.map(|record| record.name.to_owned()))
     }
 
@@ -96,7 +99,7 @@ impl Packed {
         out.push(b'\n');
         let mut added = added.iter().peekable();
         for record in self.refs.below("".into()) {
-            let record = record.map_err(|problem| malformed(&self.path, problem))?;
+            let record = record.map_err(|problem| malformed(&self.called, problem))?;
             while let Some(new) = added.next_if(|new| new.name < *record.name) {
                 push(&mut out, new);
             }
@@ -233,7 +236,7 @@ pub fn write_packed(options: &Options, refs: &[PackedRef]) -> Result<(), Error> 
         above.push(&new.name);
     }
     let mut lock = PackedLock::take(options)?;
-    let packed = Packed::load(&place::packed(options), options.hash)?;
+    let packed = Packed::load(options)?;
     lock.stage(&packed, &[], refs)?;
     lock.publish()
 }

@@ -39,6 +39,14 @@ pub(super) fn packed(options: &Options) -> PathBuf {
     options.common_dir.join("packed-refs")
 }
 
+/// A file as messages name it.
+pub(super) fn called(options: &Options, path: PathBuf) -> PathBuf {
+    match path.strip_prefix(&options.common_dir) {
+        Ok(below) => options.called.join(below),
+        Err(_) => path,
+    }
+}
+
 /// Makes the directories above `path`, with permissions as the repository is shared, and each made to
 /// last if refs are. `ENOTDIR` or `EEXIST` if something else is in the way.
 pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {

@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
     /// The packed refs.
     pub(super) fn packed(&mut self) -> Result<&Packed, Error> {
         if self.packed.is_none() {
-            self.packed = Some(Packed::load(&place::packed(self.options), self.options.hash)?);
+            self.packed = Some(Packed::load(self.options)?);
         }
         Ok(self.packed.as_ref().expect("it was just loaded"))
     }

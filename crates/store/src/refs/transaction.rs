@@ -294,13 +294,16 @@ impl<'a> Transaction<'a> {
                             error.kind(),
                             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists
                         ) => {}
-                    Err(source) => return Err(cannot(Reason::CannotCreateDirectory { path, source })),
+                    Err(source) => {
+                        let path = place::called(self.options, path);
+                        return Err(cannot(Reason::CannotCreateDirectory { path, source }));
+                    }
                 }
             }
             return Err(cannot(match self.conflict(name)? {
                 Some(_) if must_exist => Reason::Unresolved { name: name.to_owned() },
                 Some(conflict) => conflict,
-                None => Reason::NonDirectoryInTheWay { path },
+                None => Reason::NonDirectoryInTheWay { path: place::called(self.options, path) },
             }));
         }
     }
@@ -336,6 +339,7 @@ impl<'a> Transaction<'a> {
             return Ok(());
         }
         let conflict = self.conflict(name)?;
+        let path = place::called(self.options, path);
         let reason = conflict.unwrap_or(Reason::NonEmptyDirectory { path, name: name.to_owned() });
         Err(Error::CannotLock { name: name.to_owned(), reason })
     }

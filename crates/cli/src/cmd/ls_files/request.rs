@@ -285,7 +285,7 @@ impl Request {
                 },
                 Rule::PerDirectory(name) => sources.per_directory = name.clone(),
                 Rule::Standard => {
-                    let info = crate::text::git_path(repo, "info/exclude");
+                    let info = repo.called_file("info/exclude");
                     sources.add_standard(repo, info.as_os_str().as_bytes().into())?;
                 }
             }

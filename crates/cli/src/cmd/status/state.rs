@@ -1,5 +1,7 @@
 //! What is in progress, in the long format.
 
+use std::path::PathBuf;
+
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::standing::{self, Am, Bisect, Rebase};
 use format::ObjectId;
@@ -132,7 +134,7 @@ impl Answer<'_> {
         }
         done.iter().skip(done.len().saturating_sub(SHOWN)).for_each(|line| lines.line(HEADER, said(line)));
         if done.len() > SHOWN {
-            self.hint(lines, &format!("see more in file {}", self.git_path("rebase-merge/done")));
+            self.hint(lines, &format!("see more in file {}", self.git_path("rebase-merge/done").display()));
         }
         match todo.len() {
             0 => lines.line(HEADER, "No commands remaining."),
@@ -146,11 +148,12 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// A file of the Git directory, from the top of the worktree if it is there.
-    fn git_path(&self, name: &str) -> String {
-        let path = self.repo.git_dir().join(name);
-        let below = self.repo.work_tree().and_then(|top| path.strip_prefix(top).ok());
-        below.unwrap_or(&path).display().to_string()
+    /// A file of this worktree's Git directory.
+    fn git_path(&self, name: &str) -> PathBuf {
+        match self.repo.git_dir() == self.repo.common_dir() {
+            true => self.repo.called_file(name),
+            false => self.repo.git_dir().join(name),
+        }
     }
 
     fn pick(&self, lines: &mut Lines<'_>, commit: Option<ObjectId>, words: &Words) -> Result<(), Failure> {

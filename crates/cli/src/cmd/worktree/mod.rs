@@ -249,12 +249,7 @@ impl Scene<'_> {
     }
 
     fn admin_shown(&self, id: &OsStr) -> BString {
-        let dir = match self.repo.common_dir() == self.run.cwd {
-            // Git calls the directory it works in by its shortest name.
-            true => Path::new("./worktrees").to_owned(),
-            false => crate::text::git_path(self.repo, "worktrees"),
-        };
-        dir.join(id).as_os_str().as_bytes().into()
+        self.repo.called().join("worktrees").join(id).as_os_str().as_bytes().into()
     }
 
     /// How the two names of a worktree are written: as asked for, else by `worktree.useRelativePaths`.
