@@ -196,6 +196,11 @@ impl Pathspecs {
         self.items.is_empty()
     }
 
+    /// Whether there is one and no other; those that only exclude have one beside them.
+    pub fn is_single(&self) -> bool {
+        self.items.len() == 1
+    }
+
     /// Whether `path` is meant. Marks in `seen` (one for each pathspec, see [`Pathspecs::unseen`])
     /// those that matched.
     pub fn matches(&self, path: &BStr, seen: &mut Seen) -> bool {

@@ -271,7 +271,6 @@ fn through_links() {
     }
 }
 
-/// Of what a file stands in the way of the next merged entry alone is asked.
 /// A submodule that is not checked out does not keep what is asked for in it from being found.
 #[test]
 fn directories_in_submodules() {
@@ -289,6 +288,88 @@ fn directories_in_submodules() {
     oracle.same(&["ls-files", "-o", "m/sub/file", "m/sub/nothing"]);
 }
 
+/// What is above the directory that pathspecs have in common is judged as if nothing of it were in the index.
+#[test]
+fn below_what_the_index_knows() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for dir in ["repo", "fake", "plain", "ignored"] {
+            repo.write(format!("{dir}/file"), "1\n");
+            repo.write(format!("{dir}/in/file"), "1\n");
+        }
+        repo.write("plain/.gitignore", "*.o\n");
+        repo.commit("first");
+        repo.git(&["update-index", "--skip-worktree", "plain/.gitignore"]);
+        repo.remove("plain/.gitignore");
+        repo.write("plain/in/x.o", "1\n");
+        repo.write("plain/out/x.o", "1\n");
+        repo.write("ignored/out/x", "1\n");
+        repo.write("fake/.git", "nonsense\n");
+        repo.git(&["init", "-q", "repo"]);
+        repo.git(&["-C", "repo", "commit", "-q", "--allow-empty", "-m", "inner"]);
+        repo.write("repo/in/new", "1\n");
+        repo.write("repo/out/new", "1\n");
+        repo.write(".git/info/exclude", "ignored\nhidden\n");
+        repo.git(&["init", "-q", "hidden"]);
+        repo.write("hidden/in/file", "1\n");
+    });
+    for dir in ["repo", "fake", "plain", "ignored", "hidden", "none"] {
+        for below in ["in", "out", "gone", "file", "gone/deep"] {
+            let paths = [format!("{dir}/{below}/x"), format!("{dir}/{below}/x.o")];
+            let whole = format!("{dir}/{below}/");
+            for paths in [&[&*paths[0], &*paths[1]][..], &[&*whole]] {
+                for args in [
+                    &["-o"][..],
+                    &["-o", "--exclude-standard"],
+                    &["-o", "--exclude-standard", "--directory"],
+                    &["-o", "-i", "--exclude-standard"],
+                    &["-k"],
+                ] {
+                    oracle.same(&[&["ls-files"], args, &["--"], paths].concat());
+                    oracle
+                        .same(&[&["-c", "core.ignoreCase=true", "ls-files"], args, &["--"], paths].concat());
+                }
+            }
+        }
+    }
+}
+
+/// Files that cannot be looked at are told of also where they are not asked for, unless there is one pathspec alone.
+#[test]
+fn files_that_cannot_be_looked_at() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        let long = "n".repeat(256);
+        index_info(
+            repo,
+            &["d/a", "d/b", "d/e/a", "f/a", &long, &format!("e/{long}")]
+                .map(|path| format!("100644 d00491fd7e5bb6fa28c517a0bb32b8b506539d4d 0\t{path}\n"))
+                .concat(),
+        );
+        index_info(
+            repo,
+            "100644 d00491fd7e5bb6fa28c517a0bb32b8b506539d4d 1\tg/a\n100644 d00491fd7e5bb6fa28c517a0bb32b8b506539d4d 2\tg/a\n",
+        );
+        repo.symlink("d", "d");
+        repo.symlink("g", "g");
+        repo.write("x", "1\n");
+    });
+    for options in [
+        &["-m"][..],
+        &["-d"],
+        &["-m", "-d", "-t"],
+        &["-c", "-m"],
+        &["-c", "-m", "--deduplicate"],
+        &["-m", "-d", "--deduplicate"],
+        &["-c", "-i", "-d", "-x", "a"],
+        &["-s", "-u", "-m"],
+        &["-o"],
+    ] {
+        for paths in [&["d"][..], &["f"], &["f", "x"], &["f", "d/a"], &["d/a", "d/e"], &[":!d"], &["*b"]] {
+            oracle.same(&[&["ls-files"], options, &["--"], paths].concat());
+        }
+    }
+}
+
+/// Of what a file stands in the way of the next merged entry alone is asked.
 #[test]
 fn what_would_be_killed() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -328,6 +409,10 @@ fn sparse_indexes() {
         &["-t"],
         &["-t", "in"],
         &["-t", "out/deep"],
+        &["-t", "out/deep/b"],
+        &["--sparse", "out/deep/b", "out/deep/c"],
+        &["--sparse", "out/a"],
+        &["-o", "out/deep/b"],
         &["-o"],
         &["-dm"],
         &["--sparse", "--format=%(objecttype) %(objectsize) %(path)"],

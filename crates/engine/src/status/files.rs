@@ -2,7 +2,9 @@
 //!
 //! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
 
-use std::{ffi::OsStr, io, os::unix::ffi::OsStrExt as _, sync::atomic::AtomicBool};
+use std::{
+    collections::HashMap, ffi::OsStr, io, ops::Range, os::unix::ffi::OsStrExt as _, sync::atomic::AtomicBool,
+};
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
@@ -18,9 +20,13 @@ use crate::{
         submodules,
     },
     crew::Tuning,
-    pathspec::Pathspecs,
+    pathspec::{Pathspecs, Seen},
     stat::{Match, StatRules},
 };
+
+/// What system calls take: of a path, and of a name in it.
+const LONGEST_PATH: usize = 4095;
+const LONGEST_NAME: usize = 255;
 
 /// What is to be said of an entry's file.
 #[derive(Debug)]
@@ -108,6 +114,41 @@ pub fn changed(
     states.extend(differ.map(|(at, _)| (at, State::Modified)));
     states.sort_unstable_by_key(|(at, _)| *at);
     Ok(states)
+}
+
+/// The entries of `range` that no pathspec means, and whose files cannot be looked at: Git's `ls-files` tells of them, too, as it looks first and asks
+/// then. One file of a directory tells of all in it, but for names that are too long.
+pub fn unreadable_beside(
+    root: &Dir,
+    index: &Index,
+    range: Range<usize>,
+    pathspecs: &Pathspecs,
+) -> Vec<(usize, io::Error)> {
+    if pathspecs.is_empty() {
+        return Vec::new();
+    }
+    let is_long = |path: &BStr, dir: usize| path.len() > LONGEST_PATH || path.len() - dir > LONGEST_NAME;
+    let mut readable: HashMap<&BStr, bool> = HashMap::new();
+    let mut found = Vec::new();
+    for at in range {
+        let entry = &index.entries()[at];
+        let path = index.path(entry);
+        let is_skipped = entry.mode.is_tree() || entry.flags.contains(Flags::SKIP_WORKTREE);
+        if is_skipped || pathspecs.matches_entry(path, entry.mode, &mut Seen::default()) {
+            continue;
+        }
+        let dir = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
+        let is_long = is_long(path, dir);
+        if !is_long && readable.get(path[..dir].as_bstr()) == Some(&true) {
+            continue;
+        }
+        let error = root.stat_below(path).err();
+        if !is_long {
+            readable.insert(path[..dir].as_bstr(), error.is_none());
+        }
+        found.extend(error.map(|error| (at, error)));
+    }
+    found
 }
 
 /// Whether what is there, links on the way followed, has the entry's content.

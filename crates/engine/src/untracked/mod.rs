@@ -201,6 +201,14 @@ pub enum Warning {
 }
 
 impl Warning {
+    /// What could not be read.
+    pub fn path(&self) -> &BStr {
+        let (Warning::Directory { path, .. }
+        | Warning::IgnoreFile { path, .. }
+        | Warning::LargeIgnoreFile { path }) = self;
+        path.as_bstr()
+    }
+
     /// Git's words, with the path as it is.
     pub fn message(&self) -> BString {
         let (words, path, source) = match self {

@@ -4,20 +4,21 @@
 //! is changed. A sparse index is made full where Git's would be: when a directory that stands as one entry would be shown.
 
 mod format;
+mod prune;
 mod recurse;
 mod request;
 mod show;
 
 use std::ops::Range;
 
-use ::format::index::{Edit, Flags, Index, Stage};
+use ::format::index::{Flags, Index, Stage};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     ignore::check::{Checker, Sources},
     pathspec::{Pathspecs, Seen},
     status::files::{self, State},
-    untracked::{self, Excludes, Ignored, Nested},
+    untracked::{self, Excludes, Ignored, Nested, Warning},
 };
 use repo::Repository;
 
@@ -123,6 +124,9 @@ impl List<'_> {
     fn all(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let request = self.request;
         std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
+        if prune::needs_full_index(&self.index, self.specs) {
+            self.fill()?;
+        }
         if request.others || request.killed {
             self.outside(&sources, show)?;
         }
@@ -151,19 +155,29 @@ impl List<'_> {
             workers: Workers::Auto,
         };
         let (excludes, interrupt) = (Excludes::of(sources), self.run.interrupt.flag());
-        let without = without_submodules_above(&self.index, self.specs.common_directory());
-        let index = without.as_ref().unwrap_or(&self.index);
+        let rules = sources.per_directory.as_ref().map(|name| name.as_bstr());
+        let pruned = prune::for_the_worktree(&self.index, self.specs, rules);
+        let index = pruned.as_ref().unwrap_or(&self.index);
         let found = untracked::walk(self.repo, self.root, index, self.specs, &excludes, &options, interrupt)?;
         trace::walk(1, self.specs.common_directory(), &found);
         self.run.interrupt.check()?;
-        found.warnings.iter().for_each(|warning| console::warning(warning.message()));
+        let goes = |warning: &&Warning| {
+            let path = warning.path();
+            // What all pathspecs have in common is tried, whatever it is.
+            let path =
+                path.strip_suffix(b"/").filter(|_| path == self.specs.common_directory()).unwrap_or(path);
+            self.request.others || leads_to_killed(&self.index, &self.range(), path.as_bstr())
+        };
+        found.warnings.iter().filter(goes).for_each(|warning| console::warning(warning.message()));
         let paths = if self.request.ignored { found.ignored } else { found.untracked };
         if self.request.others {
             for path in &paths {
-                if !untracked::is_other(&self.index, path.as_bstr()) {
+                if !prune::is_above(self.specs, path.as_bstr())
+                    && !untracked::is_other(&self.index, path.as_bstr())
+                {
                     continue;
                 }
-                self.matched(path.as_bstr());
+                self.matched(path.as_bstr())?;
                 show.other("? ", &self.index, path.as_bstr())?;
             }
         }
@@ -174,17 +188,23 @@ impl List<'_> {
                 if !comes || !is_killed(&self.index, &within, path.as_bstr()) {
                     continue;
                 }
-                self.matched(path.as_bstr());
+                self.matched(path.as_bstr())?;
                 show.other("K ", &self.index, path.as_bstr())?;
             }
         }
         Ok(())
     }
 
-    fn matched(&mut self, path: &BStr) {
+    /// A path is to be shown. Git gives up where that is a directory above all that was asked for.
+    fn matched(&mut self, path: &BStr) -> Result<(), Failure> {
+        if prune::is_above(self.specs, path) {
+            let words = "git ls-files: internal error - directory entry not superset of prefix";
+            return Err(Failure::fatal(words));
+        }
         if self.request.error_unmatch {
             self.specs.matches(path, &mut self.seen);
         }
+        Ok(())
     }
 
     fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
@@ -199,8 +219,14 @@ impl List<'_> {
             true => files::changed(self.repo, self.root, &self.index, self.specs, self.run.interrupt.flag())?,
             false => Vec::new(),
         };
+        // With a single pathspec Git asks first whether an entry is meant.
+        let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
+            true => files::unreadable_beside(self.root, &self.index, self.range(), self.specs),
+            false => Vec::new(),
+        };
         self.run.interrupt.check()?;
         let mut changed = changed.into_iter().peekable();
+        let mut beside = beside.into_iter().peekable();
         let List { repo, root, index, specs, seen, .. } = self;
         let worktree = repo.work_tree().map(|_| *root);
         let mut checker = match request.ignored {
@@ -209,15 +235,16 @@ impl List<'_> {
         };
         let mut done: Option<&BStr> = None;
         let mut compared = Seen::default();
-        let range = range_of(index, specs);
+        let range = prune::range(index, specs);
         for at in range {
             let entry = &index.entries()[at];
             let path = index.path(entry);
             while changed.next_if(|(other, _)| *other < at).is_some() {}
             let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
-            if done == Some(path)
-                || !(specs.is_empty() || specs.matches_entry(path, entry.mode, &mut compared))
-            {
+            while beside.next_if(|(other, _)| *other < at).is_some() {}
+            let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
+            let is_meant = specs.is_empty() || specs.matches_entry(path, entry.mode, &mut compared);
+            if done == Some(path) || !is_meant && unreadable.is_none() {
                 continue;
             }
             if let Some(checker) = &mut checker {
@@ -229,7 +256,17 @@ impl List<'_> {
                 }
             }
             let mut told = false;
-            if request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal) {
+            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
+            if let Some(error) = unreadable {
+                if !(is_shown && request.deduplicates()) {
+                    cannot_lstat(path, &error);
+                }
+                if request.deduplicates() {
+                    done = Some(path);
+                }
+                continue;
+            }
+            if is_shown {
                 let tag = match entry.stage {
                     Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
                     Stage::Normal => "H ",
@@ -240,8 +277,7 @@ impl List<'_> {
             }
             if !(told && request.deduplicates()) {
                 if let Some(State::Unreadable(error)) = &state {
-                    let reason = crate::text::os_error(error);
-                    console::error(text!("cannot lstat '", path, "': ", reason));
+                    cannot_lstat(path, error);
                 }
                 let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
                 if missing && request.deleted {
@@ -280,7 +316,7 @@ impl List<'_> {
     }
 
     fn range(&self) -> Range<usize> {
-        range_of(&self.index, self.specs)
+        prune::range(&self.index, self.specs)
     }
 
     /// The pathspecs that matched nothing; one that is given twice is as good as the other.
@@ -289,13 +325,8 @@ impl List<'_> {
     }
 }
 
-/// The entries among which all lie that are meant.
-fn range_of(index: &Index, specs: &Pathspecs) -> Range<usize> {
-    let dir = specs.common_directory();
-    let dir = dir.strip_suffix(b"/").unwrap_or(dir).as_bstr();
-    let start = index.seek(0, dir);
-    let inside = index.entries()[start..].partition_point(|entry| index.path(entry).starts_with(dir));
-    start..start + inside
+fn cannot_lstat(path: &BStr, error: &std::io::Error) {
+    console::error(text!("cannot lstat '", path, "': ", crate::text::os_error(error)));
 }
 
 /// Whether what is at `path` has to go if the entries `within` are checked out: a directory above it is a file there, or it a directory.
@@ -309,21 +340,6 @@ fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let next = index.entries()[index.seek(0, path)..].iter().find(|entry| entry.stage == Stage::Normal);
     let rest = next.and_then(|next| index.path(next).strip_prefix(path.as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b"/"))
-}
-
-/// The index as Git has it here, where what does not begin with the pathspecs' common directory is left out: without submodules above that, in which
-/// else nothing would be looked for. `None` if there are none.
-fn without_submodules_above(index: &Index, dir: &BStr) -> Option<Index> {
-    let ends = dir.strip_suffix(b"/")?.find_iter(b"/");
-    let is_submodule =
-        |path: &&BStr| index.entries()[index.range_of(path)].iter().any(|entry| entry.mode.is_gitlink());
-    let above = ends.map(|end| dir[..end].as_bstr()).filter(is_submodule);
-    let edits: Vec<Edit> = above.map(|path| Edit { path: path.into(), entries: Vec::new() }).collect();
-    (!edits.is_empty()).then(|| {
-        let mut index = index.clone();
-        index.apply(edits);
-        index
-    })
 }
 
 /// Whether Git comes to `path` if it looks for nothing else: it enters a directory that is a file among the entries `within`, or has something in.

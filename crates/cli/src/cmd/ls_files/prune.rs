@@ -1,0 +1,60 @@
+//! What Git leaves of the index before it lists anything: the entries that begin with the directory all pathspecs have in common, without
+//! the slash at its end. What is above that directory is then judged as if the index knew nothing of it.
+
+use std::ops::Range;
+
+use ::format::index::{Edit, Flags, Index};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{pathspec::Pathspecs, sparse};
+
+fn beginning(specs: &Pathspecs) -> &BStr {
+    let dir = specs.common_directory();
+    dir.strip_suffix(b"/").unwrap_or(dir).as_bstr()
+}
+
+/// The entries that are left.
+pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
+    let dir = beginning(specs);
+    let start = index.seek(0, dir);
+    let inside = index.entries()[start..].partition_point(|entry| index.path(entry).starts_with(dir));
+    start..start + inside
+}
+
+/// Whether a path of the worktree is shorter than that, and so above it.
+pub(super) fn is_above(specs: &Pathspecs, path: &BStr) -> bool {
+    path.len() < beginning(specs).len()
+}
+
+/// Whether Git finds where they are in a full index only.
+pub(super) fn needs_full_index(index: &Index, specs: &Pathspecs) -> bool {
+    index.sparse && sparse::is_inside(index, beginning(specs))
+}
+
+/// The index for who looks at the worktree: as far as it makes a difference without what is above. `None` if it makes none. `rules` is what
+/// the file of rules in each directory is called; one that is only in the index is pruned, too.
+pub(super) fn for_the_worktree(index: &Index, specs: &Pathspecs, rules: Option<&BStr>) -> Option<Index> {
+    let dir = specs.common_directory().strip_suffix(b"/")?.as_bstr();
+    if range(index, specs).is_empty() {
+        return Some(Index::empty(index.hash));
+    }
+    let entries = |path: &BStr| &index.entries()[index.range_of(path)];
+    let ends = || dir.find_iter(b"/");
+    let is_submodule = |path: &BString| entries(path.as_bstr()).iter().any(|entry| entry.mode.is_gitlink());
+    let submodules = ends().map(|end| BString::from(&dir[..end])).filter(is_submodule);
+    let is_skipped = |path: &BString| {
+        let mut entries = entries(path.as_bstr()).iter();
+        !path.starts_with(dir) && entries.any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))
+    };
+    let of_rules = |name: &BStr| {
+        let dirs = std::iter::once(0).chain(ends().map(|end| end + 1));
+        let paths = dirs.map(|end| BString::from([&dir[..end], name.as_bytes()].concat()));
+        paths.filter(is_skipped).collect::<Vec<_>>()
+    };
+    let gone = submodules.chain(rules.map(of_rules).unwrap_or_default());
+    let edits: Vec<Edit> = gone.map(|path| Edit { path, entries: Vec::new() }).collect();
+    (!edits.is_empty()).then(|| {
+        let mut index = index.clone();
+        index.apply(edits);
+        index
+    })
+}
