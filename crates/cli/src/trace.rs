@@ -16,7 +16,7 @@ use std::{
 
 use bstr::BStr;
 use engine::untracked::Found;
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::Offset};
 use sys::File;
 use tracing::{
     Subscriber,
@@ -237,7 +237,7 @@ impl Sink {
     /// The columns of Git's documentation: time and place in the source (which is Git's, so empty), depth, thread, event,
     /// repository, seconds since the run began and since the thing began, category, message.
     fn perf(&self, line: &Line<'_>) -> String {
-        let time = jiff::Zoned::now().strftime("%H:%M:%S.%6f");
+        let time = wall_clock();
         let depth = self.session.matches('/').count();
         let Line { event, thread, category, message, .. } = line;
         let relative =
@@ -248,6 +248,14 @@ impl Sink {
             "", ""
         )
     }
+}
+
+/// The time of day, as lines of traces begin with it.
+pub(crate) fn wall_clock() -> String {
+    let now = Timestamp::now();
+    let offset = i32::try_from(sys::utc_offset(now.as_second())).unwrap_or_default();
+    let zone = Offset::from_seconds(offset).unwrap_or(Offset::UTC).to_time_zone();
+    now.to_zoned(zone).strftime("%H:%M:%S.%6f").to_string()
 }
 
 /// Spans called `worker` become threads.

@@ -3,7 +3,10 @@
 //! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for each of name and
 //! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -33,7 +36,7 @@ impl Repository {
             .unwrap_or_else(|| guess_mail(user.as_ref()));
         let date = match self.env.bytes("GIT_COMMITTER_DATE").filter(|date| !date.is_empty()) {
             Some(date) => parse_date(date)?,
-            None => format_time(gix::date::Time::now_local_or_utc()),
+            None => now(),
         };
         let parts: [&[u8]; 5] = [&clean(name.as_bstr()), b" <", &clean(mail.as_bstr()), b"> ", &date];
         Ok(bstr::concat(parts).into())
@@ -93,10 +96,19 @@ fn parse_date(text: &BStr) -> Result<BString, Error> {
     parse_time(plain).map(format_time).ok_or_else(invalid)
 }
 
-/// Any date Git's documentation names, relative ones included.
+/// Any date Git's documentation names, relative ones included. Only for these the database of time zones is looked through.
 pub(crate) fn parse_time(text: &BStr) -> Option<gix::date::Time> {
     let text = text.to_str().ok()?;
-    gix::date::parse(text, Some(gix::date::Zoned::now())).ok()
+    let relative = || gix::date::parse(text, Some(gix::date::Zoned::now()));
+    gix::date::parse(text, None).or_else(|_| relative()).ok()
+}
+
+/// This moment, in local time as Git has it.
+fn now() -> BString {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs().cast_signed();
+    let offset = i32::try_from(sys::utc_offset(seconds)).unwrap_or_default();
+    format_time(gix::date::Time { seconds, offset })
 }
 
 fn format_time(time: gix::date::Time) -> BString {

@@ -30,6 +30,7 @@ pub mod terminal;
 mod umask;
 mod unreadable;
 pub mod user;
+mod zone;
 
 pub use capabilities::Capabilities;
 pub use copy::{copy, reflink};
@@ -50,3 +51,4 @@ pub use umask::umask;
 pub use unreadable::{
     survive_unreadable_maps, unreadable, unreadable_pages, unreadable_untold, unreadable_was_told,
 };
+pub use zone::utc_offset;

@@ -1,8 +1,9 @@
 //! Names of refs that are broken, lead nowhere, or are something else: what commands say of them.
 
-use std::fs;
+use std::{fs, path::Path};
 
-use testkit::{Oracle, Repo};
+use bstr::ByteSlice as _;
+use testkit::{Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
@@ -41,6 +42,45 @@ fn what_is_left_behind_is_not_known_where_a_ref_is_broken() {
         repo.git(&["commit", "-q", "--allow-empty", "-m", "nobody's"]);
     });
     oracle.same(&["checkout", "main"]);
+}
+
+/// Whatever says what time it is here, or says nothing, or nonsense.
+#[test]
+fn reflogs_have_local_time_as_git_has_it() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("f", "1\n");
+    repo.commit("one");
+    let zone = |program: &Path, zone: Option<&str>| {
+        let mut command = repo.command(program);
+        command.env_remove("GIT_COMMITTER_DATE").env_remove("TZ").args(["reset", "-q", "--soft", "HEAD"]);
+        command.envs(zone.map(|zone| ("TZ", zone)));
+        assert!(command.status().expect("runs").success(), "{zone:?}");
+        let log = repo.read(".git/logs/HEAD");
+        let line = log.lines().last().expect("a line").to_owned();
+        let zone = line
+            .split(|&byte| byte == b'\t')
+            .next()
+            .and_then(|line| line.rsplit(|&byte| byte == b' ').next());
+        zone.expect("a zone").as_bstr().to_string()
+    };
+    let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
+    for said in [
+        None,
+        Some(""),
+        Some("UTC"),
+        Some("Europe/Berlin"),
+        Some(":Asia/Kathmandu"),
+        Some("America/New_York"),
+        Some("<+0330>-3:30"),
+        Some("XYZ0:30:15"),
+        Some("XYZ9"),
+        Some("Nowhere/At/All"),
+        Some(":/dev/null"),
+    ] {
+        assert_eq!(zone(Path::new(&git), said), zone(Path::new(SAPWOOD), said), "{said:?}");
+    }
+    assert_eq!(zone(Path::new(SAPWOOD), Some("XYZ9")), "-0900");
 }
 
 /// `main` leads to `trunk`, as when a branch was renamed and its old name is to be understood still.

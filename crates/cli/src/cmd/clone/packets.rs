@@ -14,7 +14,7 @@ use engine::clone::Tracer;
 use repo::fetch::Packet;
 use sys::File;
 
-use crate::global::Invocation;
+use crate::{global::Invocation, trace};
 
 /// Where lines begin, after the time and where in the program they come from.
 const COLUMN: usize = 40;
@@ -38,7 +38,7 @@ pub(super) fn tracer(run: &Invocation) -> Option<Tracer> {
 }
 
 fn line(direction: char, content: &[u8]) -> Vec<u8> {
-    let time = jiff::Zoned::now().strftime("%H:%M:%S.%6f").to_string();
+    let time = trace::wall_clock();
     let mut line = format!("{time} clone: ");
     line.push_str(&" ".repeat(COLUMN.saturating_sub(line.len())));
     line.push_str(&format!("packet: {:>12}{direction} ", "clone"));
