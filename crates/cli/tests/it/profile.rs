@@ -1,8 +1,9 @@
-//! `--profile` against what `strace` sees, and the shape of what it prints.
+//! `--profile` against what `strace` and `perf trace` see, and the shape of what it prints.
 
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write as _,
     path::Path,
     process::{Command, Output},
 };
@@ -77,13 +78,18 @@ fn traced(trace: &Path) -> Vec<String> {
     calls[first..=last].to_vec()
 }
 
+/// What tests print is shown only if they fail; this is to be seen.
+fn skipped(test: &str, why: &str) {
+    writeln!(std::io::stderr(), "SKIPPED profile::{test}: {why}").expect("standard error is open");
+}
+
 fn can_trace() -> bool {
     let can = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .status()
         .is_ok_and(|status| status.success());
     if !can {
-        println!("skipped: strace cannot be run");
+        skipped("counts_are_strace_s", "strace cannot be run");
     }
     can
 }
@@ -154,6 +160,90 @@ fn counts_are_strace_s() {
         repo.write("kept/1/file-8", "local\n");
         compare(&repo, &trace, &with(&["reset", "-q", "--hard"]));
         assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
+    }
+}
+
+fn perf(repo: &Repo<'_>, summary: &Path) -> Command {
+    let mut command = repo.command("perf".as_ref());
+    // Not in order, the end of a call that comes before its beginning is not counted.
+    command.args(["trace", "--summary", "--sort-events", "-o"]).arg(summary).arg("--");
+    command
+}
+
+/// The calls by phase, all threads together; `None` if some were lost. A line of it: `openat 77 36 1.334 ...`.
+fn summed(summary: &Path) -> Option<BTreeMap<&'static str, usize>> {
+    let text = fs::read_to_string(summary).unwrap_or_default();
+    let mut calls = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(Ok(count))) = (words.next(), words.next().map(str::parse::<usize>)) else {
+            continue;
+        };
+        if let Some(phase) = phase(name) {
+            *calls.entry(phase).or_default() += count;
+        }
+    }
+    (!calls.is_empty() && !text.contains("LOST")).then_some(calls)
+}
+
+/// Of each phase what the profile tells and what `perf` sees; `None` if it cannot, or never sees all.
+fn perfed(
+    repo: &Repo<'_>,
+    summary: &Path,
+    args: &[&str],
+    prepare: impl Fn(),
+) -> Option<BTreeMap<&'static str, (usize, usize)>> {
+    for _ in 0..10 {
+        prepare();
+        let output = perf(repo, summary).args([SAPWOOD, "--profile"]).args(args).output().ok()?;
+        let Some(seen) = summed(summary) else { continue };
+        let table = table(&output);
+        let both = |phase: &'static str| {
+            let told = table.get(phase).map_or(0.0, |line| line[0]) as usize;
+            (phase, (told, seen.get(phase).copied().unwrap_or_default()))
+        };
+        let phases = ["write", "list", "open", "read", "stat", "close", "remove", "mkdir", "link", "sync"];
+        return Some(phases.into_iter().map(both).collect());
+    }
+    None
+}
+
+/// A summary has no order, so what goes before the profile and after it, and what the standard library does, is in it. It is
+/// as much where there is nothing to do.
+#[test]
+fn counts_are_perf_s() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    let summary = sandbox.path().join("summary");
+    two_branches(&repo);
+    let emptied = || {
+        for name in ["kept", "gone", ".gitattributes", ".git/index"] {
+            let path = repo.path.join(name);
+            let gone = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+            assert!(gone.is_ok() || !path.exists(), "{name}");
+        }
+    };
+    let refreshed = || drop(repo.git(&["status"]));
+    for workers in ["checkout.workers=1", "checkout.workers=8"] {
+        let args = ["-c", workers, "-c", "checkout.thresholdForParallelism=1", "reset", "-q", "--hard"];
+        let filled = perfed(&repo, &summary, &args, emptied);
+        let idle = perfed(&repo, &summary, &args, refreshed);
+        let (Some(filled), Some(idle)) = (filled, idle) else {
+            skipped("counts_are_perf_s", "perf trace cannot be run, or loses events");
+            return;
+        };
+        for (phase, (told, seen)) in &filled {
+            let more = seen.checked_sub(*told);
+            let always = idle[phase].1.checked_sub(idle[phase].0);
+            let context =
+                || format!("{phase} with {workers}: told {told}, seen {seen}\n{filled:?}\n{idle:?}");
+            let (Some(more), Some(always)) = (more, always) else { panic!("{}", context()) };
+            match *phase {
+                "remove" | "mkdir" | "link" | "sync" => assert_eq!(more, 0, "{}", context()),
+                _ => assert!(more.abs_diff(always) <= 8, "{}", context()),
+            }
+        }
+        assert!(["write", "open", "close"].iter().all(|phase| filled[phase].0 > 250), "{filled:?}");
     }
 }
 
