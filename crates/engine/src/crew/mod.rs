@@ -196,10 +196,15 @@ impl<'t> Crew<'t> {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
     }
 
-    /// One that goes through its units in strict order, for a disk that is read best like that.
-    pub(crate) fn in_order(self) -> Self {
+    /// One that goes through its units in strict order, for a disk that is read best like that. What is known to serve `many` at once gets so
+    /// many from the beginning to the end: those that wait for the same block, and what was read ahead, would make fewer seem to do.
+    pub(crate) fn in_order(self, many: bool) -> Self {
+        let order = Order::Strict;
+        if many && self.tuning.is_some() {
+            return Crew { first: self.limit, large: true, order, ..self };
+        }
         let (first, limit) = (self.first.min(IN_ORDER_LIMIT), self.limit.min(IN_ORDER_LIMIT));
-        Crew { first, limit, order: Order::Strict, ..self }
+        Crew { first, limit, order, ..self }
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
@@ -462,8 +467,12 @@ mod tests {
         let tuning = Tuning { learnt: Mutex::default(), nature: Nature::KeepsWrites };
         let crew = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning));
         assert_eq!(crew.limit, WRITING_LIMIT.max(crew.cores));
-        let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order();
+        let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order(false);
         assert!(swept.first <= IN_ORDER_LIMIT && swept.limit == IN_ORDER_LIMIT);
+        let tuning = Tuning { learnt: Mutex::default(), nature: Nature::ReadsAhead };
+        let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).in_order(true);
+        assert_eq!((many.first, many.limit), (READING_LIMIT, READING_LIMIT));
+        assert_eq!(Crew::decide(Workers::Fixed(3), 0, 100_000, Some(&tuning)).in_order(true).first, 3);
     }
 
     #[test]

@@ -77,7 +77,7 @@ enum What {
 const IN_A_ROW: usize = 16;
 
 pub(super) struct Scan<'a> {
-    root: &'a Dir,
+    pub(super) root: &'a Dir,
     pub(super) index: &'a Index,
     rules: StatRules,
     /// How many entries before each one are to be looked at.
@@ -295,7 +295,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
-    fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
+    pub(super) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
         let mut at = entries.start;
         while at < entries.end {
             let path = self.index.path_at(at);
@@ -498,7 +498,7 @@ fn shared_out(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
 }
 
 /// A part of a directory's entries.
-enum Part {
+pub(super) enum Part {
     File(usize),
     /// With the length of its path, the slash included.
     Directory(Range<usize>, usize),

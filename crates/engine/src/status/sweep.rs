@@ -2,15 +2,16 @@
 //!
 //! Whatever wrote the files did it mostly in that order, so inodes and directories lie like that, and what the kernel reads ahead is what is
 //! asked for next. Workers share one place that moves through the index: however many there are, the disk reads at one place. What is
-//! untracked is looked for afterwards, in directories that are in memory by then.
+//! untracked is looked for afterwards, in directories that are in memory by then. How many workers that are is found out beforehand: by whether a disk that
+//! is asked for many things at once answers sooner than one that is asked for one after the other.
 //!
 //! What cannot be looked at is noted as by any scan; what an interruption leaves out is left to the scan that follows.
 
-use std::{ops::Range, sync::atomic::Ordering};
+use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering, thread, time::Instant};
 
 use bstr::ByteSlice as _;
 
-use super::scan::Scan;
+use super::scan::{Part, Scan};
 use crate::{
     checkout::Workers,
     crew::{Crew, Tuning},
@@ -23,29 +24,108 @@ const MANY: usize = 1000;
 const SAMPLES: usize = 4;
 /// and how many waits say so. On a slow disk each file costs a dozen, of which the order of the index would spare most.
 const COLD: u64 = 2;
+/// Directories that are asked for at the same time, at least and at most,
+const TOGETHER: usize = 8;
+const MOST_TOGETHER: usize = 32;
+/// and how many times faster than one by one they are answered by what serves many. One arm gains little by knowing where it is to go next.
+const MANY_AT_ONCE: f64 = 2.0;
+/// A smaller gain than this was not small by chance; between the two another level is asked, once.
+const MAYBE_MANY: f64 = 1.3;
+const TRIES: usize = 2;
+/// Inodes that are surely in one block of those that are read as one: 32 blocks of 4 KiB with 16 inodes each, on ext4.
+const INODES_READ_AS_ONE: u64 = 512;
+
+/// A disk of this machine whose caches are cold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cold {
+    /// It serves one at a time, or few.
+    OneByOne,
+    ManyAtOnce,
+}
 
 impl Scan<'_> {
     /// Looks at all tracked files if their disk is a local one and its caches are cold.
     pub(super) fn sweep_if_cold(&self, workers: Workers, tuning: &Tuning) {
-        if !tuning.is_remote() && self.is_cold() {
-            self.sweep(workers, tuning);
+        if tuning.is_remote() {
+            return;
+        }
+        if let Some(cold) = self.cold(workers) {
+            self.sweep(workers, tuning, cold);
         }
     }
 
-    fn is_cold(&self) -> bool {
+    fn cold(&self, workers: Workers) -> Option<Cold> {
         let files = self.files();
         let samples = (0..SAMPLES).map(|sample| self.nth(files * (2 * sample + 1) / (2 * SAMPLES)));
         if files < MANY || samples.clone().any(|at| !self.is_left(at)) {
-            return false;
+            return None;
         }
-        let before = sys::waits();
-        samples.into_iter().any(|at| {
+        let (start, before) = (Instant::now(), sys::waits());
+        for at in samples {
             self.look_at(at..at + 1, self.prefix(at), &mut || {});
-            sys::waits().saturating_sub(before) >= COLD
-        })
+            let waits = sys::waits().saturating_sub(before);
+            if waits >= COLD {
+                let alone = start.elapsed().as_secs_f64() / waits as f64;
+                let serves_many = workers == Workers::Auto && self.serves_many(alone);
+                return Some(if serves_many { Cold::ManyAtOnce } else { Cold::OneByOne });
+            }
+        }
+        None
     }
 
-    fn sweep(&self, workers: Workers, tuning: &Tuning) {
+    /// Whether those who wait together wait less than one after the other, for each of whom a wait is `alone` seconds. They ask for the directories
+    /// of one level, the first that has several: they have to be read in any case, and a file system puts those near the root far from each other.
+    fn serves_many(&self, alone: f64) -> bool {
+        let mut level = vec![(0..self.index.entries().len(), 0)];
+        let mut tries = TRIES;
+        loop {
+            level = self.directories_in(&level);
+            if level.is_empty() {
+                return false;
+            }
+            if level.len() < TOGETHER {
+                continue;
+            }
+            let (waits, took) = self.wait_together(&level);
+            let gain = waits as f64 * alone / took;
+            tries -= 1;
+            if tries == 0 || !(MAYBE_MANY..MANY_AT_ONCE).contains(&gain) {
+                return gain >= MANY_AT_ONCE;
+            }
+        }
+    }
+
+    /// The directories in those of one level, each as its entries and the length of its path, with a slash at its end.
+    fn directories_in(&self, level: &[(Range<usize>, usize)]) -> Vec<(Range<usize>, usize)> {
+        let mut next = Vec::new();
+        for (entries, prefix) in level {
+            self.split(entries, *prefix, |part| {
+                if let Part::Directory(entries, prefix) = part {
+                    next.push((entries, prefix));
+                }
+            });
+        }
+        next
+    }
+
+    /// Asks for some directories of a level at the same time. Returns how many reads that took at the least, and how many seconds.
+    fn wait_together(&self, level: &[(Range<usize>, usize)]) -> (usize, f64) {
+        let start = Instant::now();
+        let read_as_one: BTreeSet<u64> = thread::scope(|scope| {
+            let ask = |(entries, prefix): &(Range<usize>, usize)| {
+                let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
+                let ask = move || self.root.stat_below(path).ok().flatten();
+                thread::Builder::new().spawn_scoped(scope, ask).ok()
+            };
+            let some = level.iter().step_by(level.len().div_ceil(MOST_TOGETHER));
+            let asked: Vec<_> = some.map(ask).collect();
+            let stats = asked.into_iter().flatten().filter_map(|asked| asked.join().ok().flatten());
+            stats.map(|stat| stat.ino / INODES_READ_AS_ONE).collect()
+        });
+        (read_as_one.len(), start.elapsed().as_secs_f64())
+    }
+
+    fn sweep(&self, workers: Workers, tuning: &Tuning, cold: Cold) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.entries().len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
@@ -55,8 +135,9 @@ impl Scan<'_> {
             }
         }
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
-        let crew =
-            Crew::decide(workers, 0, weights.iter().sum(), Some(tuning)).of_units(runs.len()).in_order();
+        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(tuning))
+            .of_units(runs.len())
+            .in_order(cold == Cold::ManyAtOnce);
         crew.run(
             "sweep",
             weights.into_iter(),
@@ -137,12 +218,14 @@ mod tests {
         scanned.run(Workers::Fixed(2), &Tuning::default());
         let expected = noted(scanned);
         assert!(expected.len() > 100, "{}", expected.len());
-        for workers in [1, 8] {
+        let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
+        for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
-            swept.sweep(Workers::Fixed(workers), &Tuning::default());
+            assert!(!swept.serves_many(0.0));
+            swept.sweep(workers, &Tuning::default(), cold);
             assert!((0..index.entries().len()).all(|at| !swept.is_left(at)));
             // Nothing is looked at twice.
-            swept.run(Workers::Fixed(workers), &Tuning::default());
+            swept.run(workers, &Tuning::default());
             assert_eq!(noted(swept), expected);
         }
     }

@@ -16,8 +16,17 @@ use crate::{
 /// What makes it slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    Delayed,
+    Delayed(Serves),
     Throttled,
+}
+
+/// How a delayed device serves what is asked for at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// The loop device reads through its own page cache, one thing after the other, and 128 KiB where 4 are asked for.
+    OneByOne,
+    /// It passes on what the kernel asks for, as it is and at once (`--direct-io`); ten requests are served at a time, which is `nbdfuse`'s bound.
+    Queue,
 }
 
 /// What a read of the delayed device takes; a write takes a fifth.
@@ -35,21 +44,26 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    pub(super) fn mount(image: &Path, at: &Path) -> Result<Delayed, Error> {
+    pub(super) fn mount(image: &Path, at: &Path, serves: Serves) -> Result<Delayed, Error> {
         let shown = image.with_extension("nbd");
+        let (connections, direct) = match serves {
+            Serves::OneByOne => ("1", "--direct-io=off"),
+            Serves::Queue => ("16", "--direct-io=on"),
+        };
         fs::create_dir_all(&shown).map_err(|source| Error::Io {
             what: "cannot create",
             path: shown.clone(),
             source,
         })?;
-        let server = Command::new("nbdfuse")
-            .arg(shown.join("disk"))
-            .args(["--command", "nbdkit", "-s", "--filter=delay", "file"])
+        let show = format!("exec nbdfuse -C {connections} '{}' \"$uri\"", shown.join("disk").display());
+        let server = Command::new("nbdkit")
+            .args(["-f", "-U", "-", "--filter=delay", "file"])
             .arg(image)
             .args(DELAYS)
+            .args(["--run", &show])
             .stdin(Stdio::null())
             .spawn()
-            .map_err(|error| Error::Setup(format!("nbdfuse (Debian's libnbd-bin and nbdkit): {error}")))?;
+            .map_err(|error| Error::Setup(format!("nbdkit (Debian's, with libnbd-bin): {error}")))?;
         let mut delayed = Delayed { server, shown, at: at.to_owned(), device: None };
         let start = Instant::now();
         while !delayed.shown.join("disk").exists() {
@@ -59,7 +73,7 @@ impl Delayed {
             thread::sleep(Duration::from_millis(20));
         }
         let disk = delayed.shown.join("disk").display().to_string();
-        let device = must(Path::new("losetup"), &["-f", "--show", &disk], Path::new("/"))?;
+        let device = must(Path::new("losetup"), &["-f", "--show", direct, &disk], Path::new("/"))?;
         let device = String::from_utf8_lossy(&device).trim().to_owned();
         delayed.device = Some(device.clone());
         must(Path::new("mount"), &[&device, &at.display().to_string()], Path::new("/"))?;

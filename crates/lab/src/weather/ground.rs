@@ -8,7 +8,7 @@ use std::{
 use testkit::weather::{Mount, Profile};
 
 use super::{
-    block::{Delayed, Slow, Throttle},
+    block::{Delayed, Serves, Slow, Throttle},
     table::Sample,
 };
 use crate::{
@@ -31,8 +31,10 @@ pub(crate) enum Disk {
     Hdd,
     /// ext4 on a loop device, caches warm.
     Local,
-    /// ext4 on a block device that takes 5 ms for each read (nbdkit's delay filter), caches cold.
+    /// ext4 on a block device that takes 5 ms for each read (nbdkit's delay filter), one after the other, caches cold.
     Delayed,
+    /// The same that serves ten at once.
+    Queued,
     /// ext4 on a block device with 400 reads a second (a cgroup's throttle), caches cold.
     Throttled,
 }
@@ -48,6 +50,7 @@ impl Disk {
             Disk::Hdd => "hdd",
             Disk::Local => "local",
             Disk::Delayed => "delayed",
+            Disk::Queued => "queued",
             Disk::Throttled => "throttled",
         }
     }
@@ -85,7 +88,11 @@ impl Ground {
         if disk == Disk::Local {
             return Volume::fresh(FileSystem::Ext4, scratch).map(Ground::Local);
         }
-        let slow = if disk == Disk::Delayed { Slow::Delayed } else { Slow::Throttled };
+        let slow = match disk {
+            Disk::Delayed => Slow::Delayed(Serves::OneByOne),
+            Disk::Queued => Slow::Delayed(Serves::Queue),
+            _ => Slow::Throttled,
+        };
         let volume = Volume::fresh(FileSystem::Ext4, scratch)?;
         let (image, at) = (scratch.join("ext4.img"), volume.path().to_owned());
         Ok(Ground::Block { slow, image, at, volume: Some(volume) })
@@ -140,8 +147,8 @@ impl Ground {
                     volume.keep()?;
                 }
                 let usage = match slow {
-                    Slow::Delayed => {
-                        let delayed = Delayed::mount(image, at)?;
+                    Slow::Delayed(serves) => {
+                        let delayed = Delayed::mount(image, at, *serves)?;
                         delayed.cold()?;
                         let usage = measure::run(&invocation(at));
                         delayed.end()?;
