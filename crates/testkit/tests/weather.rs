@@ -233,6 +233,15 @@ fn operations_take_their_time() {
     // A getattr is none of the file's that is made, but may come of the directory.
     let waited = made.of(Operation::Lookup) + made.of(Operation::Getattr);
     assert_eq!(mount.report().lateness.answers, waited, "{made}");
+
+    // A server says with the last names that they are: the request that finds no more is not paid for.
+    mount.reset_lateness();
+    let before = mount.counts();
+    assert_eq!(fs::read_dir(mount.path()).expect("the root").count(), 1);
+    let listed = mount.counts().since(&before);
+    assert_eq!((listed.of(Operation::Opendir), listed.of(Operation::Readdir)), (1, 2), "{listed}");
+    let waited = 2 + listed.of(Operation::Lookup) + listed.of(Operation::Getattr);
+    assert_eq!(mount.report().lateness.answers, waited, "{listed}");
 }
 
 #[test]

@@ -17,9 +17,10 @@ use super::{
     Caching, Closing, Operation, Profile, What, Xattrs,
     counts::Counters,
     faults::Faults,
+    listing::Name,
     names::Entry,
     timer::Timer,
-    tree::{Result, Tree},
+    tree::{Inode, Result, Tree},
 };
 
 /// What requests, whoever started the mount, and the timer have in common.
@@ -49,6 +50,15 @@ pub(super) struct Came {
     at: Instant,
     place: u64,
     paid: bool,
+}
+
+impl Came {
+    /// A request for the names after the first `offset`. If there are none, it is free: the kernel asks until nothing is left, but a server says with
+    /// the last names that they are, and a disk's reader sees it.
+    pub(super) fn to_list(self, listed: &Result<(Arc<Inode>, Arc<[Name]>)>, offset: u64) -> Came {
+        let is_told = |names: &[Name]| offset > 0 && offset >= names.len() as u64;
+        Came { paid: !listed.as_ref().is_ok_and(|(_, names)| is_told(names)), ..self }
+    }
 }
 
 impl Disk {

@@ -290,6 +290,7 @@ impl Filesystem for Disk {
         let came = self.came(number);
         let result =
             self.begin_at(Operation::Readdir, number).and_then(|_| self.tree().names_from(handle, offset));
+        let came = came.to_list(&result, offset);
         let result = result.map(|(_, names)| {
             for (nth, name) in (1_u64..).zip(names.iter()).skip(offset as usize) {
                 if reply.add(INodeNo(name.number), nth, name.kind, &name.name) {
@@ -312,6 +313,7 @@ impl Filesystem for Disk {
         let kept = self.caching.attributes.min(self.caching.entries);
         let result =
             self.begin_at(Operation::Readdir, number).and_then(|_| self.tree().names_from(handle, offset));
+        let came = came.to_list(&result, offset);
         let result = result.and_then(|(dir, names)| {
             let tree = self.tree();
             let own = tree.attributes(&rustix::fs::fstat(dir.fd())?);
