@@ -227,7 +227,8 @@ impl<'a> Scan<'a> {
         });
         jobs[first..].reverse();
         if pace.is_slow() {
-            self.sort(listing, found, &dir, job.prefix);
+            let directories = jobs.len() - first;
+            self.sort((listing, directories), found, &dir, job.prefix);
             jobs.extend(shared_out(found, job.prefix));
         }
         self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
@@ -267,14 +268,19 @@ impl<'a> Scan<'a> {
     }
 
     /// Puts the files of a directory on a slow disk into the order of their inodes. One of a network is listed for that, as it sends attributes
-    /// with the names; of one of our own the index knows them.
-    fn sort(&self, listing: &mut sys::Listing, found: &mut [(u64, usize)], dir: &Dir, prefix: usize) {
-        // Few files are not worth a listing, wherever they are.
-        if found.len() < 2 {
-            return;
-        }
+    /// with the names, those of the `directories` in it, too; of one of our own the index knows the inodes.
+    fn sort(
+        &self,
+        (listing, directories): (&mut sys::Listing, usize),
+        found: &mut [(u64, usize)],
+        dir: &Dir,
+        prefix: usize,
+    ) {
         if !self.remote {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entries()[*at].stat.ino.into());
+        } else if found.len() + directories < 2 {
+            // Not worth a listing.
+            return;
         } else {
             let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
             let listed = listing.read(dir, |entry| {
