@@ -7,6 +7,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::checkout::Workers;
+use format::index::Index;
 use repo::Repository;
 use store::{
     Fsync, LockOptions, SharedRepository, Wait,
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     advice: bool,
     /// `core.looseCompression`, `core.compression`
     loose_level: i32,
+    /// What of `GIT_INDEX_VERSION` and `index.version` names a version that there is not.
+    wrong_version: Option<&'static str>,
     /// Whether it was said that a sparse index is made full: that is said once.
     pub(crate) told_of_expansion: AtomicBool,
 }
@@ -82,11 +85,12 @@ impl Settings {
         let many_files = flag("feature.manyFiles", false)?;
         let threads = index_threads(repo)?;
         let extensions = repo.config_str("index.threads").is_some() && threads != 1;
-        let version = match (run.variable("GIT_INDEX_VERSION"), repo.config_int("index.version")?) {
-            (Some(version), _) => std::str::from_utf8(version).ok().and_then(|version| version.parse().ok()),
-            (None, Some(version)) => u32::try_from(version).ok(),
-            (None, None) => many_files.then_some(4),
+        let (version, source) = match (run.variable("GIT_INDEX_VERSION"), repo.config_int("index.version")?) {
+            (Some(version), _) => (unsigned(version).or(Some(0)), "GIT_INDEX_VERSION"),
+            (None, Some(version)) => (u32::try_from(version).ok(), "index.version"),
+            (None, None) => (many_files.then_some(4), ""),
         };
+        let wrong_version = version.filter(|version| !(2..=4).contains(version)).map(|_| source);
         let delay = run
             .variable("GIT_PROGRESS_DELAY")
             .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_secs));
@@ -128,9 +132,21 @@ impl Settings {
             locks,
             config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
             loose_level: loose_level(repo)?,
+            wrong_version,
             told_of_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
+    }
+
+    /// How `index` is written, which is about to be; a warning if it is new and its version is none.
+    pub(crate) fn index_to_write(&self, index: &Index, split: Option<bool>) -> WriteOptions {
+        if let Some(source) = self.wrong_version.filter(|_| index.version.is_none()) {
+            // Of each file.
+            for _ in 0..1 + usize::from(split == Some(true)) {
+                console::warning(format!("{source} set, but the value is invalid.\nUsing version 3"));
+            }
+        }
+        WriteOptions { split, ..self.index_write.clone() }
     }
 
     /// How objects are written.
@@ -189,6 +205,14 @@ fn workers(number: i64) -> Workers {
         Ok(number) if number >= 1 => Workers::Fixed(number),
         _ => Workers::Fixed(sys::cores()),
     }
+}
+
+/// A number as C's `strtoul` reads it to its end.
+fn unsigned(text: &[u8]) -> Option<u32> {
+    let digits = text.trim_ascii_start();
+    let digits = digits.strip_prefix(b"+").unwrap_or(digits);
+    let is_number = digits.first().is_some_and(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// `index.threads`: a number, `true` or 0 for as many as are of use, `false` for one.

@@ -183,8 +183,6 @@ const VARIABLES: &[&str] = &[
 const CLONE_VARIABLES: &[&str] = &["GIT_NAMESPACE"];
 
 /// Variables that stand for settings, and the values that are native.
-const VALUES: &[(&str, &[&str])] = &[("GIT_INDEX_VERSION", &["2", "3", "4"])];
-
 const CLONE_VALUES: &[(&str, &[&str])] =
     &[("GIT_DEFAULT_HASH", &["sha1"]), ("GIT_DEFAULT_REF_FORMAT", &["files"])];
 
@@ -334,8 +332,8 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     let differs = |(name, native): &&(&'static str, &[&str])| {
         value(name).is_some_and(|value| !native.iter().any(|native| value == *native))
     };
-    let values = [VALUES, if clones { CLONE_VALUES } else { &[] }].into_iter().flatten();
-    found.extend(values.filter(differs).map(|(name, _)| Reason::Variable(name)));
+    let values = if clones { CLONE_VALUES } else { &[] };
+    found.extend(values.iter().filter(differs).map(|(name, _)| Reason::Variable(name)));
     found
 }
 

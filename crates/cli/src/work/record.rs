@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use engine::checkout;
 use format::index::{Entry, Index};
-use store::index::WriteOptions;
 
 use super::{Collapse, Recorded, Work};
 use crate::{
@@ -28,7 +27,7 @@ impl Work<'_> {
             let full = self.make_sparse()?;
             let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
-            let options = WriteOptions { split: self.split, ..self.settings.index_write.clone() };
+            let options = self.settings.index_to_write(&self.index, self.split);
             let fsync = &self.settings.fsync;
             let committed = store::index::commit(lock, &mut self.index, &options, fsync, &is_modified);
             committed.map_err(|error| match in_place {

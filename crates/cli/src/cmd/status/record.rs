@@ -71,8 +71,8 @@ pub(super) fn record(
     sparse_index::shape(repo, settings, &mut index, learnt.before.as_ref(), patterns.as_ref())?;
     let Ok(racy) = RacyCheck::new(repo, root, &index) else { return Ok(()) };
     let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
-    let options = &settings.index_write;
-    match store::index::commit(lock, &mut index, options, &settings.fsync, &is_modified) {
+    let options = settings.index_to_write(&index, settings.index_write.split);
+    match store::index::commit(lock, &mut index, &options, &settings.fsync, &is_modified) {
         Ok(()) => hook::post_index_change(run, repo, settings, Changed::Paths),
         Err(_) => Ok(()),
     }

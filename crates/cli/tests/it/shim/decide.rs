@@ -241,26 +241,37 @@ fn when_status_is_native() {
     }
 }
 
-/// Which version a new index has is heeded; what is none is Git's to warn of.
+/// Which version a new index has is heeded; what is none is warned of, when it is written.
 #[test]
 fn the_version_of_a_new_index() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
-    for (version, native) in [("2", true), ("4", true), ("5", false), ("4x", false)] {
-        let versions = [true, false].map(|ours| {
-            repo.remove(".git/index");
-            let args =
-                ["update-index", "--add", "--cacheinfo", "100644,1111111111111111111111111111111111111111,x"];
-            let mut command = if ours { shim.command(&repo) } else { repo.git_command() };
-            let run = finished(command.args(args).env("GIT_INDEX_VERSION", version));
-            assert_eq!(run.code, 0, "{}", run.stderr);
-            (repo.git(&["update-index", "--show-index-version"]).stdout, run.stderr)
-        });
-        assert_eq!(versions[0], versions[1], "{version}");
-        match native {
-            true => shim.was_native(&[version]),
-            false => shim.was_handed_over(&[version], "GIT_INDEX_VERSION"),
+    let variable = |version| (Some(version), "index.version=2".to_owned());
+    let setting = |version| (None, format!("index.version={version}"));
+    let variables = ["2", "4", "5", "4x", "", " +4", "-1"].map(variable);
+    for (variable, setting) in variables.into_iter().chain(["3", "4", "5", "0", "-1"].map(setting)) {
+        for args in [
+            &["update-index", "--add", "--cacheinfo", "100644,1111111111111111111111111111111111111111,x"][..],
+            &["reset", "-q"],
+            &["update-index", "--split-index"],
+            &["status"],
+        ] {
+            // The second time the index is there.
+            for is_new in [true, false] {
+                let versions = [true, false].map(|ours| {
+                    if is_new && repo.exists(".git/index") {
+                        repo.remove(".git/index");
+                    }
+                    let mut command = if ours { shim.command(&repo) } else { repo.git_command() };
+                    command.args(["-c", &setting]).args(args);
+                    let run = finished(command.envs(variable.map(|version| ("GIT_INDEX_VERSION", version))));
+                    assert_eq!(run.code, 0, "{}", run.stderr);
+                    (repo.git(&["update-index", "--show-index-version"]).stdout, run.stderr)
+                });
+                assert_eq!(versions[0], versions[1], "{variable:?} {setting} {args:?}");
+                shim.was_native(&[&setting]);
+            }
         }
     }
 }
