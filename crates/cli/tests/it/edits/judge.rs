@@ -6,13 +6,13 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     path::PathBuf,
     process::Command,
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bstr::{BString, ByteSlice as _};
 use testkit::Repo;
 
-use super::life::Life;
+use super::{audit::Writer, life::Life};
 use crate::{SAPWOOD, sparse_index::tree_of_entries};
 
 /// What a command said.
@@ -33,37 +33,36 @@ pub(super) struct Judge<'a> {
     repo: &'a Repo<'a>,
     case: String,
     asked: usize,
-    /// Git with caches was wrong, and what it had written was thrown away.
-    git_was_wrong: usize,
 }
 
 /// What Git says without any cache.
-const PLAIN: [&str; 5] =
+pub(super) const PLAIN: [&str; 5] =
     ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"];
 
 impl<'a> Judge<'a> {
     pub(super) fn new(repo: &'a Repo<'a>, case: String) -> Self {
-        Judge { repo, case, asked: 0, git_was_wrong: 0 }
+        Judge { repo, case, asked: 0 }
     }
 
-    pub(super) fn summary(&self) -> String {
-        format!("{} questions; Git with its caches was wrong {} times", self.asked, self.git_was_wrong)
+    pub(super) fn summary(&self, life: &Life<'_>) -> String {
+        let wrong = life.audit.git_was_wrong;
+        format!("{} questions; Git with its caches was wrong {wrong} times", self.asked)
     }
 
     /// After a step.
     pub(super) fn check(&mut self, life: &mut Life<'_>, number: usize) {
         let question = status(life);
+        let settled = life.audit.settle();
+        life.must(settled);
         let truth = self.truth(&question);
         let entries = life.once_in(3).then(|| self.entries());
         // Git with its caches, which it writes.
         if life.once_in(4) {
             let said = self.ask(self.repo.git_command(), &question);
             life.log.push(format!("git with its caches: {:?}", question.args));
+            life.wrote(Writer::Git);
             if said.stdout != truth.stdout {
-                // With the daemon and an untracked cache it ends itself by a BUG where the top of the worktree was touched.
-                self.git_was_wrong += 1;
-                let _ = fs::remove_file(self.repo.join(".git/index.lock"));
-                self.forget_caches();
+                life.audit.forgive();
             }
         }
         if life.has_daemon() {
@@ -71,8 +70,7 @@ impl<'a> Judge<'a> {
             let mut git = self.repo.git_command();
             git.env("GIT_OPTIONAL_LOCKS", "0");
             if self.ask(git, &question).stdout != truth.stdout {
-                self.git_was_wrong += 1;
-                self.forget_caches();
+                life.audit.forgive();
             }
         }
         for again in 0..=life.random.below(2) {
@@ -84,6 +82,7 @@ impl<'a> Judge<'a> {
             let said = self.ask(command, &question);
             self.compare(life, &question, number, ["first", "again"][again], &truth, &said);
             life.log.push(format!("sapwood {:?}{}", question.args, if writes { "" } else { ", unwritten" }));
+            life.wrote(Writer::Sapwood);
         }
         if let Some(entries) = entries {
             assert_eq!(entries, self.entries(), "{}: status changed entries\n{:#?}", self.case, life.log);
@@ -100,7 +99,7 @@ impl<'a> Judge<'a> {
         let refreshes = question.args.iter().any(|arg| arg == "--refresh");
         let mut git = self.repo.git_command();
         if refreshes {
-            git.env("GIT_INDEX_FILE", self.copy("twin", None));
+            git.env("GIT_INDEX_FILE", copy_index(self.repo, "twin", None));
         }
         let truth = self.ask_with(git, &PLAIN, &question);
         let said = self.ask(self.repo.command(SAPWOOD.as_ref()), &question);
@@ -108,28 +107,15 @@ impl<'a> Judge<'a> {
         if refreshes {
             life.log.push("sapwood update-index --refresh".into());
         }
+        life.wrote(Writer::Sapwood);
     }
 
     /// What Git says of an index that it believes nothing of the worktree.
     fn truth(&mut self, question: &Question) -> Said {
         let mut git = self.repo.git_command();
-        git.env("GIT_INDEX_FILE", self.copy("truth", Some(UNIX_EPOCH + Duration::from_secs(1))));
+        let time = UNIX_EPOCH + Duration::from_secs(1);
+        git.env("GIT_INDEX_FILE", copy_index(self.repo, "truth", Some(time)));
         self.ask_with(git, &PLAIN, question)
-    }
-
-    /// A copy of the index, as old as the original unless said otherwise.
-    fn copy(&self, name: &str, time: Option<std::time::SystemTime>) -> PathBuf {
-        let (index, copy) = (self.repo.join(".git/index"), self.repo.join(format!(".git/{name}")));
-        match fs::copy(&index, &copy) {
-            Ok(_) => {
-                let time = time.or_else(|| index.metadata().and_then(|meta| meta.modified()).ok());
-                let file = File::options().append(true).open(&copy);
-                file.and_then(|file| file.set_modified(time.expect("it is there"))).expect("ours");
-            }
-            // There is none.
-            Err(_) => drop(fs::remove_file(&copy)),
-        }
-        copy
     }
 
     fn ask(&mut self, command: Command, question: &Question) -> Said {
@@ -222,18 +208,6 @@ impl<'a> Judge<'a> {
         self.repo.git(&["-c", "core.fsmonitor=false", "ls-files", "-s", "-t", "-v", "-z"]).stdout
     }
 
-    /// What Git has written of the worktree beside the entries.
-    fn forget_caches(&self) {
-        self.repo.git(&[
-            "-c",
-            "core.untrackedCache=false",
-            "-c",
-            "core.fsmonitor=false",
-            "update-index",
-            "--force-write-index",
-        ]);
-    }
-
     /// Git finds the repository in order, and no tree that the index knows of is another than its entries are.
     pub(super) fn is_sound(&self, life: &mut Life<'_>) {
         life.tell();
@@ -253,6 +227,21 @@ impl<'a> Judge<'a> {
             assert_eq!(tree.stdout, entries, "{}: an untrue cache-tree\n{:#?}", self.case, life.log);
         }
     }
+}
+
+/// A copy of the index, as old as the original unless said otherwise.
+pub(super) fn copy_index(repo: &Repo<'_>, name: &str, time: Option<SystemTime>) -> PathBuf {
+    let (index, copy) = (repo.join(".git/index"), repo.join(format!(".git/{name}")));
+    match fs::copy(&index, &copy) {
+        Ok(_) => {
+            let time = time.or_else(|| index.metadata().and_then(|meta| meta.modified()).ok());
+            let file = File::options().append(true).open(&copy);
+            file.and_then(|file| file.set_modified(time.expect("it is there"))).expect("ours");
+        }
+        // There is none.
+        Err(_) => drop(fs::remove_file(&copy)),
+    }
+    copy
 }
 
 fn with(question: &mut Question, args: &[&str]) {

@@ -16,7 +16,11 @@ use std::{
 
 use testkit::Repo;
 
-use super::{Cache, Settings, watch::Watch};
+use super::{
+    Cache, Settings,
+    audit::{Audit, Writer},
+    watch::Watch,
+};
 use crate::{SAPWOOD, random::Random};
 
 /// Names that come often, so that edits meet.
@@ -97,6 +101,7 @@ pub(super) struct Life<'a> {
     splits: bool,
     pub(super) random: Random,
     watch: Watch<'a>,
+    pub(super) audit: Audit<'a>,
     /// Seconds that no file had yet.
     moments: u64,
     /// What was done, last of all.
@@ -126,6 +131,7 @@ impl<'a> Life<'a> {
             splits: settings.splits,
             random,
             watch,
+            audit: Audit::new(repo, cache.daemon()),
             moments: 0,
             log: Vec::new(),
         };
@@ -151,15 +157,21 @@ impl<'a> Life<'a> {
         if self.once_in(6) { self.pick(&ODD_NAMES) } else { self.pick(&NAMES) }
     }
 
+    /// Something that is there.
+    fn found(&mut self) -> Option<Vec<u8>> {
+        let count = self.watch.view.len();
+        let at = (count > 0).then(|| self.random.below(count))?;
+        let found = self.watch.view.keys().nth(at).expect("less than their number");
+        let is_inside = found.windows(5).any(|part| part == b"/.git");
+        (!is_inside).then(|| found.clone())
+    }
+
     /// Anything, there or not.
     pub(super) fn path(&mut self) -> Vec<u8> {
-        if self.once_in(3) && !self.watch.view.is_empty() {
-            let at = self.random.below(self.watch.view.len());
-            let found = self.watch.view.keys().nth(at).expect("less than their number");
-            let inside = found.windows(5).any(|part| part == b"/.git");
-            if !inside {
-                return found.clone();
-            }
+        if self.once_in(3)
+            && let Some(found) = self.found()
+        {
+            return found;
         }
         let depth = [1, 1, 2, 2, 2, 3, 3, 4][self.random.below(8)];
         let names: Vec<&[u8]> = (0..depth).map(|_| self.name()).collect();
@@ -458,7 +470,14 @@ impl<'a> Life<'a> {
             5 => Line::new(Git, &["add", "-u"]),
             // Where it makes such an index sparse again Git writes one entry over and over.
             6 if !self.cache.cone() => Line::new(Git, &["add", "-N"]).on_path(),
-            7 | 8 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
+            7 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
+            8 => {
+                // The file stays: nothing on disk tells that it is untracked now.
+                let mut line = Line::new(Sapwood, &["update-index", "--force-remove", "--"]);
+                let found = self.found().unwrap_or(path.into());
+                line.args.push(OsStr::from_bytes(&found).into());
+                line
+            }
             9 => Line::new(Git, &["rm", "-r", "-q", "-f"]).on_path(),
             10 => {
                 let mut other = self.path();
@@ -525,6 +544,11 @@ impl<'a> Life<'a> {
             Program::Sapwood => self.repo.command(SAPWOOD.as_ref()),
         };
         command.env("GIT_LITERAL_PATHSPECS", "1").args(&line.args);
+        if self.has_daemon() && matches!(line.program, Program::Sapwood) {
+            self.watch.look();
+            let settled = self.audit.settle();
+            self.must(settled);
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         // Whoever has refused does not read.
         let _ = child.stdin.take().expect("a pipe").write_all(&line.input);
@@ -537,9 +561,26 @@ impl<'a> Life<'a> {
             assert!(ended, "{:#?} {line:?} {}", self.log, output.stderr.escape_ascii());
         }
         self.log.push(format!("{line:?}"));
+        match line.program {
+            Program::Git => self.wrote(Writer::Git),
+            Program::Sapwood => self.wrote(Writer::Sapwood),
+        }
         match output.status.success() {
             true => Ok(()),
             false => Err(io::Error::other(output.stderr.escape_ascii().to_string())),
+        }
+    }
+
+    /// A command is done: it may have written the index.
+    pub(super) fn wrote(&mut self, writer: Writer) {
+        let happened = if self.has_daemon() { self.watch.look() } else { Vec::new() };
+        let judged = self.audit.judge(writer, &happened);
+        self.must(judged);
+    }
+
+    pub(super) fn must(&self, judged: Result<(), String>) {
+        if let Err(message) = judged {
+            panic!("{message} in {}\n{:#?}", self.repo.path.display(), self.log);
         }
     }
 

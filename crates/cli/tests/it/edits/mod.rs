@@ -4,6 +4,7 @@
 //! The truth is what Git says without caches and with an index as old as can be, so that it believes no stat data: what either has
 //! written of files and directories can hide nothing. A case is its number. Where it fails its directory stays, to be looked at.
 
+mod audit;
 mod judge;
 mod life;
 mod watch;
@@ -211,7 +212,7 @@ fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
         judge.check(&mut life, number);
     }
     judge.is_sound(&mut life);
-    println!("{case}: {}", judge.summary());
+    println!("{case}: {}", judge.summary(&life));
 }
 
 /// The seeds to walk by: those of `SAPWOOD_TEST_SEED` (one, or a range as `200..308`), else the same ones always.

@@ -10,6 +10,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use bstr::BString;
 use testkit::Repo;
 
 use super::Cache;
@@ -93,8 +94,8 @@ impl<'a> Watch<'a> {
         Some(Watch { repo, teller, view: look(&repo.path) })
     }
 
-    /// Looks again, and tells what changed.
-    pub(super) fn look(&mut self) {
+    /// Looks again, and tells what changed; these paths.
+    pub(super) fn look(&mut self) -> Vec<BString> {
         let now = look(&self.repo.path);
         let mut changed: Vec<&[u8]> = Vec::new();
         let both = self.view.keys().chain(now.keys());
@@ -114,7 +115,9 @@ impl<'a> Watch<'a> {
             }
             Teller::Nobody | Teller::Daemon => {}
         }
+        let changed = changed.into_iter().map(BString::from).collect();
         self.view = now;
+        changed
     }
 }
 
