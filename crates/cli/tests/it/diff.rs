@@ -110,6 +110,8 @@ const FILES: &[&[&str]] = &[
     &["--relative=sub/"],
     &["--relative=su", "--name-only"],
     &["--relative=sub", "--no-relative"],
+    &["--relative=sub", "--relative"],
+    &["--relative=sub", "--no-relative", "--relative"],
     &["--ita-visible-in-index"],
     &["sub"],
     &["--", "sub/*d", ":!gone"],

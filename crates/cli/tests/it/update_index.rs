@@ -337,6 +337,10 @@ fn what_differs_from_head_again() {
     write(repo, "b", "not staged\n");
     twins.same(&["--verbose", "-g", "dir"]);
     twins.same(&["--again", "*x", ":!new"]);
+    // What the refresh finds is forgotten, but where it comes last.
+    twins.same(&["--refresh", "-g", "dir"]);
+    twins.same(&["--refresh", "dir/x", "-g", "dir"]);
+    twins.same(&["--refresh"]);
     repo.remove("new");
     twins.same(&["-g"]);
     twins.same(&["--verbose", "--remove", "-g"]);

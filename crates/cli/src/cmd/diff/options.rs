@@ -327,6 +327,7 @@ struct Folded {
     nothing: bool,
     quiet: bool,
     side: Option<Stage>,
+    relative_to: Option<BString>,
 }
 
 impl Folded {
@@ -364,7 +365,11 @@ impl Folded {
                 let limit = value.and_then(|value| number(&value));
                 request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
             }
-            Key::Relative => request.relative = event.on.then_some(value),
+            // Without a directory, the one given before stays.
+            Key::Relative => {
+                self.relative_to = value.or(self.relative_to.take());
+                request.relative = event.on.then(|| self.relative_to.clone());
+            }
             Key::Reverse => request.reverse = true,
             Key::ExitCode => request.exit_code = event.on,
             Key::Quiet => self.quiet = event.on,

@@ -19,6 +19,8 @@ impl Update<'_> {
             Some(commit) => Some(self.repo.tree_of(commit)?),
             None => None,
         };
+        // What a refresh before it found is forgotten, as Git forgets it.
+        self.has_errors = false;
         // Where one goes, or takes the place of others, all is done anew, as Git does it: it may be said twice.
         while !self.once_again(&specs, tree)? {}
         Ok(())
