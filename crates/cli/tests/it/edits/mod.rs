@@ -105,6 +105,7 @@ impl Settings {
             "commit.gpgSign=false",
             "fsck.gitmodulesSymlink=ignore",
             "fsck.gitmodulesBlob=ignore",
+            "fsck.gitmodulesMissing=ignore",
         ];
         let sometimes = [
             ("index.version=4", 3),
