@@ -88,6 +88,13 @@ impl Dir {
         Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
 
+    /// As [`Dir::open_file`], links among the leading components followed, wherever they lead. To look, never to act.
+    pub fn open_file_through_links(&self, path: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = open_with(|| rustix::fs::openat(self.as_fd(), path, flags, Mode::empty()))?;
+        Ok(File::from_fd(opened))
+    }
+
     /// `lstat`; `None` if there is nothing (`ENOENT`, or a leading component is no directory).
     pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
         match self.parent_of(path) {

@@ -259,6 +259,8 @@ fn through_links() {
         repo.remove("x");
         repo.write("x/below", "1\n");
         repo.write(".gitignore", "*\n!*/\n");
+        // Rules behind a link are rules.
+        repo.write("moved/.gitignore", "!same\n");
     });
     for args in [
         &["-d"][..],

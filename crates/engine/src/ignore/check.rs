@@ -237,7 +237,8 @@ impl<'a> Checker<'a> {
     fn load(&mut self, dir: &BStr) -> Source {
         let Some(per_directory) = &self.sources.per_directory else { return Source::default() };
         let name: BString = [dir.as_bytes(), per_directory.as_bytes()].concat().into();
-        let content = match self.worktree.map(|worktree| worktree.open_file(&name)) {
+        // An entry's file may be behind a link by now.
+        let content = match self.worktree.map(|worktree| worktree.open_file_through_links(&name)) {
             Some(Ok(mut file)) => {
                 let mut content = Vec::new();
                 // Of a directory, say.
@@ -246,8 +247,7 @@ impl<'a> Checker<'a> {
             }
             Some(Err(error)) => {
                 use std::io::ErrorKind::{NotADirectory, NotFound};
-                let is_absent = self.worktree.is_some_and(|worktree| worktree.is_absent_through_links(&name));
-                if !matches!(error.kind(), NotFound | NotADirectory) && !is_absent {
+                if !matches!(error.kind(), NotFound | NotADirectory) {
                     self.warnings.push(unable(name.as_bstr(), &error));
                 }
                 self.of_the_index(name.as_bstr())

@@ -129,7 +129,9 @@ impl<'a> Judge<'a> {
         let plain = |text: Vec<u8>| BString::from(text.replace("sapwood", "git"));
         // How much is there is not said of an index that is sparse, and Git makes one sparse that it finds full.
         let is_share = |line: &[u8]| line.starts_with(b"You are in a sparse checkout");
-        let (mut stdout, mut stderr) = (plain(output.stdout), plain(output.stderr));
+        // A name of two lines is one of what is said by the line.
+        let stderr = output.stderr.replace("n\nl", "n\\nl");
+        let (mut stdout, mut stderr) = (plain(output.stdout), plain(stderr));
         if stdout.contains_str("\nYou are in a sparse checkout") {
             stdout = stdout
                 .lines_with_terminator()
