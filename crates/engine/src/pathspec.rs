@@ -75,7 +75,7 @@ impl Pathspecs {
         }
         if !items.is_empty() && items.iter().all(|item| item.exclude) {
             items.push(Item {
-                original: BString::default(),
+                original: ".".into(),
                 pattern: all.to_owned(),
                 literal: all.len(),
                 prefix: all.len(),
@@ -224,6 +224,9 @@ impl Pathspecs {
                 found = true;
             }
         }
+        // Nobody asks whether something is left out before there is something.
+        let exclusions = self.items.iter().zip(&mut seen.0).filter(|(item, _)| item.exclude && found);
+        exclusions.for_each(|(_, seen)| *seen = true);
         found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
@@ -284,11 +287,11 @@ impl Pathspecs {
         first.pattern[..longest.unwrap_or(0)].as_bstr()
     }
 
-    /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match.
+    /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match, where there was something to leave out.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
-            let hit = item.exclude || seen.0.get(number).copied().unwrap_or(false);
-            (!hit && !item.original.is_empty()).then_some(item.original.as_bstr())
+            let hit = seen.0.get(number).copied().unwrap_or(false);
+            (!hit).then_some(item.original.as_bstr())
         })
     }
 }

@@ -57,7 +57,7 @@ fn reflogs_have_local_time_as_git_has_it() {
         command.envs(zone.map(|zone| ("TZ", zone)));
         assert!(command.status().expect("runs").success(), "{zone:?}");
         let log = repo.read(".git/logs/HEAD");
-        let line = log.lines().last().expect("a line").to_owned();
+        let line = log.lines().next_back().expect("a line").to_owned();
         let zone = line
             .split(|&byte| byte == b'\t')
             .next()

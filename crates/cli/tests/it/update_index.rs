@@ -337,6 +337,17 @@ fn what_differs_from_head_again() {
     write(repo, "b", "not staged\n");
     twins.same(&["--verbose", "-g", "dir"]);
     twins.same(&["--again", "*x", ":!new"]);
+    // What is only named need not come back from the repository.
+    write(repo, ".gitattributes", "*.crlf text\n*.wide text working-tree-encoding=UTF-16\n");
+    write(repo, "a.crlf", "one\r\ntwo\r\n");
+    write(repo, "a.wide", "odd");
+    for way in [&["--info-only"][..], &[]] {
+        for name in ["a.crlf", "a.wide"] {
+            twins.same(&[way, &["--add", name]].concat());
+            twins.same(&["--force-remove", name]);
+        }
+    }
+    repo.remove(".gitattributes");
     // What the refresh finds is forgotten, but where it comes last.
     twins.same(&["--refresh", "-g", "dir"]);
     twins.same(&["--refresh", "dir/x", "-g", "dir"]);

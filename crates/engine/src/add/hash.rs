@@ -65,7 +65,7 @@ pub struct Adder<'a> {
     /// Files of more bytes are not read into memory.
     big: u64,
     worker: Option<Worker>,
-    /// The same for comparing, which says less.
+    /// The same for comparing and naming, which says less.
     comparing: Option<Worker>,
     messages: Vec<String>,
 }
@@ -126,11 +126,17 @@ impl<'a> Adder<'a> {
     fn file(&mut self, path: &BStr, stat: &Stat, index: &Index, store: Store<'_>) -> Result<ObjectId, Error> {
         let file = self.worktree.open_file(path);
         let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        let worker = match self.worker.take() {
-            Some(worker) => worker,
-            None => Converter::for_adding(self.repo, index)?.worker(),
+        // What is only named need not come back.
+        let slot = match store {
+            Store::Written(_) => &mut self.worker,
+            Store::Named => &mut self.comparing,
         };
-        let worker = self.worker.insert(worker);
+        let worker = match (slot.take(), store) {
+            (Some(worker), _) => worker,
+            (None, Store::Written(_)) => Converter::for_adding(self.repo, index)?.worker(),
+            (None, Store::Named) => Converter::for_compare(self.repo, index)?.worker(),
+        };
+        let worker = slot.insert(worker);
         if stat.size > self.big && worker.keeps(path)? {
             return self.stream(path, stat, &mut file, store);
         }

@@ -244,6 +244,11 @@ impl List<'_> {
             while beside.next_if(|(other, _)| *other < at).is_some() {}
             let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
             let is_meant = specs.is_empty() || specs.matches_entry(path, entry.mode, &mut compared);
+            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
+            if !is_meant && is_shown && checker.is_none() && request.error_unmatch {
+                // What is left out was matched nevertheless.
+                specs.matches_entry(path, entry.mode, seen);
+            }
             if done == Some(path) || !is_meant && unreadable.is_none() {
                 continue;
             }
@@ -256,7 +261,6 @@ impl List<'_> {
                 }
             }
             let mut told = false;
-            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
             if let Some(error) = unreadable {
                 if !(is_shown && request.deduplicates()) {
                     cannot_lstat(path, &error);
