@@ -120,7 +120,7 @@ impl<'a> Audit<'a> {
             }
             let now = records(&said.stdout);
             let now: BTreeSet<BString> =
-                now.symmetric_difference(&records(&plain.stdout)).map(|record| path_of(record)).collect();
+                now.symmetric_difference(&records(&plain.stdout)).map(path_of).collect();
             let kept = match wrong.take() {
                 None => now,
                 Some(before) => &before & &now,
