@@ -19,15 +19,22 @@ impl Memory {
     }
 }
 
-/// Has the kernel back the whole pages of this memory by huge ones where it can, as it is filled: a few faults in place of thousands. Only a hint.
+/// Has the kernel back the pages of this memory, all of which is about to be filled, by huge ones where it can: a few faults in place of thousands. Only a hint. The
+/// pages at its ends count: without them the huge pages that they belong to would be small ones. Where memory begins it may be small ones all the same, as the
+/// allocator has written there already: those are brought in by one call.
 pub fn use_huge_pages(memory: Range<*const u8>) {
-    // Whole pages, of whatever size they are.
-    const PAGE: usize = 64 << 10;
-    let (start, end) = (memory.start.addr().next_multiple_of(PAGE), memory.end.addr() / PAGE * PAGE);
-    if start < end {
-        let first = memory.start.with_addr(start).cast_mut().cast();
-        // SAFETY: it changes nothing that is in any memory, whose ever that is: only by what pages it is backed.
-        let _ = unsafe { rustix::mm::madvise(first, end - start, rustix::mm::Advice::LinuxHugepage) };
+    const HUGE: usize = 2 << 20;
+    let page = rustix::param::page_size();
+    let (start, end) = (memory.start.addr() / page * page, memory.end.addr().next_multiple_of(page));
+    let beginning = end.min((start + 1).next_multiple_of(HUGE));
+    for (end, advice) in
+        [(end, rustix::mm::Advice::LinuxHugepage), (beginning, rustix::mm::Advice::LinuxPopulateWrite)]
+    {
+        if start < end {
+            let first = memory.start.with_addr(start).cast_mut().cast();
+            // SAFETY: it changes nothing that is in any memory, whose ever that is: only by what pages it is backed, and since when.
+            let _ = unsafe { rustix::mm::madvise(first, end - start, advice) };
+        }
     }
 }
 

@@ -28,6 +28,10 @@ use crate::{
 /// How long it may take to listen, once it was started or while it is busy.
 const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long nobody may listen at a socket that is there: a daemon that is starting listens as soon as it has made it. Git waits here, too, as long as for one that is
+/// busy, which does not refuse; so each look after a daemon was killed would take a second.
+const REFUSES_WITHIN: Duration = Duration::from_millis(100);
+
 /// How long it may take to answer; it waits a second at most for the file system to have told it all.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
@@ -101,6 +105,11 @@ fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
             Ok(stream) => return Ok(Some(stream)),
             Err(error) => match error.kind() {
                 io::ErrorKind::NotFound if missing == Missing::Ends => return Ok(None),
+                io::ErrorKind::ConnectionRefused
+                    if missing == Missing::Ends && begun.elapsed() >= REFUSES_WITHIN =>
+                {
+                    return Ok(None);
+                }
                 io::ErrorKind::NotFound | io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => {}
                 _ => return Err(error),
             },

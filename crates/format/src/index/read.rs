@@ -1,7 +1,7 @@
 //! Bytes to an [`Index`].
 //!
 //! Order: header, entries, extensions, order of the entries. The paths of the entries are read on one
-//! thread, all else of them on another: nothing is read into one place to be copied to another, which
+//! thread, all else on another: nothing is read into one place to be copied to another, which
 //! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
 //! errors are Git's.
 //!
@@ -132,7 +132,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     let codec = Codec { hash, compressed: version == Version::V4 };
     let entries = Entries { codec, content, count: count as usize, about_to_fill: options.about_to_fill };
     let verified = options.verify && !checksum.is_null();
-    let (entries, end, paths) = match options.threads {
+    let (entries, extensions, paths) = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
         threads if verified => thread::scope(|scope| {
             let verified = scope.spawn(verify);
@@ -142,13 +142,18 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
         threads => entries.read(threads),
     }?;
 
-    let mut index = Index::empty(hash);
+    let Extensions { mut index, link, fsmonitor } = extensions;
     index.version = Some(version);
     index.entries = entries;
     index.paths = paths.bytes;
-    let mut decoded = Decoded { index, link: None, fsmonitor: None, disorder: paths.disorder, checksum };
-    decoded.read_extensions(content, end)?;
-    Ok(decoded)
+    Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
+}
+
+/// What follows the entries, in an index that has none.
+struct Extensions {
+    index: Index,
+    link: Option<Link>,
+    fsmonitor: Option<fsmonitor::Pending>,
 }
 
 impl Decoded {
@@ -176,9 +181,11 @@ impl Decoded {
         }
         Ok(self.index)
     }
+}
 
-    fn read_extensions(&mut self, content: &[u8], offset: usize) -> Result<(), Error> {
-        let hash = self.index.hash;
+impl Extensions {
+    fn read(content: &[u8], offset: usize, hash: HashKind) -> Result<Extensions, Error> {
+        let mut read = Extensions { index: Index::empty(hash), link: None, fsmonitor: None };
         let mut reader = Reader(&content[offset..]);
         while !reader.0.is_empty() {
             let offset = content.len() - reader.0.len();
@@ -191,24 +198,24 @@ impl Decoded {
                 return Err(Error::Truncated { offset });
             };
             match &signature {
-                b"TREE" => self.index.cache_tree = CacheTree::read(data, hash),
-                b"REUC" => self.index.resolve_undo = ResolveUndo::read(data, hash),
-                b"UNTR" => self.index.untracked = UntrackedCache::read(data, hash),
-                b"FSMN" => self.fsmonitor = fsmonitor::Pending::read(data),
-                b"link" => self.link = Some(Link::read(data, hash)?),
-                b"sdir" => self.index.sparse = true,
+                b"TREE" => read.index.cache_tree = CacheTree::read(data, hash),
+                b"REUC" => read.index.resolve_undo = ResolveUndo::read(data, hash),
+                b"UNTR" => read.index.untracked = UntrackedCache::read(data, hash),
+                b"FSMN" => read.fsmonitor = fsmonitor::Pending::read(data),
+                b"link" => read.link = Some(Link::read(data, hash)?),
+                b"sdir" => read.index.sparse = true,
                 // Of use only while reading; made anew when writing.
                 &offsets::END | &offsets::TABLE => {}
                 [b'A'..=b'Z', ..] => {
-                    self.index.unknown.push(RawExtension { signature, data: data.to_vec() });
+                    read.index.unknown.push(RawExtension { signature, data: data.to_vec() });
                 }
                 _ => return Err(Error::Extension(signature)),
             }
         }
-        if self.link.is_some() && self.index.sparse {
+        if read.link.is_some() && read.index.sparse {
             return Err(Error::SplitSparse);
         }
-        Ok(())
+        Ok(read)
     }
 }
 
@@ -241,15 +248,23 @@ fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
 }
 
 impl Entries<'_> {
-    /// Entries, where they end, and their paths.
-    fn read(self, threads: usize) -> Result<(Vec<Entry>, usize, Paths), Error> {
+    /// Entries, what follows them, and their paths.
+    fn read(self, threads: usize) -> Result<(Vec<Entry>, Extensions, Paths), Error> {
         let Entries { codec, content, count, about_to_fill } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
         let read_entries = || {
             let entries = with_room(count, about_to_fill);
-            codec.read_entries(content, HEADER, count, self.budget(), entries)
+            let (mut entries, end) = codec.read_entries(content, HEADER, count, self.budget(), entries)?;
+            let mut extensions = Extensions::read(content, end, codec.hash)?;
+            // What is said of entries by their number can be told once all are there, in both halves of a split index.
+            if extensions.link.is_none()
+                && let Some(pending) = extensions.fsmonitor.take()
+            {
+                extensions.index.fsmonitor = pending.settle(&mut entries);
+            }
+            Ok((entries, extensions))
         };
         let read_paths = || {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
@@ -265,8 +280,8 @@ impl Entries<'_> {
         };
         // Of errors both have seen, the one with the paths can say where.
         let paths = paths?;
-        let (entries, end) = entries?;
-        Ok((entries, end, paths))
+        let (entries, extensions) = entries?;
+        Ok((entries, extensions, paths))
     }
 
     /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a

@@ -281,7 +281,9 @@ pub(super) fn collect(
     }
     let learnt =
         Learnt { seen, before, refreshed: worktree.refreshed, proved: worktree.proved, monitor, is_news };
-    record(run, repo, settings, root, index, learnt)?;
+    record(run, repo, settings, root, &mut index, learnt)?;
+    // The process is about to end, and need not give back a name for each directory before that.
+    std::mem::forget(index);
     let detached = match head {
         Head::Detached { .. } => repo.detached_from()?,
         _ => None,

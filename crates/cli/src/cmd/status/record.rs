@@ -40,7 +40,7 @@ pub(super) fn record(
     repo: &Repository,
     settings: &Settings,
     root: &Dir,
-    mut index: Index,
+    index: &mut Index,
     learnt: Learnt,
 ) -> Result<(), Failure> {
     let Some(seen) = learnt.seen else { return Ok(()) };
@@ -68,11 +68,11 @@ pub(super) fn record(
         return Ok(());
     }
     let patterns = sparse_index::wanted(repo)?;
-    sparse_index::shape(repo, settings, &mut index, learnt.before.as_ref(), patterns.as_ref())?;
-    let Ok(racy) = RacyCheck::new(repo, root, &index) else { return Ok(()) };
+    sparse_index::shape(repo, settings, index, learnt.before.as_ref(), patterns.as_ref())?;
+    let Ok(racy) = RacyCheck::new(repo, root, index) else { return Ok(()) };
     let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
-    let options = settings.index_to_write(&index, settings.index_write.split);
-    match store::index::commit(lock, &mut index, &options, &settings.fsync, &is_modified) {
+    let options = settings.index_to_write(index, settings.index_write.split);
+    match store::index::commit(lock, index, &options, &settings.fsync, &is_modified) {
         Ok(()) => hook::post_index_change(run, repo, settings, Changed::Paths),
         Err(_) => Ok(()),
     }
