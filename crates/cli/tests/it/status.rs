@@ -644,3 +644,23 @@ fn stat_data_come_up_to_date() {
     assert_eq!(stale(&oracle), ("file\n".into(), "file\n".into()));
     oracle.both(|repo| repo.remove(".git/index.lock"));
 }
+
+/// What cannot be looked at is told in the order of the index, and of `.gitmodules` where the first submodule is.
+#[test]
+fn in_the_order_of_the_index() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        ["a/file", "m", "z/file"].iter().for_each(|path| repo.write(path, "1\n"));
+        repo.git(&["init", "-q", "-b", "main", "sub"]);
+        repo.git(&["-C", "sub", "commit", "-q", "--allow-empty", "-m", "inner"]);
+        repo.git(&["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
+        repo.commit("first");
+        for path in ["a", "z"] {
+            repo.remove(path);
+            repo.symlink(path, path);
+        }
+        repo.symlink(".gitmodules", ".gitmodules");
+    });
+    for args in [&["-s"][..], &["-s", "--", "a", "z"], &["-s", "--", "sub", "a"], &["-s", "--", "z"]] {
+        oracle.same(&[&["status"], args].concat());
+    }
+}
