@@ -8,7 +8,7 @@ mod remove;
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
 
-use crate::untracked::{Found, is_other};
+use crate::untracked::{Found, Others};
 pub use remove::{Act, Event, Options, Outcome, Repositories, remove};
 
 /// What becomes of directories.
@@ -37,8 +37,9 @@ pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignore
             doomed.push(path);
         }
     }
+    let mut others = Others::of(index);
     doomed.retain(|path| {
-        is_other(index, path.as_bstr()) && (directories == Directories::Go || !path.ends_with(b"/"))
+        others.is_other(path.as_bstr()) && (directories == Directories::Go || !path.ends_with(b"/"))
     });
     doomed
 }

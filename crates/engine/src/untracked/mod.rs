@@ -223,8 +223,31 @@ impl Warning {
 
 /// Whether `path` (with a slash at its end if it is a directory) is not an entry of `index`.
 pub fn is_other(index: &Index, path: &BStr) -> bool {
-    let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
-    index.range_of(path).is_empty()
+    Others::of(index).is_other(path)
+}
+
+/// [`is_other`] for many paths: those in order are found from where the last one was.
+pub struct Others<'a> {
+    index: &'a Index,
+    from: usize,
+}
+
+impl<'a> Others<'a> {
+    /// Than the entries of `index`.
+    pub fn of(index: &'a Index) -> Others<'a> {
+        Others { index, from: 0 }
+    }
+
+    /// As [`is_other`].
+    pub fn is_other(&mut self, path: &BStr) -> bool {
+        let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+        // Slashes at the end are in the order, and not in what is searched.
+        if self.from > 0 && self.index.path_at(self.from - 1) >= path {
+            self.from = 0;
+        }
+        self.from = self.index.seek(self.from, path);
+        self.index.entries().get(self.from).is_none_or(|entry| self.index.path(entry) != path)
+    }
 }
 
 /// Looks through the worktree `root` of `repo`. `interrupt` ends it early, with part of what is there.

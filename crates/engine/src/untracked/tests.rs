@@ -1,6 +1,10 @@
 //! Random worktrees: what is found is what `git status` tells, in each of its modes and with any number of threads.
 #![allow(clippy::disallowed_methods)]
 
+use format::{
+    HashKind, Mode,
+    index::{Flags, Index, NewEntry, Stage, Stat},
+};
 use testkit::{Repo, Sandbox};
 
 use super::*;
@@ -106,6 +110,26 @@ fn as_git_status_tells() {
                 untracked.retain(|path| is_other(&index, path.as_bstr()));
                 ignored.retain(|path| is_other(&index, path.as_bstr()));
                 assert_eq!((untracked, ignored), told(&repo, args), "seed {seed}, {args:?}, {workers:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn others_are_told_whatever_the_order() {
+    let mut index = Index::empty(HashKind::Sha1);
+    let oid = format::ObjectId::null(HashKind::Sha1);
+    for path in ["a.c", "a/b", "b", "c-d", "c/d", "c0"] {
+        let (stat, mode, flags, stage) = (Stat::default(), Mode::FILE, Flags::empty(), Stage::Normal);
+        index.push(path.into(), NewEntry { stat, oid, mode, flags, stage });
+    }
+    let asked = ["", "a/", "a.c", "a.d", "a/b", "b", "b/", "c", "c/", "c-d/", "c.", "c/d", "c/e", "c0", "d"];
+    for first in asked {
+        for second in asked {
+            let mut others = Others::of(&index);
+            for path in [first, second, second, first] {
+                let is_one = index.range_of(path.trim_end_matches('/').into()).is_empty();
+                assert_eq!(others.is_other(path.into()), is_one, "{path} of {first}, {second}");
             }
         }
     }

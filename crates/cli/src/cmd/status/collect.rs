@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     diff::{self, Collapsed, Dirt, Pair, Status, renames},
@@ -282,10 +282,11 @@ pub(super) fn collect(
             }
         }
     }
-    let is_other = |path: &BString| untracked::is_other(&index, BStr::new(path));
     let mut found = worktree.found;
-    found.untracked.retain(is_other);
-    found.ignored.retain(is_other);
+    for paths in [&mut found.untracked, &mut found.ignored] {
+        let mut others = untracked::Others::of(&index);
+        paths.retain(|path| others.is_other(path.as_bstr()));
+    }
     if let Some(cache) = found.cache.take() {
         index.untracked = Some(cache);
         is_news |= records_cache(run, repo)?;
