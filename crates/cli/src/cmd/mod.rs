@@ -28,6 +28,7 @@ mod reset;
 mod sparse_checkout;
 pub(crate) mod status;
 mod trash;
+mod unseen;
 mod update_index;
 mod upstream;
 pub(crate) mod worktree;

@@ -22,7 +22,7 @@ use sys::Dir;
 pub(crate) use options::{Dress, survey};
 
 use crate::{
-    cmd::{checkout::warn_ambiguous, paths},
+    cmd::{checkout::warn_ambiguous, paths, unseen},
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -44,9 +44,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { index, .. } = load(run, &repo, &settings, &root)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
-    for (path, error) in &worktree.unreadable {
-        console::note(text!(path, ": ", crate::text::os_error(error)));
-    }
+    unseen::tell(&index, &specs, &worktree);
     let intended = request.intended.unwrap_or(Intended::Hidden);
     let pairs = diff::unstaged(&index, worktree.changes, intended);
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
@@ -72,6 +70,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
         true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request, None)?,
     };
+    worktree.warnings.iter().for_each(console::warning);
     let against = match request.cached {
         true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
         false => Against::Worktree {
@@ -125,7 +124,6 @@ fn examine(
     };
     let worktree = status::examine(repo, root, index, &options)?;
     run.interrupt.check()?;
-    worktree.warnings.iter().for_each(console::warning);
     Ok(worktree)
 }
 

@@ -10,7 +10,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     diff::{self, Collapsed, Dirt, Pair, Status, renames},
-    pathspec::{Pathspecs, Seen},
+    pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
     switch::standing::{Standing, standing},
@@ -18,7 +18,7 @@ use engine::{
 };
 use format::{
     Mode, ObjectId,
-    index::{Entry, Flags, Index, Stage},
+    index::{Flags, Index, Stage},
 };
 use repo::{DetachedFrom, Head, Repository, submodule::Ignore};
 use sys::Dir;
@@ -28,8 +28,8 @@ use super::{
     record::{Learnt, record},
 };
 use crate::{
-    cmd::paths,
-    console::{self, text},
+    cmd::{paths, unseen},
+    console,
     failure::Failure,
     global::Invocation,
     monitor,
@@ -247,21 +247,7 @@ pub(super) fn collect(
     let collapsed = before.as_ref().zip(patterns.as_ref());
     let collapsed = collapsed.map(|(index, patterns)| Collapsed { index, patterns });
     let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts), collapsed)?;
-    // Git reads `.gitmodules` when it comes to a submodule, and goes along the index.
-    let is_meant = |entry: &&Entry| {
-        let path = index.path(entry);
-        pathspecs.is_empty() || pathspecs.matches_entry(path, entry.mode, &mut Seen::default())
-    };
-    let first = index.entries().iter().filter(|entry| entry.mode.is_gitlink()).find(is_meant);
-    let first = first.map(|entry| index.path(entry));
-    let comes_first = |path: &BString| first.is_none_or(|first| path.as_bstr() < first);
-    let (early, late): (Vec<_>, Vec<_>) = worktree.unreadable.iter().partition(|(path, _)| comes_first(path));
-    let note = |(path, error): &(BString, std::io::Error)| {
-        console::note(text!(path, ": ", sys::reason(error)));
-    };
-    early.into_iter().for_each(note);
-    worktree.warnings.iter().for_each(console::warning);
-    late.into_iter().for_each(note);
+    unseen::tell(&index, &pathspecs, &worktree);
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
