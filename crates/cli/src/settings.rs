@@ -207,7 +207,7 @@ fn workers(number: i64) -> Workers {
     }
 }
 
-/// A number as C's `strtoul` reads it to its end.
+/// A number as C's `strtoul` reads it to its end, if it is none that only a wider type holds.
 fn unsigned(text: &[u8]) -> Option<u32> {
     let digits = text.trim_ascii_start();
     let digits = digits.strip_prefix(b"+").unwrap_or(digits);

@@ -275,7 +275,8 @@ impl Pathspecs {
     /// Where everything that is meant lies: a directory with a slash at its end, or empty.
     pub fn common_directory(&self) -> &BStr {
         let included: Vec<&Item> = self.items.iter().filter(|item| !item.exclude).collect();
-        let Some(first) = self.items.first() else { return BStr::new("") };
+        // Git compares with the first one only, and has nothing to compare with where that leaves out.
+        let Some(first) = self.items.first().filter(|first| !first.exclude) else { return BStr::new("") };
         let mut longest: Option<usize> = None;
         for item in included {
             let literal = if item.icase { item.prefix } else { item.literal };

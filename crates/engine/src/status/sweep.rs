@@ -87,10 +87,9 @@ impl Scan<'_> {
                 continue;
             }
             let (waits, took) = self.wait_together(&level);
-            let gain = waits as f64 * alone / took;
             tries -= 1;
-            if tries == 0 || !(MAYBE_MANY..MANY_AT_ONCE).contains(&gain) {
-                return gain >= MANY_AT_ONCE;
+            if let Some(answer) = is_many(waits as f64 * alone / took, tries) {
+                return answer;
             }
         }
     }
@@ -163,6 +162,12 @@ impl Scan<'_> {
     }
 }
 
+/// Whether a disk that is so many times faster together serves many. `None`: to be asked again, which can be done as often as `tries` says.
+fn is_many(gain: f64, tries: usize) -> Option<bool> {
+    let is_doubtful = (MAYBE_MANY..MANY_AT_ONCE).contains(&gain);
+    (tries == 0 || !is_doubtful).then_some(gain >= MANY_AT_ONCE)
+}
+
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
 mod tests {
@@ -221,12 +226,23 @@ mod tests {
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
         for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
-            assert!(!swept.serves_many(0.0));
+            // All in no time, and nothing in a long time.
+            assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
             swept.sweep(workers, &Tuning::default(), cold);
             assert!((0..index.entries().len()).all(|at| !swept.is_left(at)));
             // Nothing is looked at twice.
             swept.run(workers, &Tuning::default());
             assert_eq!(noted(swept), expected);
         }
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_asked_again() {
+        assert_eq!([1.0, 1.2].map(|gain| is_many(gain, 1)), [Some(false); 2]);
+        assert_eq!([1.4, 1.9].map(|gain| (is_many(gain, 1), is_many(gain, 0))), [(None, Some(false)); 2]);
+        assert_eq!(
+            [2.0, 8.0].map(|gain| (is_many(gain, 1), is_many(gain, 0))),
+            [(Some(true), Some(true)); 2]
+        );
     }
 }

@@ -67,8 +67,9 @@ impl Delayed {
         let mut delayed = Delayed { server, shown, at: at.to_owned(), device: None };
         let start = Instant::now();
         while !delayed.shown.join("disk").exists() {
-            if start.elapsed() > Duration::from_secs(60) {
-                return Err(Error::Setup("nbdfuse shows no disk".into()));
+            let has_ended = delayed.server.try_wait().is_ok_and(|status| status.is_some());
+            if has_ended || start.elapsed() > Duration::from_secs(60) {
+                return Err(Error::Setup("nbdfuse (Debian's libnbd-bin) shows no disk".into()));
             }
             thread::sleep(Duration::from_millis(20));
         }
