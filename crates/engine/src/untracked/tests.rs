@@ -128,8 +128,8 @@ fn others_are_told_whatever_the_order() {
         for second in asked {
             let mut others = Others::of(&index);
             for path in [first, second, second, first] {
-                let is_one = index.range_of(path.trim_end_matches('/').into()).is_empty();
-                assert_eq!(others.is_other(path.into()), is_one, "{path} of {first}, {second}");
+                let is_other = index.range_of(path.trim_end_matches('/').into()).is_empty();
+                assert_eq!(others.is_other(path.into()), is_other, "{path} of {first}, {second}");
             }
         }
     }

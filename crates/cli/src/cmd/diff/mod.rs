@@ -86,9 +86,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     if worktree.warnings.is_empty() {
         found.warnings.iter().for_each(console::warning);
     }
-    let pairs = match (&before, sparse_index::wanted(&repo)?) {
+    let patterns = if before.is_some() { sparse_index::wanted(&repo)? } else { None };
+    let pairs = match (&before, &patterns) {
         (Some(index), Some(patterns)) => {
-            let collapsed = Collapsed { index, patterns: &patterns };
+            let collapsed = Collapsed { index, patterns };
             collapsed.shape(&repo, tree, found.pairs, &specs, request.depth)?
         }
         _ => found.pairs,

@@ -3,7 +3,8 @@
 //!
 //! Before sapwood does something Git is asked, and where it is wrong its caches are thrown away; so it begins with an index that misleads
 //! nobody. If Git is wrong afterwards about what did not happen meanwhile, sapwood wrote it. And if sapwood was the last to write, the daemon that missed nothing (it
-//! names what Git is wrong about) is no excuse either.
+//! names what Git is wrong about) is no excuse either. Without the daemon nobody is asked whose fault it is: what Git with its caches says wrongly there is
+//! forgiven, and counted.
 
 use std::{
     collections::BTreeSet,
