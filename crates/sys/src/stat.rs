@@ -78,6 +78,22 @@ impl Stat {
         }
     }
 
+    // The fields' widths differ between architectures.
+    #[allow(clippy::unnecessary_cast)]
+    fn of_all(stat: &rustix::fs::Stat) -> Stat {
+        Stat {
+            file_type: FileType::of(rustix::fs::FileType::from_raw_mode(stat.st_mode as u32)),
+            mode: stat.st_mode as u32,
+            ctime: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
+            mtime: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
+            dev: stat.st_dev as u64,
+            ino: stat.st_ino as u64,
+            uid: stat.st_uid as u32,
+            gid: stat.st_gid as u32,
+            size: stat.st_size as u64,
+        }
+    }
+
     /// A regular file with the owner's executable bit.
     pub fn is_executable(&self) -> bool {
         self.file_type == FileType::File && self.mode & 0o100 != 0
@@ -99,8 +115,23 @@ pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Re
 where
     P: rustix::path::Arg + Copy,
 {
-    match retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED)) {
-        Ok(statx) => Ok(Some(Stat::of(&statx))),
+    present(retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED)))
+        .map(|statx| statx.as_ref().map(Stat::of))
+}
+
+/// As [`stat_at`] without following links, by `fstatat`: a few hundredths cheaper, but what it asks for cannot be chosen.
+pub(crate) fn stat_all_at<P>(dir: BorrowedFd<'_>, path: P) -> io::Result<Option<Stat>>
+where
+    P: rustix::path::Arg + Copy,
+{
+    present(retried(Phase::Stat, || rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW)))
+        .map(|stat| stat.as_ref().map(Stat::of_all))
+}
+
+/// What is there, if anything is.
+fn present<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
@@ -109,20 +140,7 @@ where
 /// `fstat` of an open file or directory.
 pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
     // fstat, not statx: before Linux 6.11 statx of an open file pays for an empty path.
-    let stat = retried(Phase::Stat, || rustix::fs::fstat(&file))?;
-    // The fields' widths differ between architectures.
-    #[allow(clippy::unnecessary_cast)]
-    Ok(Stat {
-        file_type: FileType::of(rustix::fs::FileType::from_raw_mode(stat.st_mode as u32)),
-        mode: stat.st_mode as u32,
-        ctime: (stat.st_ctime as i64, stat.st_ctime_nsec as u32),
-        mtime: (stat.st_mtime as i64, stat.st_mtime_nsec as u32),
-        dev: stat.st_dev as u64,
-        ino: stat.st_ino as u64,
-        uid: stat.st_uid as u32,
-        gid: stat.st_gid as u32,
-        size: stat.st_size as u64,
-    })
+    Ok(Stat::of_all(&retried(Phase::Stat, || rustix::fs::fstat(&file))?))
 }
 
 /// Sets the permission bits, umask ignored.

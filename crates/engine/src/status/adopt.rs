@@ -138,9 +138,9 @@ fn look(
     };
     let (everything, tuning) = (Pathspecs::default(), Tuning::reading(root));
     loop {
-        let mut scan = Scan::of(root, index, rules, &everything, is_looked_at, interrupt);
+        let mut scan = Scan::of(root, index, (rules, &tuning), &everything, is_looked_at, interrupt);
         let began = now();
-        scan.run(Workers::Auto, &tuning);
+        scan.run(Workers::Auto);
         let asked = scan.asked().count();
         let notes = scan.into_notes();
         let newest = notes.iter().filter_map(|note| match (&note.sight, note.verdict) {

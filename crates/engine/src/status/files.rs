@@ -50,8 +50,9 @@ pub fn changed(
 ) -> Result<Vec<(usize, State)>, PlanError> {
     let rules = StatRules::of(repo)?;
     let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
-    let mut scan = Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt);
-    scan.run(workers(repo)?, &Tuning::reading(root));
+    let tuning = Tuning::reading(root);
+    let mut scan = Scan::of(root, index, (rules, &tuning), pathspecs, is_looked_at, interrupt);
+    scan.run(workers(repo)?);
     let mut states = Vec::new();
     // Positions that only the content can tell of, and which state is theirs if it differs.
     let mut unsure = Vec::new();

@@ -104,9 +104,9 @@ pub fn examine(
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(root);
-    let mut scan = Scan::new(root, index, rules, options.pathspecs, options.interrupt);
+    let mut scan = Scan::new(root, index, (rules, &tuning), options.pathspecs, options.interrupt);
     if options.untracked.is_some() {
-        scan.sweep_if_cold(workers(repo)?, &tuning);
+        scan.sweep_if_cold(workers(repo)?);
     }
     let found = match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_beside(
@@ -121,7 +121,7 @@ pub fn examine(
         )?,
         None => Found::default(),
     };
-    scan.run(workers(repo)?, &tuning);
+    scan.run(workers(repo)?);
     let submodules = match options.touched {
         Touched::Compared if options.ignore_untracked_in_submodules => {
             Submodules::new(repo, root, Ignore::None)?.without_untracked()

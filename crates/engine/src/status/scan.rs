@@ -80,14 +80,13 @@ pub(super) struct Scan<'a> {
     pub(super) root: &'a Dir,
     pub(super) index: &'a Index,
     rules: StatRules,
+    pub(super) tuning: &'a Tuning,
     /// How many entries before each one are to be looked at.
     before: Vec<u32>,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
     /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
     rest: Mutex<Vec<Job>>,
-    /// Listings bring attributes.
-    remote: bool,
     pub(super) interrupt: &'a AtomicBool,
 }
 
@@ -95,19 +94,19 @@ impl<'a> Scan<'a> {
     pub(super) fn new(
         root: &'a Dir,
         index: &'a Index,
-        rules: StatRules,
+        (rules, tuning): (StatRules, &'a Tuning),
         pathspecs: &Pathspecs,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let is_looked_at = |entry: &Entry| !is_taken_as_it_is(index, entry);
-        Scan::of(root, index, rules, pathspecs, is_looked_at, interrupt)
+        Scan::of(root, index, (rules, tuning), pathspecs, is_looked_at, interrupt)
     }
 
     /// Only of entries of which `is_looked_at` is true; an unmerged path is looked at once.
     pub(super) fn of(
         root: &'a Dir,
         index: &'a Index,
-        rules: StatRules,
+        (rules, tuning): (StatRules, &'a Tuning),
         pathspecs: &Pathspecs,
         is_looked_at: impl Fn(&Entry) -> bool,
         interrupt: &'a AtomicBool,
@@ -129,11 +128,11 @@ impl<'a> Scan<'a> {
             root,
             index,
             rules,
+            tuning,
             before,
             visited,
             notes: Mutex::default(),
             rest: Mutex::default(),
-            remote: false,
             interrupt,
         }
     }
@@ -164,12 +163,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Looks at all that has not been looked at yet.
-    pub(super) fn run(&mut self, workers: Workers, tuning: &Tuning) {
-        self.sweep_if_cold(workers, tuning);
-        self.remote = tuning.is_remote();
+    pub(super) fn run(&mut self, workers: Workers) {
+        self.sweep_if_cold(workers);
         let rest = std::mem::take(self.rest.get_mut().unwrap_or_else(PoisonError::into_inner));
         if !rest.is_empty() {
-            self.work_through(rest, 0, workers, tuning);
+            self.work_through(rest, 0, workers);
         }
         let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
         // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
@@ -177,16 +175,23 @@ impl<'a> Scan<'a> {
         let all = 0..self.index.entries().len();
         if self.any(&all) {
             let ahead = self.before[all.end] as usize;
-            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers, tuning);
+            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
         }
         self.before = asked;
     }
 
-    fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers, tuning: &Tuning) {
+    fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers) {
         let start = |_| (sys::Listing::default(), Vec::new());
-        crew::descend(("scan", tuning), workers, ahead, jobs, start, |(listing, found), job, jobs, pace| {
-            self.look(listing, found, job, jobs, pace);
-        });
+        crew::descend(
+            ("scan", self.tuning),
+            workers,
+            ahead,
+            jobs,
+            start,
+            |(listing, found), job, jobs, pace| {
+                self.look(listing, found, job, jobs, pace);
+            },
+        );
     }
 
     /// What was found, in the order of the index.
@@ -214,17 +219,25 @@ impl<'a> Scan<'a> {
             }
             What::All(entries) => entries,
         };
-        let opened = self.open(entries.start, job.prefix);
-        pace.step();
-        let dir = match opened {
-            Ok(dir) => dir,
-            Err(error) => return self.unreachable(entries, &error),
-        };
         let first = jobs.len();
         self.split(&entries, job.prefix, |part| match part {
             Part::File(at) => found.push((0, at)),
             Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
         });
+        // Of what is not there the directories in it will tell.
+        if found.is_empty() && !(self.tuning.is_remote() && pace.is_slow()) {
+            return jobs[first..].reverse();
+        }
+        let opened = self.open(entries.start, job.prefix);
+        pace.step();
+        let dir = match opened {
+            Ok(dir) => dir,
+            Err(error) => {
+                jobs.truncate(first);
+                found.clear();
+                return self.unreachable(entries, &error);
+            }
+        };
         jobs[first..].reverse();
         if pace.is_slow() {
             let directories = jobs.len() - first;
@@ -276,7 +289,7 @@ impl<'a> Scan<'a> {
         dir: &Dir,
         prefix: usize,
     ) {
-        if !self.remote {
+        if !self.tuning.is_remote() {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entries()[*at].stat.ino.into());
         } else if found.len() + directories < 2 {
             // Not worth a listing.
@@ -302,23 +315,31 @@ impl<'a> Scan<'a> {
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
     pub(super) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
-        let mut at = entries.start;
+        let mut at = self.next_asked(entries);
         while at < entries.end {
-            let path = self.index.path_at(at);
-            let Some(slash) = path[prefix..].find_byte(b'/') else {
-                if self.is_asked(at) {
+            at = match self.index.path_at(at)[prefix..].find_byte(b'/') {
+                None => {
                     visit(Part::File(at));
+                    at + 1
                 }
-                at += 1;
-                continue;
+                Some(slash) => {
+                    let length = prefix + slash + 1;
+                    let end = self.end_of(at, length, entries.end);
+                    visit(Part::Directory(at..end, length));
+                    end
+                }
             };
-            let length = prefix + slash + 1;
-            let end = self.end_of(at, length, entries.end);
-            if self.any(&(at..end)) {
-                visit(Part::Directory(at..end, length));
-            }
-            at = end;
+            at = self.next_asked(&(at..entries.end));
         }
+    }
+
+    /// The first of these that is to be looked at; their end if there is none.
+    fn next_asked(&self, entries: &Range<usize>) -> usize {
+        if entries.is_empty() || self.is_asked(entries.start) {
+            return entries.start;
+        }
+        let none = self.before[entries.start];
+        entries.start + self.before[entries.start + 1..=entries.end].partition_point(|&count| count == none)
     }
 
     /// Where the entries end that begin with the first `length` bytes of the path at `at`: the nearer, the cheaper.
@@ -340,13 +361,19 @@ impl<'a> Scan<'a> {
 
     /// One stat, and what it says of the entry.
     fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
-        let name = &self.index.path_at(at)[prefix..];
-        let sight = match dir.stat_below(name) {
+        self.note(at, self.sight(dir, &self.index.path_at(at)[prefix..]), notes);
+    }
+
+    fn sight(&self, dir: &Dir, path: &[u8]) -> Sight {
+        let found = match self.tuning.is_remote() {
+            true => dir.stat_below(path),
+            false => dir.stat_near(path),
+        };
+        match found {
             Ok(Some(stat)) => Sight::There(stat),
             Ok(None) => Sight::Missing,
             Err(error) => Sight::Unreadable(error),
-        };
-        self.note(at, sight, notes);
+        }
     }
 
     fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
@@ -486,12 +513,7 @@ impl Beside for Scan<'_> {
 impl Scan<'_> {
     /// As [`Scan::ask`], by the path from a directory above.
     fn ask_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
-        let sight = match from.dir().stat_below(from.rest(self.index.path_at(at))) {
-            Ok(Some(stat)) => Sight::There(stat),
-            Ok(None) => Sight::Missing,
-            Err(error) => Sight::Unreadable(error),
-        };
-        self.note(at, sight, notes);
+        self.note(at, self.sight(from.dir(), from.rest(self.index.path_at(at))), notes);
     }
 }
 

@@ -12,11 +12,7 @@ use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering, thread, tim
 use bstr::ByteSlice as _;
 
 use super::scan::{Part, Scan};
-use crate::{
-    checkout::Workers,
-    crew::{Crew, Tuning},
-    untracked::Beside as _,
-};
+use crate::{checkout::Workers, crew::Crew, untracked::Beside as _};
 
 /// Fewer files are not worth a question.
 const MANY: usize = 1000;
@@ -45,12 +41,12 @@ enum Cold {
 
 impl Scan<'_> {
     /// Looks at all tracked files if their disk is a local one and its caches are cold.
-    pub(super) fn sweep_if_cold(&self, workers: Workers, tuning: &Tuning) {
-        if tuning.is_remote() {
+    pub(super) fn sweep_if_cold(&self, workers: Workers) {
+        if self.tuning.is_remote() {
             return;
         }
         if let Some(cold) = self.cold(workers) {
-            self.sweep(workers, tuning, cold);
+            self.sweep(workers, cold);
         }
     }
 
@@ -113,7 +109,7 @@ impl Scan<'_> {
         let read_as_one: BTreeSet<u64> = thread::scope(|scope| {
             let ask = |(entries, prefix): &(Range<usize>, usize)| {
                 let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
-                let ask = move || self.root.stat_below(path).ok().flatten();
+                let ask = move || self.root.stat_near(path).ok().flatten();
                 thread::Builder::new().spawn_scoped(scope, ask).ok()
             };
             let some = level.iter().step_by(level.len().div_ceil(MOST_TOGETHER));
@@ -124,7 +120,7 @@ impl Scan<'_> {
         (read_as_one.len(), start.elapsed().as_secs_f64())
     }
 
-    fn sweep(&self, workers: Workers, tuning: &Tuning, cold: Cold) {
+    fn sweep(&self, workers: Workers, cold: Cold) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.entries().len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
@@ -134,7 +130,7 @@ impl Scan<'_> {
             }
         }
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
-        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(tuning))
+        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning))
             .of_units(runs.len())
             .in_order(cold == Cold::ManyAtOnce);
         crew.run(
@@ -177,7 +173,7 @@ mod tests {
     use testkit::Sandbox;
 
     use super::{super::scan::Sight, *};
-    use crate::{pathspec::Pathspecs, stat::StatRules};
+    use crate::{crew::Tuning, pathspec::Pathspecs, stat::StatRules};
 
     /// What is noted of each entry by one way of looking.
     fn noted(scan: Scan<'_>) -> Vec<(usize, String)> {
@@ -218,9 +214,10 @@ mod tests {
         let rules = StatRules::of(&opened).expect("no settings");
         let everything = Pathspecs::default();
         let interrupt = AtomicBool::new(false);
-        let new = || Scan::new(&root, &index, rules, &everything, &interrupt);
+        let tuning = Tuning::default();
+        let new = || Scan::new(&root, &index, (rules, &tuning), &everything, &interrupt);
         let mut scanned = new();
-        scanned.run(Workers::Fixed(2), &Tuning::default());
+        scanned.run(Workers::Fixed(2));
         let expected = noted(scanned);
         assert!(expected.len() > 100, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
@@ -228,10 +225,10 @@ mod tests {
             let mut swept = new();
             // All in no time, and nothing in a long time.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
-            swept.sweep(workers, &Tuning::default(), cold);
+            swept.sweep(workers, cold);
             assert!((0..index.entries().len()).all(|at| !swept.is_left(at)));
             // Nothing is looked at twice.
-            swept.run(workers, &Tuning::default());
+            swept.run(workers);
             assert_eq!(noted(swept), expected);
         }
     }

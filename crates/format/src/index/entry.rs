@@ -99,8 +99,8 @@ impl Codec {
         }
     }
 
-    /// Reads the bytes of the paths into `bytes`, where [`Codec::read_entries`] says they will be, and looks at
-    /// the order of the entries.
+    /// Reads the bytes of the paths into `bytes`, where [`Codec::read_entries`] says they will be, looks at
+    /// the order of the entries, and finds where they end.
     pub(super) fn read_paths(
         self,
         data: &[u8],
@@ -108,7 +108,7 @@ impl Codec {
         count: usize,
         budget: usize,
         mut bytes: Vec<u8>,
-    ) -> Result<Paths, Error> {
+    ) -> Result<(Paths, usize), Error> {
         let mut found = None;
         let mut previous: Option<(usize, Stage)> = None;
         for _ in 0..count {
@@ -135,7 +135,7 @@ impl Codec {
             previous = Some((start, name.stage));
             offset = name.end;
         }
-        Ok(Paths { bytes, disorder: found })
+        Ok((Paths { bytes, disorder: found }, offset))
     }
 
     /// The path of the entry at `offset`. `previous` is the length of the path before it; the first

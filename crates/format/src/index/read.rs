@@ -1,6 +1,6 @@
 //! Bytes to an [`Index`].
 //!
-//! Order: header, entries, extensions, order of the entries. The paths of the entries are read on one
+//! Order: header, entries, extensions, order of the entries. The paths of the entries and the untracked cache are read on one
 //! thread, all else on another: nothing is read into one place to be copied to another, which
 //! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
 //! errors are Git's.
@@ -132,7 +132,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     let codec = Codec { hash, compressed: version == Version::V4 };
     let entries = Entries { codec, content, count: count as usize, about_to_fill: options.about_to_fill };
     let verified = options.verify && !checksum.is_null();
-    let (entries, extensions, paths) = match options.threads {
+    let Read { entries, extensions, paths, untracked } = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
         threads if verified => thread::scope(|scope| {
             let verified = scope.spawn(verify);
@@ -146,10 +146,12 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     index.version = Some(version);
     index.entries = entries;
     index.paths = paths.bytes;
+    index.untracked = untracked;
     Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
 }
 
-/// What follows the entries, in an index that has none.
+/// What follows the entries, in an index that has none. The untracked cache, which is as large as all else of it, is read by itself
+/// ([`read_untracked`]).
 struct Extensions {
     index: Index,
     link: Option<Link>,
@@ -186,21 +188,12 @@ impl Decoded {
 impl Extensions {
     fn read(content: &[u8], offset: usize, hash: HashKind) -> Result<Extensions, Error> {
         let mut read = Extensions { index: Index::empty(hash), link: None, fsmonitor: None };
-        let mut reader = Reader(&content[offset..]);
-        while !reader.0.is_empty() {
-            let offset = content.len() - reader.0.len();
-            let mut next = || {
-                let signature: [u8; 4] = reader.array()?;
-                let size = reader.u32()?;
-                Some((signature, reader.take(size as usize)?))
-            };
-            let Some((signature, data)) = next() else {
-                return Err(Error::Truncated { offset });
-            };
+        for extension in extensions(content, offset) {
+            let (signature, data) = extension?;
             match &signature {
+                &UNTRACKED => {}
                 b"TREE" => read.index.cache_tree = CacheTree::read(data, hash),
                 b"REUC" => read.index.resolve_undo = ResolveUndo::read(data, hash),
-                b"UNTR" => read.index.untracked = UntrackedCache::read(data, hash),
                 b"FSMN" => read.fsmonitor = fsmonitor::Pending::read(data),
                 b"link" => read.link = Some(Link::read(data, hash)?),
                 b"sdir" => read.index.sparse = true,
@@ -217,6 +210,45 @@ impl Extensions {
         }
         Ok(read)
     }
+}
+
+const UNTRACKED: [u8; 4] = *b"UNTR";
+
+/// The untracked cache among the extensions, if it is there and whole; the last of several, as with the others. What else is wrong there
+/// is for [`Extensions::read`] to say.
+fn read_untracked(content: &[u8], offset: usize, hash: HashKind) -> Option<UntrackedCache> {
+    let found =
+        extensions(content, offset).map_while(Result::ok).filter(|(signature, _)| *signature == UNTRACKED);
+    found.last().and_then(|(_, data)| UntrackedCache::read(data, hash))
+}
+
+/// Signatures and contents of the extensions from `offset` on; the last is an error if it is not whole.
+fn extensions(content: &[u8], offset: usize) -> impl Iterator<Item = Result<([u8; 4], &[u8]), Error>> {
+    let mut reader = Reader(&content[offset..]);
+    std::iter::from_fn(move || {
+        if reader.0.is_empty() {
+            return None;
+        }
+        let offset = content.len() - reader.0.len();
+        let mut next = || {
+            let signature: [u8; 4] = reader.array()?;
+            let size = reader.u32()?;
+            Some((signature, reader.take(size as usize)?))
+        };
+        let read = next();
+        if read.is_none() {
+            reader = Reader(b"");
+        }
+        Some(read.ok_or(Error::Truncated { offset }))
+    })
+}
+
+/// All of a file.
+struct Read {
+    entries: Vec<Entry>,
+    extensions: Extensions,
+    paths: Paths,
+    untracked: Option<UntrackedCache>,
 }
 
 /// The entries of a file, yet to be read.
@@ -248,8 +280,8 @@ fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
 }
 
 impl Entries<'_> {
-    /// Entries, what follows them, and their paths.
-    fn read(self, threads: usize) -> Result<(Vec<Entry>, Extensions, Paths), Error> {
+    /// Entries and what follows them.
+    fn read(self, threads: usize) -> Result<Read, Error> {
         let Entries { codec, content, count, about_to_fill } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
@@ -268,7 +300,9 @@ impl Entries<'_> {
         };
         let read_paths = || {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
-            codec.read_paths(content, HEADER, count, self.budget(), with_room(room, about_to_fill))
+            let bytes = with_room(room, about_to_fill);
+            let (paths, end) = codec.read_paths(content, HEADER, count, self.budget(), bytes)?;
+            Ok((paths, read_untracked(content, end, codec.hash)))
         };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             thread::scope(|scope| {
@@ -279,9 +313,9 @@ impl Entries<'_> {
             (read_entries(), read_paths())
         };
         // Of errors both have seen, the one with the paths can say where.
-        let paths = paths?;
+        let (paths, untracked) = paths?;
         let (entries, extensions) = entries?;
-        Ok((entries, extensions, paths))
+        Ok(Read { entries, extensions, paths, untracked })
     }
 
     /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a
