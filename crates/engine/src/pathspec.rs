@@ -215,18 +215,49 @@ impl Pathspecs {
         }
     }
 
+    /// As [`Pathspecs::matches_entry`], by who asks for a path each time it could be shown: a pathspec that has been all of a path is not compared with
+    /// another one, be it the same again, nor does it leave anything else out. A directory that is no entry comes without a slash.
+    pub fn matches_in_turn(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
+        seen.0.resize(self.items.len(), Hit::None);
+        let is_directory = mode.is_gitlink() || mode.is_tree();
+        let hit = |item: &Item| match item.hit(path) {
+            Hit::None if is_directory && item.matches_directory(path) => Hit::Exact,
+            hit => hit,
+        };
+        let mut found = false;
+        let turns = self.items.iter().zip(&mut seen.0);
+        for (item, seen) in turns.filter(|(item, seen)| !item.exclude && **seen != Hit::Exact) {
+            let hit = hit(item);
+            found |= hit != Hit::None;
+            *seen = hit.max(*seen);
+        }
+        let mut is_left_out = false;
+        let turns = self.items.iter().zip(&mut seen.0);
+        for (item, seen) in turns.filter(|(item, seen)| found && item.exclude && **seen != Hit::Exact) {
+            let hit = hit(item);
+            is_left_out |= hit != Hit::None;
+            *seen = hit.max(Hit::Part);
+        }
+        found && !is_left_out
+    }
+
+    /// Those that do not exclude.
+    pub fn without_exclusions(&self) -> Pathspecs {
+        Pathspecs { items: self.items.iter().filter(|item| !item.exclude).cloned().collect() }
+    }
+
     fn any(&self, seen: &mut Seen, matches: impl Fn(&Item) -> bool) -> bool {
-        seen.0.resize(self.items.len(), false);
+        seen.0.resize(self.items.len(), Hit::None);
         let mut found = false;
         for (item, seen) in self.items.iter().zip(&mut seen.0) {
             if !item.exclude && matches(item) {
-                *seen = true;
+                *seen = Hit::Part.max(*seen);
                 found = true;
             }
         }
         // Nobody asks whether something is left out before there is something.
         let exclusions = self.items.iter().zip(&mut seen.0).filter(|(item, _)| item.exclude && found);
-        exclusions.for_each(|(_, seen)| *seen = true);
+        exclusions.for_each(|(_, seen)| *seen = Hit::Part.max(*seen));
         found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
@@ -291,8 +322,8 @@ impl Pathspecs {
     /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match, where there was something to leave out.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
-            let hit = seen.0.get(number).copied().unwrap_or(false);
-            (!hit).then_some(item.original.as_bstr())
+            let hit = seen.0.get(number).copied().unwrap_or(Hit::None);
+            (hit == Hit::None).then_some(item.original.as_bstr())
         })
     }
 }
@@ -312,7 +343,17 @@ pub enum Reach {
 
 /// Which pathspecs have matched so far.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Vec<bool>);
+pub struct Seen(Vec<Hit>);
+
+/// How a pathspec matched; of several the last one here counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Hit {
+    None,
+    /// By a wildcard, or with a directory that is named.
+    Part,
+    /// It is all of the path.
+    Exact,
+}
 
 impl Item {
     fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Item, Error> {
@@ -356,24 +397,31 @@ impl Item {
     }
 
     fn matches(&self, path: &BStr) -> bool {
+        self.hit(path) != Hit::None
+    }
+
+    fn hit(&self, path: &BStr) -> Hit {
         let pattern = self.pattern.as_bstr();
         // Where we were is meant as it is spelt.
         if self.icase && !path.starts_with(&pattern[..self.prefix]) {
-            return false;
+            return Hit::None;
         }
         if pattern.is_empty() {
-            return true;
+            return Hit::Part;
         }
         if path.len() >= pattern.len() && self.same(&path[..pattern.len()], pattern) {
-            let whole = path.len() == pattern.len();
-            if whole || pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
-                return true;
+            if path.len() == pattern.len() {
+                return Hit::Exact;
+            }
+            if pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
+                return Hit::Part;
             }
         }
-        self.literal < pattern.len()
+        let is_wild = self.literal < pattern.len()
             && path.len() >= self.literal
             && self.same(&path[..self.literal], &pattern[..self.literal])
-            && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase)
+            && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase);
+        if is_wild { Hit::Part } else { Hit::None }
     }
 
     /// Whether this is `path` as a directory, with a slash and nothing behind it.

@@ -11,7 +11,10 @@ mod show;
 
 use std::ops::Range;
 
-use ::format::index::{Flags, Index, Stage};
+use ::format::{
+    Mode,
+    index::{Flags, Index, Stage},
+};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
@@ -202,7 +205,12 @@ impl List<'_> {
             return Err(Failure::fatal(words));
         }
         if self.request.error_unmatch {
-            self.specs.matches(path, &mut self.seen);
+            // Shown it is, whatever the answer.
+            let (path, mode) = match path.strip_suffix(b"/") {
+                Some(dir) => (dir.as_bstr(), Mode::TREE),
+                None => (path, Mode::FILE),
+            };
+            self.specs.matches_in_turn(path, mode, &mut self.seen);
         }
         Ok(())
     }
@@ -215,13 +223,18 @@ impl List<'_> {
         if !request.sparse && is_collapsed(&self.index, self.range()) {
             self.fill()?;
         }
+        // What would be listed if nothing left it out makes a pathspec one that matched something.
+        let asked = match request.error_unmatch {
+            true => &self.specs.without_exclusions(),
+            false => self.specs,
+        };
         let changed = match request.deleted || request.modified {
-            true => files::changed(self.repo, self.root, &self.index, self.specs, self.run.interrupt.flag())?,
+            true => files::changed(self.repo, self.root, &self.index, asked, self.run.interrupt.flag())?,
             false => Vec::new(),
         };
         // With a single pathspec Git asks first whether an entry is meant.
         let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
-            true => files::unreadable_beside(self.root, &self.index, self.range(), self.specs),
+            true => files::unreadable_beside(self.root, &self.index, self.range(), asked),
             false => Vec::new(),
         };
         self.run.interrupt.check()?;
@@ -243,13 +256,9 @@ impl List<'_> {
             let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
             while beside.next_if(|(other, _)| *other < at).is_some() {}
             let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
-            let is_meant = specs.is_empty() || specs.matches_entry(path, entry.mode, &mut compared);
+            let is_asked = asked.is_empty() || asked.matches_entry(path, entry.mode, &mut compared);
             let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
-            if !is_meant && is_shown && checker.is_none() && request.error_unmatch {
-                // What is left out was matched nevertheless.
-                specs.matches_entry(path, entry.mode, seen);
-            }
-            if done == Some(path) || !is_meant && unreadable.is_none() {
+            if done == Some(path) || !is_asked && unreadable.is_none() {
                 continue;
             }
             if let Some(checker) = &mut checker {
@@ -276,7 +285,9 @@ impl List<'_> {
                     Stage::Normal => "H ",
                     _ => "M ",
                 };
-                show.entry(tag, index, entry)?;
+                if has_its_turn(request, specs, path, entry.mode, seen) {
+                    show.entry(tag, index, entry)?;
+                }
                 told = true;
             }
             if !(told && request.deduplicates()) {
@@ -285,16 +296,17 @@ impl List<'_> {
                 }
                 let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
                 if missing && request.deleted {
-                    show.entry("R ", index, entry)?;
+                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                        show.entry("R ", index, entry)?;
+                    }
                     told = true;
                 }
                 if state.is_some() && request.modified && !(told && request.deduplicates()) {
-                    show.entry("C ", index, entry)?;
+                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                        show.entry("C ", index, entry)?;
+                    }
                     told = true;
                 }
-            }
-            if told && request.error_unmatch {
-                specs.matches_entry(path, entry.mode, seen);
             }
             if told && request.deduplicates() {
                 done = Some(path);
@@ -307,12 +319,17 @@ impl List<'_> {
     fn resolved(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
         let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
         for (path, stages) in &undo.paths {
-            if !self.specs.is_empty() && !self.specs.matches(path.as_bstr(), &mut self.seen) {
+            let path = path.as_bstr();
+            let is_meant = match self.request.error_unmatch {
+                true => self.specs.matches_in_turn(path, Mode::FILE, &mut self.seen),
+                false => self.specs.matches(path, &mut self.seen),
+            };
+            if !self.specs.is_empty() && !is_meant {
                 continue;
             }
             for (number, stage) in stages.iter().enumerate() {
                 if let Some((mode, oid)) = stage {
-                    show.resolved(path.as_bstr(), *mode, *oid, number + 1)?;
+                    show.resolved(path, *mode, *oid, number + 1)?;
                 }
             }
         }
@@ -327,6 +344,12 @@ impl List<'_> {
     fn unmatched(&self) -> Vec<BString> {
         self.specs.unseen(&self.seen).map(BStr::to_owned).collect()
     }
+}
+
+/// Whether an entry that pathspecs ask for is shown in one more list: who wants to know which of them match nothing asks each only until it was all of a
+/// path.
+fn has_its_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
+    !request.error_unmatch || specs.is_empty() || specs.matches_in_turn(path, mode, seen)
 }
 
 fn cannot_lstat(path: &BStr, error: &std::io::Error) {
