@@ -153,6 +153,29 @@ fn what_is_there_outside_makes_it_full() {
     }
 }
 
+/// Whoever lists tells that the index is made full.
+#[test]
+fn lists_tell_what_makes_it_full() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        sparse(repo);
+        repo.write("out/a/x", "mine\n");
+    });
+    for args in [
+        &["diff-index", "HEAD"][..],
+        &["diff-index", "--cached", "-M", "all"],
+        &["diff-index", "all", "--", "in/x", "out/x"],
+        &["diff-files"],
+        &["diff-files", "--", "in"],
+        &["ls-files", "in/x"],
+        &["ls-files", "out/a/x"],
+        &["ls-files", "--sparse", "-dm"],
+        &["ls-files", "-o"],
+        &["status", "-s"],
+    ] {
+        oracle.same(args);
+    }
+}
+
 #[test]
 fn worktrees_have_sparse_indexes_of_their_own() {
     let oracle = Oracle::new(SAPWOOD, sparse);

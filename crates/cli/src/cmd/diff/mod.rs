@@ -99,7 +99,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
 
 /// The index as it is, full, and with what the file system monitor has to say.
 fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) -> Result<Read, Failure> {
-    let mut read = work::read_index(repo, settings, root, Tell::Nothing, Fill::AtOnce)?;
+    let mut read = work::read_index(repo, settings, root, Tell::Hint, Fill::AtOnce)?;
     monitor::refresh(run, repo, settings, &mut read.index)?;
     Ok(read)
 }
