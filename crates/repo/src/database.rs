@@ -34,7 +34,7 @@ impl Repository {
     /// A whole object.
     pub(crate) fn read_object(&self, id: &ObjectId) -> Result<(Kind, Vec<u8>), Error> {
         let mut reader = self.objects.reader();
-        let (kind, data) = reader.read(id).map_err(|err| Error::new(err.to_string()))?;
+        let (kind, data) = reader.read(id).map_err(unread)?;
         Ok((kind, data.to_vec()))
     }
 
@@ -45,7 +45,7 @@ impl Repository {
 
     /// The same, with a reader that is used for many.
     pub(crate) fn read_commit_with(&self, reader: &mut Reader<'_>, id: &ObjectId) -> Result<Commit, Error> {
-        match reader.read(id).map_err(|err| Error::new(err.to_string()))? {
+        match reader.read(id).map_err(unread)? {
             (Kind::Commit, data) => self.parse_commit(id, data),
             _ => Err(Error::new(format!("object {id} is not a commit"))),
         }
@@ -143,6 +143,11 @@ impl Repository {
     pub fn objects_dir(&self) -> &std::path::Path {
         &self.layout.objects_dir
     }
+}
+
+/// An object that could not be read, for a reason of its own or the disk's.
+fn unread(error: crate::objects::Error) -> Error {
+    Error { is_unreadable: error.io().is_some(), message: error.to_string() }
 }
 
 /// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.

@@ -137,7 +137,7 @@ impl Repository {
         }
         let Some(colon) = colon_outside_braces(spec) else { return Ok(None) };
         let Some(tree) = self.simple(spec[..colon].as_bstr(), Hint::Treeish)? else { return Ok(None) };
-        let Ok(tree) = self.tree_of(tree) else { return Ok(None) };
+        let Some(tree) = self.tree_if_any(tree)? else { return Ok(None) };
         self.lookup_path(tree, self.relative_path(spec[colon + 1..].as_bstr())?.as_bstr())
     }
 
@@ -289,6 +289,15 @@ impl Repository {
         Ok(Some(commit))
     }
 
+    /// As [`Repository::tree_of`]; `None` where there is none, but not where the disk keeps it from being read.
+    fn tree_if_any(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
+        match self.tree_of(id) {
+            Ok(tree) => Ok(Some(tree)),
+            Err(error) if error.is_unreadable => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
     fn peel(&self, base: &BStr, wanted: &BStr) -> Result<Option<ObjectId>, Error> {
         let hint = match wanted.as_bytes() {
             b"commit" => Hint::Committish,
@@ -304,7 +313,7 @@ impl Repository {
             b"object" => Ok(Some(id)),
             b"" => Ok(Some(self.peel_tags(id)?.0)),
             b"commit" => self.peel_to_commit(id),
-            b"tree" => Ok(self.tree_of(id).ok()),
+            b"tree" => self.tree_if_any(id),
             b"tag" => Ok((self.read_object(&id)?.0 == Kind::Tag).then_some(id)),
             b"blob" => {
                 let (id, kind, _) = self.peel_tags(id)?;

@@ -309,8 +309,9 @@ fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec
         }
         let empty = ObjectId::empty_tree(repo.hash());
         let is_there = |tree: &ObjectId| *tree == empty || repo.objects().contains(tree);
-        let tree = repo.tree_of(oid).ok().filter(is_there);
-        trees.push(tree.ok_or_else(|| Failure::Fatal(text!("failed to unpack tree object ", arg)))?);
+        let none = || Failure::Fatal(text!("failed to unpack tree object ", arg));
+        let tree = repo.tree_of(oid).map_err(|error| Failure::of_name(error, none()))?;
+        trees.push(Some(tree).filter(is_there).ok_or_else(none)?);
     }
     console::complaints(repo);
     Ok(trees)

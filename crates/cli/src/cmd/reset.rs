@@ -328,7 +328,7 @@ impl Reset<'_> {
             Err(no_object())
         } else {
             let oid = resolve("tree")?;
-            Ok(To::Tree(self.repo.tree_of(oid).map_err(|_| no_object())?))
+            Ok(To::Tree(self.repo.tree_of(oid).map_err(|error| Failure::of_name(error, no_object()))?))
         }
     }
 

@@ -147,9 +147,12 @@ fn tree(
         paths::must_not_be_a_file(run, repo, word)?;
     }
     let oid = if request.merge_base { base(repo, oid)? } else { oid };
-    repo.tree_of(oid).map_err(|_| {
-        console::error(text!("bad tree object ", word));
-        Failure::Said(128)
+    repo.tree_of(oid).map_err(|error| match error.is_unreadable {
+        true => error.into(),
+        false => {
+            console::error(text!("bad tree object ", word));
+            Failure::Said(128)
+        }
     })
 }
 

@@ -110,7 +110,8 @@ impl List<'_> {
     fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
         let missing = || Failure::Fatal(text!("tree-ish ", name, " not found."));
         let oid = self.repo.rev_parse(name.as_bstr()).map_err(|error| Failure::of_name(error, missing()))?;
-        let tree = self.repo.tree_of(oid).map_err(|_| Failure::Fatal(text!("bad tree-ish ", name)))?;
+        let bad = || Failure::Fatal(text!("bad tree-ish ", name));
+        let tree = self.repo.tree_of(oid).map_err(|error| Failure::of_name(error, bad()))?;
         self.fill()?;
         Ok(engine::diff::overlay(self.repo, &mut self.index, tree)?)
     }
