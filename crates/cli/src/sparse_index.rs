@@ -16,6 +16,7 @@ use format::{
     loose::Kind,
 };
 use repo::Repository;
+use store::index::Fingerprint;
 
 use crate::{
     console::{self, text},
@@ -38,6 +39,8 @@ sparse-checkout reapply' may assist in this cleanup.";
 pub(crate) struct Read {
     pub(crate) index: Index,
     pub(crate) before: Option<Index>,
+    /// What its file was; `None` if there was none, or it was not read here.
+    pub(crate) seen: Option<Fingerprint>,
     /// It is not on disk as the configuration wants it.
     pub(crate) differs_on_disk: bool,
 }
@@ -80,7 +83,7 @@ pub(crate) fn read(
         if let Some(worktree) = worktree {
             sparse::clear_present(worktree, &mut index)?;
         }
-        return Ok(Read { index, before: None, differs_on_disk: false });
+        return Ok(Read { index, before: None, seen: None, differs_on_disk: false });
     }
     let patterns = wanted(repo)?;
     let mut before = patterns.as_ref().map(|_| index.entries_only());
@@ -107,7 +110,7 @@ pub(crate) fn read(
         Some(worktree) => sparse::clear_present(worktree, &mut index)?,
         None => {}
     }
-    Ok(Read { index, before, differs_on_disk: false })
+    Ok(Read { index, before, seen: None, differs_on_disk: false })
 }
 
 /// Whether no directory that stands as one entry is in the worktree, nor in the cone.

@@ -1,6 +1,7 @@
 //! What sapwood exists for: planning and executing changes of a worktree.
 
 pub mod add;
+pub mod beside;
 pub mod checkout;
 pub mod clean;
 pub mod clone;

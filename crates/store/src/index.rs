@@ -25,7 +25,7 @@ use format::{
     },
 };
 use sys::{
-    File, by_path,
+    File, Stat, by_path,
     profile::{self, Phase},
 };
 
@@ -133,7 +133,13 @@ pub struct Fingerprint {
     size: u64,
 }
 
-/// The fingerprint of the index at `path`: take it before loading, and again when it is locked. `None` if there is none, or it cannot be read.
+impl Fingerprint {
+    fn new(checksum: ObjectId, stat: &Stat) -> Fingerprint {
+        Fingerprint { checksum, modified: stat.mtime, inode: stat.ino, size: stat.size }
+    }
+}
+
+/// The fingerprint of the index at `path`, for who has locked it and knows what it was ([`load_seen`]). `None` if there is none, or it cannot be read.
 pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     use io::{Read as _, Seek as _};
     let mut file = by_path::open(path).ok()?;
@@ -142,19 +148,29 @@ pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     file.seek(io::SeekFrom::End(-i64::try_from(hash.len()).ok()?)).ok()?;
     file.read_exact(&mut trailer).ok()?;
     let checksum = ObjectId::from_bytes(hash, &trailer)?;
-    Some(Fingerprint { checksum, modified: stat.mtime, inode: stat.ino, size: stat.size })
+    Some(Fingerprint::new(checksum, &stat))
 }
 
 /// Reads the index at `path`, and the shared index beside it if it is split. A missing file is an
 /// empty index.
 pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {
+    Ok(load_seen(path, hash, options)?.0)
+}
+
+/// The same, and what its file was; `None` if there was none.
+pub fn load_seen(
+    path: &Path,
+    hash: HashKind,
+    options: &ReadOptions,
+) -> Result<(Index, Option<Fingerprint>), LoadError> {
     let _phase = profile::span(Phase::Index);
-    let (decoded, timestamp) = match decode(path, hash, options) {
+    let (decoded, stat) = match decode(path, hash, options) {
         Err(LoadError::Open { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(Index::empty(hash));
+            return Ok((Index::empty(hash), None));
         }
         result => result?,
     };
+    let seen = Fingerprint::new(decoded.checksum(), &stat);
     let mut index = match decoded.base() {
         None => decoded.finish().map_err(|source| refused(path, source))?,
         Some(expected) => {
@@ -168,8 +184,8 @@ pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index,
             decoded.merge(base).map_err(|source| refused(path, source))?
         }
     };
-    index.timestamp = timestamp;
-    Ok(index)
+    index.timestamp = timestamp(&stat);
+    Ok((index, Some(seen)))
 }
 
 /// Smudges racy entries, writes the index into the lock's file and renames that into place.
@@ -215,7 +231,7 @@ fn attempt(
                 .map_err(|error| error.at(lock.lock_path()))?;
         }
     }
-    let timestamp = modified(lock.file()).map_err(|source| Error::Io {
+    let stat = sys::stat_of(lock.file()).map_err(|source| Error::Io {
         what: "stat",
         path: lock.lock_path().to_owned(),
         source,
@@ -223,7 +239,7 @@ fn attempt(
     lock.sync(fsync, Components::INDEX)?;
     let path = lock.path().to_owned();
     lock.publish()?;
-    index.timestamp = timestamp;
+    index.timestamp = timestamp(&stat);
     Ok(sync_parent(fsync, Components::INDEX, &path)?)
 }
 
@@ -256,13 +272,20 @@ fn share(
 /// A file of less bytes is read by one thread.
 const WORTH_THREADS: usize = 1 << 16;
 
-fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, (u32, u32)), LoadError> {
+fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, Stat), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
     let unreadable = sys::unreadable_pages();
-    let mapped = || Ok((modified(&file)?, sys::Map::of(&file)?));
-    let (timestamp, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
-    // How many cores there are is asked only where it matters.
-    let threads = if map.len() < WORTH_THREADS { 1 } else { cores(options.threads) };
+    let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
+    let (stat, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
+    let threads = match map.len() < WORTH_THREADS {
+        // How many cores there are is asked only where it matters.
+        true => 1,
+        false => {
+            // All of it at once, where it comes from far away; of what is in memory it takes 30 µs for 10 MB. A hint, so whatever becomes of it.
+            let _ = map.advise(sys::Advice::WillNeed);
+            cores(options.threads)
+        }
+    };
     let options = read::Options { threads, verify: options.verify, about_to_fill: sys::use_huge_pages };
     let decoded = read::decode(&map, hash, options);
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
@@ -271,7 +294,7 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     {
         return Err(LoadError::Map { path, source });
     }
-    Ok((decoded.map_err(|source| refused(path, source))?, timestamp))
+    Ok((decoded.map_err(|source| refused(path, source))?, stat))
 }
 
 fn refused(path: &Path, source: read::Error) -> LoadError {
@@ -396,9 +419,9 @@ fn cores(threads: usize) -> usize {
 }
 
 /// A file's modification time, as an index keeps times.
-fn modified(file: &File) -> io::Result<(u32, u32)> {
-    let (seconds, nanoseconds) = sys::stat_of(file)?.mtime;
-    Ok((seconds as u32, nanoseconds))
+fn timestamp(stat: &Stat) -> (u32, u32) {
+    let (seconds, nanoseconds) = stat.mtime;
+    (seconds as u32, nanoseconds)
 }
 
 /// Two weeks, or whatever else, before now. `None` for never.

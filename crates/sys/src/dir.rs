@@ -16,6 +16,7 @@ use std::{
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
+    sync::OnceLock,
 };
 
 use rustix::{
@@ -43,35 +44,41 @@ const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOL
 pub struct Dir {
     fd: Closing<OwnedFd>,
     capabilities: Capabilities,
+    /// Whether it is on a network disk, once that was asked: there it is a round trip.
+    remote: OnceLock<bool>,
 }
 
 impl Dir {
+    fn new(fd: Closing<OwnedFd>, capabilities: Capabilities) -> Dir {
+        Dir { fd, capabilities, remote: OnceLock::new() }
+    }
+
     /// Opens a directory by any path, following links (the worktree's root, say).
     pub fn open(path: &Path) -> io::Result<Dir> {
         let fd = open_root(path)?;
         let capabilities = Capabilities::probe(fd.get());
-        Ok(Dir { fd, capabilities })
+        Ok(Dir::new(fd, capabilities))
     }
 
     /// As [`Dir::open`], with capabilities given, not probed.
     pub fn open_with(path: &Path, capabilities: Capabilities) -> io::Result<Dir> {
-        Ok(Dir { fd: open_root(path)?, capabilities })
+        Ok(Dir::new(open_root(path)?, capabilities))
     }
 
     /// Opens a directory beneath this one.
     pub fn open_dir(&self, path: &[u8]) -> io::Result<Dir> {
-        Ok(Dir { fd: self.open_at(path, HANDLE, Mode::empty())?, capabilities: self.capabilities })
+        Ok(Dir::new(self.open_at(path, HANDLE, Mode::empty())?, self.capabilities))
     }
 
     /// As [`Dir::open_dir`], with permission to read the names in it.
     pub(crate) fn open_to_read(&self, path: &[u8]) -> io::Result<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Dir { fd: self.open_at(path, flags, Mode::empty())?, capabilities: self.capabilities })
+        Ok(Dir::new(self.open_at(path, flags, Mode::empty())?, self.capabilities))
     }
 
     /// A second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
-        Ok(Dir { fd: Closing::new(self.as_fd().try_clone_to_owned()?), capabilities: self.capabilities })
+        Ok(Dir::new(Closing::new(self.as_fd().try_clone_to_owned()?), self.capabilities))
     }
 
     /// `O_CREAT | O_EXCL | O_WRONLY`, mode 0666 or 0777 by `executable`, umask applied.
@@ -145,8 +152,8 @@ impl Dir {
 
     /// As [`by_path::is_remote`](crate::by_path::is_remote); what cannot be asked is not.
     pub fn is_remote(&self) -> bool {
-        call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()))
-            .is_ok_and(|found| crate::by_path::is_remote_type(&found))
+        let ask = || call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()));
+        *self.remote.get_or_init(|| ask().is_ok_and(|found| crate::by_path::is_remote_type(&found)))
     }
 
     /// `mkdir` with mode 0777 and umask.

@@ -3,6 +3,7 @@
 use engine::{sparse, untracked};
 use format::index::Index;
 use repo::Repository;
+use store::index::Fingerprint;
 
 use crate::{
     failure::Failure,
@@ -20,9 +21,10 @@ pub(crate) fn read_index(
     when: Fill,
 ) -> Result<Read, Failure> {
     let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
-    let (index, settled) = load(repo, settings)?;
+    let Loaded { index, seen, settled } = load(repo, settings)?;
     let was_sparse = index.sparse;
     let mut read = sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)?;
+    read.seen = seen;
     read.differs_on_disk = settled || was_sparse && read.before.is_none();
     Ok(read)
 }
@@ -49,16 +51,23 @@ pub(crate) fn load_beside(
 
 /// The index as it is on disk, with an untracked cache, and with what a file system monitor said, or without as the configuration wants it: it may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
-    Ok(load(repo, settings)?.0)
+    Ok(load(repo, settings)?.index)
 }
 
-/// And whether the configuration made another of it.
-fn load(repo: &Repository, settings: &Settings) -> Result<(Index, bool), Failure> {
-    let mut index = store::index::load(&repo.index_path(), repo.hash(), &settings.index_read)
+struct Loaded {
+    index: Index,
+    /// What its file was.
+    seen: Option<Fingerprint>,
+    /// The configuration made another of it.
+    settled: bool,
+}
+
+fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Failure> {
+    let (mut index, seen) = store::index::load_seen(&repo.index_path(), repo.hash(), &settings.index_read)
         .map_err(|error| Failure::fatal(error.to_string()))?;
     let mut settled = untracked::cache::settle(repo, &mut index)?;
     settled |= monitor::settle(repo, &mut index)? == monitor::Worth::Writing;
     let splits = settings.index_write.split.filter(|_| !index.sparse);
     settled |= splits.is_some_and(|split| split != index.base.is_some());
-    Ok((index, settled))
+    Ok(Loaded { index, seen, settled })
 }

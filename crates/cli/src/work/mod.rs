@@ -226,10 +226,10 @@ impl<'a> Work<'a> {
             Locking::Now => (Some(lock()?), None),
             Locking::IfFree => lock().map_or_else(|error| (None, Some(error)), |lock| (Some(lock), None)),
         };
-        let Read { index, before, differs_on_disk } = match loaded {
+        let Read { index, before, differs_on_disk, .. } = match loaded {
             Loaded::Index(tell) => read_index(repo, settings, &worktree, tell, Fill::Later)?,
             Loaded::Nothing => {
-                Read { index: Index::empty(repo.hash()), before: None, differs_on_disk: false }
+                Read { index: Index::empty(repo.hash()), before: None, seen: None, differs_on_disk: false }
             }
         };
         Ok(Work {

@@ -30,6 +30,7 @@ mod read_tree;
 mod recursion;
 mod refs;
 mod reset;
+mod round_trips;
 mod shim;
 mod sparse;
 mod sparse_index;

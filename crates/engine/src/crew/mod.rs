@@ -55,7 +55,7 @@ pub(crate) struct Tuning {
 impl Tuning {
     /// Of work that reads what is below `root`.
     pub(crate) fn reading(root: &Dir) -> Tuning {
-        let nature = if root.is_remote() { Nature::Any } else { Nature::ReadsAhead };
+        let nature = if root.is_remote() { Nature::Asked } else { Nature::ReadsAhead };
         Tuning { learnt: Mutex::default(), nature }
     }
 
@@ -69,7 +69,7 @@ impl Tuning {
 
     /// Whether what is read comes from another machine.
     pub(crate) fn is_remote(&self) -> bool {
-        self.nature == Nature::Any
+        matches!(self.nature, Nature::Any | Nature::Asked)
     }
 }
 
@@ -161,7 +161,7 @@ impl<'t> Crew<'t> {
                 let first = wanted.min(1 + steps / share).min(most);
                 let nature = tuning.map_or(Nature::Any, |tuning| tuning.nature);
                 let limit = match nature {
-                    Nature::Any => WAITING_LIMIT,
+                    Nature::Any | Nature::Asked => WAITING_LIMIT,
                     Nature::ReadsAhead => READING_LIMIT,
                     Nature::KeepsWrites => WRITING_LIMIT,
                 };
@@ -187,7 +187,7 @@ impl<'t> Crew<'t> {
     fn done(self, steps: usize) -> usize {
         match self.nature {
             Nature::Any | Nature::KeepsWrites => steps,
-            Nature::ReadsAhead => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
+            Nature::ReadsAhead | Nature::Asked => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
         }
     }
 
@@ -279,7 +279,8 @@ impl<'t> Sizing<'t> {
             crew,
             size: AtomicUsize::new(crew.first),
             steps: AtomicUsize::new(0),
-            waits: AtomicBool::new(false),
+            // Until somebody has looked.
+            waits: AtomicBool::new(crew.nature == Nature::Asked),
             tuner: Mutex::new(crew.tuner()),
             role,
         }

@@ -40,6 +40,9 @@ const BUSY_LOOKS: u32 = 8;
 pub(super) enum Nature {
     #[default]
     Any,
+    /// It is read from, and is another machine's: how often somebody had to wait says how much it was asked. Of the steps, most find what came with
+    /// a listing.
+    Asked,
     /// It is read from, and is of this machine: the kernel reads ahead, so that steps tell little of it. What is counted is how often somebody
     /// had to wait.
     ReadsAhead,
@@ -114,7 +117,7 @@ impl Tuner {
         (now, steps): (Instant, usize),
     ) -> Tuner {
         let (least, gain, first_pause) = match nature {
-            Nature::Any => (WINDOW, GAIN, FIRST_PAUSE),
+            Nature::Any | Nature::Asked => (WINDOW, GAIN, FIRST_PAUSE),
             Nature::ReadsAhead | Nature::KeepsWrites => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
         };
         let state = match large {

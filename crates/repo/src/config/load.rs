@@ -21,6 +21,8 @@ pub(crate) struct Sources<'a> {
     /// `None` outside of a repository.
     pub(crate) git_dir: Option<&'a Path>,
     pub(crate) local: Option<&'a Path>,
+    /// What that holds, if it was read.
+    pub(crate) known: Option<&'a [u8]>,
     /// With `extensions.worktreeConfig`.
     pub(crate) worktree: Option<&'a Path>,
     /// `-c key=value`
@@ -71,7 +73,10 @@ impl Loader<'_> {
             }
         }
         if let Some(local) = self.sources.local {
-            self.file(local, Scope::Local)?;
+            match self.sources.known {
+                Some(bytes) => self.content(local, bytes, Scope::Local)?,
+                None => self.file(local, Scope::Local)?,
+            }
         }
         if let Some(worktree) = self.sources.worktree {
             self.file(worktree, Scope::Worktree)?;
@@ -95,7 +100,11 @@ impl Loader<'_> {
                 )));
             }
         };
-        let pairs = parse::parse(&bytes).map_err(|parse::BadLine(line)| {
+        self.content(path, &bytes, scope)
+    }
+
+    fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
+        let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| {
             Error::new(format!("bad config line {line} in file {}", path.display()))
         })?;
         let file = Arc::new(path.to_owned());

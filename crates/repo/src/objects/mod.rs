@@ -100,13 +100,13 @@ pub enum Location {
 
 /// An object directory and its alternates, opened once, shared by all threads.
 ///
-/// Opening lists the pack directories; indices and packs are mapped when first needed.
+/// The pack directories are listed when an object is first looked for; indices and packs are mapped when first needed.
 #[derive(Debug)]
 pub struct Objects {
     hash: HashKind,
     options: Options,
     loose: Vec<LooseDir>,
-    packs: RwLock<Arc<Packs>>,
+    packs: RwLock<Option<Arc<Packs>>>,
     /// For what its readers decode.
     pool: Arc<Pool>,
     /// Of readers that are many.
@@ -126,10 +126,9 @@ impl Objects {
     pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> Result<Objects, Unopened> {
         let (dirs, errors) =
             alternates::resolve(objects_dir, options.alternates.as_ref(), &options.alternates_base)?;
-        let packs = RwLock::new(Arc::new(Packs::scan(&dirs, hash, None)));
         let loose = dirs.into_iter().map(LooseDir::new).collect();
         let fetching = Mutex::new(());
-        let (pool, turns) = Default::default();
+        let (packs, pool, turns) = Default::default();
         Ok(Objects { hash, options, loose, packs, pool, turns, errors, fetching })
     }
 
@@ -261,16 +260,24 @@ impl Objects {
     /// The packs known now.
     fn packs(&self) -> Arc<Packs> {
         // A panic elsewhere cannot leave the list half-changed: it is replaced as a whole.
-        Arc::clone(&self.packs.read().unwrap_or_else(PoisonError::into_inner))
+        let known = self.packs.read().unwrap_or_else(PoisonError::into_inner).clone();
+        known.unwrap_or_else(|| self.list(None))
     }
 
     /// Lists the pack directories again, unless somebody did since `seen` was current.
     fn rescan(&self, seen: &Arc<Packs>) -> Arc<Packs> {
-        let mut packs = self.packs.write().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&packs, seen) {
-            *packs = Arc::new(Packs::scan(self.directories(), self.hash, Some(seen)));
+        self.list(Some(seen))
+    }
+
+    fn list(&self, seen: Option<&Arc<Packs>>) -> Arc<Packs> {
+        let mut known = self.packs.write().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(packs) if seen.is_none_or(|seen| !Arc::ptr_eq(packs, seen)) => Arc::clone(packs),
+            _ => {
+                let packs = Packs::scan(self.directories(), self.hash, seen.map(|seen| &**seen));
+                Arc::clone(known.insert(Arc::new(packs)))
+            }
         }
-        Arc::clone(&packs)
     }
 
     /// The name to read in place of `oid`.

@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use format::HashKind;
 use sys::by_path::{Content, canonical, content, uninterrupted};
 
-use super::Finder;
+use super::{Common, Finder};
 use crate::{Error, disk};
 
 /// What is larger is no `.git` file.
@@ -150,7 +150,7 @@ impl Finder<'_> {
         if !has_valid_head(&dir.join("HEAD")) {
             return Ok(false);
         }
-        let (common, _) = self.common_dir(dir)?;
+        let common = self.common_dir(dir)?.dir;
         let objects = self.objects_dir(&common);
         // A file passes too, as it does with Git: reftable repositories have one for refs/heads.
         let is_there = |path: &Path| uninterrupted(|| path.metadata()).is_ok();
@@ -164,22 +164,31 @@ impl Finder<'_> {
         }
     }
 
-    /// The directory shared by all worktrees, and whether it is said to be another one.
-    pub(super) fn common_dir(&self, git_dir: &Path) -> Result<(PathBuf, bool), Error> {
+    /// The directory shared by all worktrees.
+    pub(super) fn common_dir(&self, git_dir: &Path) -> Result<Common, Error> {
         if let Some(common) = self.env.get("GIT_COMMON_DIR") {
-            return Ok((self.cwd.join(common), true));
+            return Ok(Common { dir: self.cwd.join(common), is_said: true });
         }
-        let file = git_dir.join("commondir");
-        match disk::read_optional(&file) {
-            Ok(None) => Ok((git_dir.to_owned(), false)),
-            Ok(Some(bytes)) if !bytes.is_empty() => {
-                let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
-                let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
-                Ok((canonical(&common).unwrap_or(common), true))
-            }
-            Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),
-            Err(err) => Err(Error::new(format!("failed to read {}: {}", file.display(), sys::reason(&err)))),
+        if let Some((_, common)) = self.common.borrow().as_ref().filter(|(of, _)| of == git_dir) {
+            return Ok(common.clone());
         }
+        let common = read_common_dir(git_dir)?;
+        *self.common.borrow_mut() = Some((git_dir.to_owned(), common.clone()));
+        Ok(common)
+    }
+}
+
+fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
+    let file = git_dir.join("commondir");
+    match disk::read_optional(&file) {
+        Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_said: false }),
+        Ok(Some(bytes)) if !bytes.is_empty() => {
+            let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
+            let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
+            Ok(Common { dir: canonical(&common).unwrap_or(common), is_said: true })
+        }
+        Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),
+        Err(err) => Err(Error::new(format!("failed to read {}: {}", file.display(), sys::reason(&err)))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use bstr::{BStr, BString, ByteSlice};
 use format::HashKind;
 
-use super::Finder;
+use super::{Common, Finder};
 use crate::{Error, config, disk};
 
 /// What the repository's own configuration says about its format.
@@ -15,17 +15,27 @@ pub(super) struct Format {
     pub(super) work_tree: Option<BString>,
     pub(super) hash: Option<HashKind>,
     pub(super) worktree_config: bool,
+    /// The file itself, to be read no more.
+    pub(super) local: Option<Vec<u8>>,
 }
 
 impl Finder<'_> {
     /// Reads `core.repositoryFormatVersion` and `extensions.*`, from the repository's own file alone.
     pub(super) fn check_format(&self, git_dir: &Path) -> Result<Format, Error> {
-        let (common, has_common) = self.common_dir(git_dir)?;
+        let Common { dir: common, is_said: has_common } = self.common_dir(git_dir)?;
         let mut format = Format::default();
-        let Some(version) = format.read(&common.join("config"))? else { return Ok(Format::default()) };
+        let local = common.join("config");
+        let Some(bytes) = read(&local)? else { return Ok(format) };
+        let Some(version) = format.fold(&local, &bytes)? else {
+            return Ok(Format { local: Some(bytes), ..Format::default() });
+        };
+        format.local = Some(bytes);
         version.verify()?;
         if format.worktree_config {
-            format.read(&git_dir.join("config.worktree"))?;
+            let own = git_dir.join("config.worktree");
+            if let Some(bytes) = read(&own)? {
+                format.fold(&own, &bytes)?;
+            }
         } else if has_common {
             // What the main worktree says of itself does not concern a linked one.
             format.bare = None;
@@ -33,6 +43,13 @@ impl Finder<'_> {
         }
         Ok(format)
     }
+}
+
+fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
+    disk::read_optional(file).map_err(|err| {
+        let what = if err.kind() == io::ErrorKind::PermissionDenied { "access" } else { "read" };
+        Error::new(format!("unable to {what} '{}': {}", file.display(), sys::reason(&err)))
+    })
 }
 
 /// Version and extensions, to be judged together once the file is read.
@@ -45,27 +62,9 @@ struct Version {
 }
 
 impl Format {
-    /// `None` if the file does not exist or names no version: such a repository is taken as it is.
-    fn read(&mut self, file: &Path) -> Result<Option<Version>, Error> {
-        let bytes = match disk::read_optional(file) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(None),
-            Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(Error::new(format!(
-                    "unable to access '{}': {}",
-                    file.display(),
-                    sys::reason(&err)
-                )));
-            }
-            Err(err) => {
-                return Err(Error::new(format!(
-                    "unable to read '{}': {}",
-                    file.display(),
-                    sys::reason(&err)
-                )));
-            }
-        };
-        let pairs = config::parse::parse(&bytes).map_err(|config::parse::BadLine(line)| {
+    /// Takes what a file says. `None` if it names no version: such a repository is taken as it is.
+    fn fold(&mut self, file: &Path, bytes: &[u8]) -> Result<Option<Version>, Error> {
+        let pairs = config::parse::parse(bytes).map_err(|config::parse::BadLine(line)| {
             Error::new(format!("bad config line {line} in file {}", file.display()))
         })?;
         let mut version = Version { version: -1, ..Version::default() };

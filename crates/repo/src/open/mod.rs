@@ -9,6 +9,7 @@ mod extensions;
 mod safety;
 
 use std::{
+    cell::RefCell,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
@@ -42,6 +43,22 @@ struct Finder<'a> {
     env: &'a Env,
     /// Without symbolic links.
     cwd: PathBuf,
+    /// A Git directory whose `commondir` was looked for, and what that says: on a network disk each look is a round trip.
+    common: RefCell<Option<(PathBuf, Common)>>,
+}
+
+/// What all worktrees share.
+#[derive(Clone)]
+struct Common {
+    dir: PathBuf,
+    /// It is said to be another one than the worktree's own.
+    is_said: bool,
+}
+
+impl<'a> Finder<'a> {
+    fn new(options: &'a OpenOptions, env: &'a Env, cwd: PathBuf) -> Finder<'a> {
+        Finder { options, env, cwd, common: RefCell::default() }
+    }
 }
 
 /// Finds the repository and reads its configuration.
@@ -49,7 +66,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
     let cwd = canonical(&options.cwd).map_err(|err| {
         Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
     })?;
-    let finder = Finder { options, env, cwd };
+    let finder = Finder::new(options, env, cwd);
     let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
     let (layout, format) = match explicit {
         Some(git_dir) => finder.explicit(&git_dir, &git_dir, None, true)?,
@@ -63,6 +80,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
         Sources {
             git_dir: Some(&layout.git_dir),
             local: Some(&layout.common_dir.join("config")),
+            known: format.local.as_deref(),
             worktree: format.worktree_config.then(|| layout.git_dir.join("config.worktree")).as_deref(),
             command: &options.config,
         },
@@ -72,19 +90,19 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
 
 /// Whether a repository named outright may be trusted.
 pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<(), Error> {
-    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    let finder = Finder::new(options, env, options.cwd.clone());
     finder.check_owner(git_dir, None, None, git_dir)
 }
 
 /// Whether a directory looks like a repository's.
 pub(crate) fn is_git_directory(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
-    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    let finder = Finder::new(options, env, options.cwd.clone());
     finder.is_git_directory(dir).unwrap_or(false)
 }
 
 /// Whether `dir` is the worktree of a repository: `.git` in it is one, or a file that names one or cannot be read.
 pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
-    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    let finder = Finder::new(options, env, options.cwd.clone());
     let dot_git = dir.join(".git");
     match uninterrupted(|| dot_git.metadata()) {
         Ok(stat) if stat.is_dir() => finder.is_git_directory(&dot_git).unwrap_or(false),
@@ -105,7 +123,7 @@ pub(crate) fn leads_to_one(
     dot_git: &Path,
     name: &Path,
 ) -> Result<bool, Error> {
-    let finder = Finder { options, env, cwd: options.cwd.clone() };
+    let finder = Finder::new(options, env, options.cwd.clone());
     match uninterrupted(|| dot_git.metadata()) {
         Ok(stat) if stat.is_file() => finder.read_gitfile_called(dot_git, name, stat.size()).map(|_| true),
         Ok(stat) if stat.is_dir() => match finder.is_git_directory(dot_git)? {
@@ -209,7 +227,7 @@ impl Finder<'_> {
         work_tree: Option<PathBuf>,
         format: Format,
     ) -> Result<(Layout, Format), Error> {
-        let (common_dir, _) = self.common_dir(&git_dir)?;
+        let common_dir = self.common_dir(&git_dir)?.dir;
         let mut prefix = BString::default();
         if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
             && !inside.as_os_str().is_empty()

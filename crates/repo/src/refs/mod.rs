@@ -50,7 +50,7 @@ impl Repository {
             Raw::Missing | Raw::Impossible => Err(Error::new("unable to read HEAD".to_owned())),
             Raw::Id(oid) => Ok(Head::Detached { oid }),
             Raw::Symbolic(name) if refname::check(name.as_bstr(), Levels::One).is_ok() => {
-                let Resolved { last, end } = self.refs.resolve("HEAD".into())?;
+                let Resolved { last, end } = self.refs.followed("HEAD".into(), Raw::Symbolic(name))?;
                 Ok(match (last, value(end)?) {
                     (Some(name), Some(oid)) => Head::Branch { name, oid },
                     (Some(name), None) => Head::Unborn { name },

@@ -142,14 +142,23 @@ impl Store {
 
     /// Follows a ref. What is no name is no ref.
     pub(crate) fn resolve(&self, name: &BStr) -> Result<Resolved, Error> {
-        let mut last: Option<BString> = None;
-        if refname::check(name, Levels::One).is_err() {
-            return Ok(Resolved { last, end: End::Missing });
+        match refname::check(name, Levels::One) {
+            Ok(()) => self.followed(name, self.raw(name)?),
+            Err(_) => Ok(Resolved { last: None, end: End::Missing }),
         }
-        for _ in 0..MAX_DEPTH {
+    }
+
+    /// The same of one that was read: `raw` is what it says.
+    pub(super) fn followed(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
+        let mut last: Option<BString> = None;
+        for depth in 1..=MAX_DEPTH {
             let at = last.as_ref().map_or(name, |last| last.as_bstr());
-            let end = match self.raw(at)? {
+            let end = match raw {
                 Raw::Symbolic(target) if refname::check(target.as_bstr(), Levels::One).is_ok() => {
+                    if depth == MAX_DEPTH {
+                        break;
+                    }
+                    raw = self.raw(target.as_bstr())?;
                     last = Some(target);
                     continue;
                 }

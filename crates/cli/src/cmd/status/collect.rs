@@ -3,11 +3,13 @@
 
 use std::{
     collections::BTreeMap,
+    thread,
     time::{Duration, Instant},
 };
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
+    beside::Beside,
     checkout::Workers,
     diff::{self, Collapsed, Dirt, Pair, Status, renames},
     pathspec::Pathspecs,
@@ -202,10 +204,50 @@ pub(super) fn collect(
     request: &Request,
 ) -> Result<Collected, Failure> {
     let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
+    let (remote, told) = (root.is_remote(), || told(repo));
+    let head = || head(repo);
+    thread::scope(|scope| {
+        let beside =
+            Asides { head: Beside::new(scope, remote, &head), told: Beside::new(scope, remote, &told) };
+        collect_beside(run, repo, settings, root, (request, &pathspecs), beside)
+    })
+}
+
+/// Where HEAD is, and the tree of its commit.
+type Tip = (Head, Option<ObjectId>);
+
+fn head(repo: &Repository) -> Result<Tip, Failure> {
     let head = repo.head()?;
     let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
-    let seen = store::index::fingerprint(&repo.index_path(), repo.hash());
-    let sparse_index::Read { mut index, before, differs_on_disk } =
+    Ok((head, tree))
+}
+
+/// What the files in the Git directory tell of what is in progress.
+struct Told {
+    standing: Standing,
+    /// The next commit is a cherry-pick's.
+    picks: bool,
+}
+
+fn told(repo: &Repository) -> Result<Told, Failure> {
+    Ok(Told { standing: standing(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
+}
+
+/// What is found out beside the rest.
+struct Asides<'s> {
+    head: Beside<'s, Result<Tip, Failure>>,
+    told: Beside<'s, Result<Told, Failure>>,
+}
+
+fn collect_beside(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    root: &Dir,
+    (request, pathspecs): (&Request, &Pathspecs),
+    Asides { head, told }: Asides<'_>,
+) -> Result<Collected, Failure> {
+    let sparse_index::Read { mut index, before, seen, differs_on_disk } =
         work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
     let sparse = match before {
         Some(_) if sparse::is_on(repo)? => Sparse::Index,
@@ -213,6 +255,7 @@ pub(super) fn collect(
     };
     let mut is_news = differs_on_disk;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
+    let (head, tree) = head.get()?;
     match tree {
         Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
         None => sparse_index::fill(repo, &mut index)?,
@@ -220,14 +263,17 @@ pub(super) fn collect(
     run.interrupt.check()?;
     let began = Instant::now();
     let wanted = wanted(request, status::workers(repo)?);
-    let excludes = Excludes::standard(repo, &[])?;
-    let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, &pathspecs, how))
+    let excludes = match wanted {
+        Some(_) => Excludes::standard(repo, &[])?,
+        None => Excludes::default(),
+    };
+    let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, pathspecs, how))
     {
         true => excludes,
         false => excludes.without_cache(),
     };
     let options = status::Options {
-        pathspecs: &pathspecs,
+        pathspecs,
         untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
         touched: Touched::Compared,
         unmerged: Some(Stage::Ours),
@@ -246,8 +292,8 @@ pub(super) fn collect(
     let patterns = if before.is_some() { sparse_index::wanted(repo)? } else { None };
     let collapsed = before.as_ref().zip(patterns.as_ref());
     let collapsed = collapsed.map(|(index, patterns)| Collapsed { index, patterns });
-    let staged = diff::staged(repo, root, &index, tree, &pathspecs, Some(counts), collapsed)?;
-    unseen::tell(&index, &pathspecs, &worktree);
+    let staged = diff::staged(repo, root, &index, tree, pathspecs, Some(counts), collapsed)?;
+    unseen::tell(&index, pathspecs, &worktree);
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
@@ -286,9 +332,9 @@ pub(super) fn collect(
         Head::Detached { .. } => repo.detached_from()?,
         _ => None,
     };
-    let standing = standing(repo)?;
+    let Told { standing, picks } = told.get()?;
     let mut collected = Collected {
-        is_plain_commit: !standing.merge && repo.find_ref("CHERRY_PICK_HEAD".into())?.is_none(),
+        is_plain_commit: !standing.merge && !picks,
         head,
         changes,
         untracked: found.untracked,

@@ -1,0 +1,57 @@
+//! What a command asks of a network disk, where each question takes its time: never more than Git asks.
+
+use std::{
+    fs::File,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use testkit::{
+    Repo, Run, Sandbox,
+    weather::{self, Counts, Latency, Mount, Profile},
+};
+
+use crate::SAPWOOD;
+
+const COMMANDS: [&[&str]; 8] = [
+    &["status"],
+    &["status", "-uno"],
+    &["status", "--porcelain=v2", "--branch"],
+    &["ls-files"],
+    &["ls-files", "-o", "--exclude-standard"],
+    &["diff-files"],
+    &["diff-index", "HEAD"],
+    &["switch", "-q", "main"],
+];
+
+#[test]
+fn git_asks_a_network_disk_no_less() {
+    if let Err(unusable) = weather::usable() {
+        println!("skipped: {unusable}");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("disk/backing");
+    let files = ["top", "dir/one", "dir/deep/two"];
+    files.iter().for_each(|file| repo.write(file, "x\n"));
+    repo.commit("all");
+    // What is as young as the index would be read.
+    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for file in files {
+        File::open(repo.join(file)).and_then(|file| file.set_modified(long_ago)).expect("ours");
+    }
+    repo.git(&["update-index", "--refresh"]);
+    repo.git(&["gc", "-q"]);
+    for command in COMMANDS {
+        let asked = |run: &dyn Fn(&Repo<'_>) -> Run| -> (Run, Counts) {
+            let profile = Profile { latency: Latency::None, ..Profile::nfs() };
+            let mount = Mount::new(&profile, &sandbox.path().join("disk")).expect("mounts");
+            let before = mount.counts();
+            (run(&sandbox.repo("disk/disk")), mount.counts().since(&before))
+        };
+        let theirs = asked(&|repo| repo.try_git(command));
+        let ours = asked(&|repo| repo.run(Path::new(SAPWOOD), command));
+        assert_eq!(ours.0, theirs.0, "{command:?}");
+        assert!(ours.1.all() <= theirs.1.all(), "{command:?}: {:?}, Git {:?}", ours.1, theirs.1);
+    }
+}
