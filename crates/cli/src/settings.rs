@@ -207,12 +207,21 @@ fn workers(number: i64) -> Workers {
     }
 }
 
-/// A number as C's `strtoul` reads it to its end, if it is none that only a wider type holds.
+/// A number as C's `strtoul` reads it to its end, and what an `unsigned int` keeps of that: the low half.
 fn unsigned(text: &[u8]) -> Option<u32> {
-    let digits = text.trim_ascii_start();
-    let digits = digits.strip_prefix(b"+").unwrap_or(digits);
-    let is_number = digits.first().is_some_and(u8::is_ascii_digit);
-    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
+    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().take_while(is_space).count()..];
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // What is too large is the largest there is.
+    let number = std::str::from_utf8(digits).ok()?.parse::<u64>();
+    let number = number.map_or(u64::MAX, |number| if is_negative { number.wrapping_neg() } else { number });
+    u32::try_from(number & u64::from(u32::MAX)).ok()
 }
 
 /// `index.threads`: a number, `true` or 0 for as many as are of use, `false` for one.

@@ -249,7 +249,25 @@ fn the_version_of_a_new_index() {
     let repo = one(&sandbox);
     let variable = |version| (Some(version), "index.version=2".to_owned());
     let setting = |version| (None, format!("index.version={version}"));
-    let variables = ["2", "4", "5", "4x", "", " +4", "-1"].map(variable);
+    let variables = [
+        "2",
+        "4",
+        "5",
+        "4x",
+        "",
+        " +4",
+        "-1",
+        "4294967300",
+        "-4294967292",
+        "\x0b4",
+        "4 ",
+        "- 4",
+        "+-4",
+        "18446744073709551614",
+        "18446744073709551620",
+        "-18446744073709551620",
+    ];
+    let variables = variables.map(variable);
     for (variable, setting) in variables.into_iter().chain(["3", "4", "5", "0", "-1"].map(setting)) {
         for args in [
             &["update-index", "--add", "--cacheinfo", "100644,1111111111111111111111111111111111111111,x"][..],
