@@ -16,6 +16,12 @@ impl Repository {
         self.abbreviate_to(id, self.abbreviation_length()?)
     }
 
+    /// Shortest unique abbreviation of as many digits as another repository is configured to have (the superproject of this one).
+    pub fn abbreviate_as(&self, id: ObjectId, configured: &Repository) -> Result<String, Error> {
+        let least = configured.configured_abbreviation()?;
+        self.abbreviate_to(id, least.map_or_else(|| self.likely_unique(), Ok)?)
+    }
+
     /// Shortest unique abbreviation of at least so many digits.
     pub fn abbreviate_to(&self, id: ObjectId, least: usize) -> Result<String, Error> {
         let hex = id.to_string();
@@ -31,21 +37,27 @@ impl Repository {
 
     /// `core.abbrev`, or what makes a collision unlikely for the number of objects there is.
     pub fn abbreviation_length(&self) -> Result<usize, Error> {
+        self.configured_abbreviation()?.map_or_else(|| self.likely_unique(), Ok)
+    }
+
+    /// `core.abbrev`, if it says a length.
+    fn configured_abbreviation(&self) -> Result<Option<usize>, Error> {
         let full = self.layout.hash.hex_len();
         match self.config_str("core.abbrev") {
-            Some(value) if value.eq_ignore_ascii_case(b"auto") => {}
-            Some(value) if crate::config::parse_bool(Some(value.as_bstr())) == Some(false) => {
-                return Ok(full);
-            }
+            Some(value) if value.eq_ignore_ascii_case(b"auto") => Ok(None),
+            Some(value) if crate::config::parse_bool(Some(value.as_bstr())) == Some(false) => Ok(Some(full)),
             Some(_) => {
                 let length = self.config_int("core.abbrev")?.unwrap_or_default();
-                return match usize::try_from(length) {
-                    Ok(length) if (MINIMUM_ABBREV..=full).contains(&length) => Ok(length),
+                match usize::try_from(length) {
+                    Ok(length) if (MINIMUM_ABBREV..=full).contains(&length) => Ok(Some(length)),
                     _ => Err(Error::new(format!("abbrev length out of range: {length}"))),
-                };
+                }
             }
-            None => {}
+            None => Ok(None),
         }
+    }
+
+    fn likely_unique(&self) -> Result<usize, Error> {
         let packed = self.objects.packed_count().map_err(|(path, error)| {
             Error::unreadable(format!("unable to count objects in {}: {}", path.display(), error.reason()))
         })?;

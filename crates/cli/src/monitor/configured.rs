@@ -96,7 +96,7 @@ fn daemon(repo: &Repository, top: &Path) -> Result<Monitor, repo::Error> {
 }
 
 /// Where Git's daemon listens: in the Git directory, or where the user says if that is on another machine.
-fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Error> {
+pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Error> {
     let is_remote: io::Result<bool> = by_path::is_remote(repo.git_dir());
     if !matches!(is_remote, Ok(true)) {
         return Ok(repo.git_dir().join("fsmonitor--daemon.ipc"));

@@ -42,6 +42,16 @@ pub(crate) fn refresh(
     settings: &Settings,
     index: &mut Index,
 ) -> Result<Worth, Failure> {
+    refresh_submodule(run, (repo, settings), (repo, settings), index)
+}
+
+/// The same for the index of a submodule: the monitor is the one that is configured there, and it is asked as that of the superproject `top`, as by Git.
+pub(crate) fn refresh_submodule(
+    run: &Invocation,
+    top: (&Repository, &Settings),
+    (repo, settings): (&Repository, &Settings),
+    index: &mut Index,
+) -> Result<Worth, Failure> {
     if index.word() != Word::NotAsked {
         return Ok(Worth::Little);
     }
@@ -52,8 +62,10 @@ pub(crate) fn refresh(
             console::warning(why.message(repo, &run.cwd));
             return Ok(monitor::remove(index));
         }
-        Monitor::Program(command) => program::ask(run, repo, settings, command.as_ref(), token)?,
-        Monitor::Daemon(socket) => daemon::ask(run, &socket, token),
+        Monitor::Program(command) => program::ask(run, top.0, top.1, command.as_ref(), token)?,
+        Monitor::Daemon(_) => {
+            daemon::ask(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
+        }
     };
     let is_collapsed = |path: &BString| sparse_index::is_collapsed(Some(&*index), path.as_ref());
     if index.sparse && matches!(&answer.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {

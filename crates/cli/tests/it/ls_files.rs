@@ -493,7 +493,7 @@ fn through_the_shim() {
         (&["ls-files", "-cdmot"][..], None),
         (&["ls-files", "--with-tree=HEAD"], None),
         (&["ls-files", "--recurse-submodules"], None),
-        (&["ls-files", "--recurse-submodules", "--eol"], Some("do not go together")),
+        (&["ls-files", "--recurse-submodules", "--eol"], None),
         (&["ls-files", "-s", "--format=x"], Some("do not go together")),
     ] {
         let (theirs, ours) = (repo.try_git(args), shim.run(&repo, args));
@@ -608,4 +608,117 @@ fn what_is_in_submodules() {
     }
     oracle.both(|repo| drop(repo.git(&["-C", "own", "config", "index.sparse", "perhaps"])));
     oracle.same(&recurse);
+}
+
+/// Whose rules, attributes, objects, digits, index and monitor it is that say what is shown of what is in submodules.
+fn mixed(repo: &Repo<'_>) {
+    nested(repo);
+    repo.write(".gitattributes", "*.txt text\none/*.c eol=lf\n");
+    repo.write(".gitignore", "two/\nkept/\n");
+    repo.write(".git/info/attributes", "two/other -text\n");
+    repo.write("tracked.o", "1\n");
+    repo.write("out/below/file", "1\n");
+    repo.write("in/file", "1\n");
+    for at in ["one", "two"] {
+        // Names that begin alike, in some only.
+        for number in 0..150 {
+            repo.write(format!("{at}/many/{number}"), format!("{at} {number}\n"));
+        }
+        repo.write(format!("{at}/.gitattributes"), "*.c text\nfile.txt -text\n*.bin diff\n");
+        repo.write(format!("{at}/.gitignore"), "*.o\n");
+        repo.write(format!("{at}/a.c"), "1\r\n2\r\n");
+        repo.write(format!("{at}/gone.c"), "1\r\n2\n");
+        repo.write(format!("{at}/b.bin"), "\0\x01");
+        repo.write(format!("{at}/\u{e9}.o"), "ignored here\n");
+        repo.write(format!("{at}/out/c"), "1\n");
+        repo.git(&["-C", at, "add", "-f", "."]);
+        repo.git(&["-C", at, "commit", "-q", "-m", "more"]);
+        repo.git(&["-C", at, "config", "core.abbrev", "9"]);
+        repo.write(format!("{at}/a.c"), "changed\n");
+        repo.remove(format!("{at}/gone.c"));
+    }
+    repo.git(&["add", "."]);
+    repo.git(&["add", "-f", "tracked.o"]);
+    repo.git(&["commit", "-q", "-m", "more"]);
+    repo.git(&["-C", "one", "update-index", "--assume-unchanged", "file.txt"]);
+}
+
+const EVERYTHING: &str = "--format=%(objectmode) %(objectname) %(objecttype) %(objectsize) %(objectsize:padded) %(stage) %(path) \
+     %(eolinfo:index) %(eolinfo:worktree) %(eolattr)";
+
+#[test]
+fn what_is_shown_of_what_is_in_submodules() {
+    let oracle = Oracle::new(SAPWOOD, mixed);
+    let shim = Shim::new();
+    let all = |settings: &[&str]| {
+        for args in [
+            &["--eol"][..],
+            &["--eol", "-s", "-t", "--debug", "o*"],
+            &["--eol", "two", ":!*many*"],
+            &["-s", "--abbrev"],
+            &["-s", "--abbrev=4", "*.txt", "*many*"],
+            &["-s", "--abbrev=4", "--no-abbrev"],
+            &[EVERYTHING],
+            &[EVERYTHING, "--abbrev", "-z", "one"],
+            &[EVERYTHING, "--abbrev=4", "two"],
+            &["--format=%(path)%", "two"],
+            &["--format=%(nothing)", "two"],
+            &["--format=%(path)", "--debug", "own"],
+            &["-f"],
+            &["-fv", "-s", "one"],
+            &["-f", "--debug"],
+            &["-ic", "--exclude-standard"],
+            &["-ic", "-x", "*.o"],
+            &["-ics", "-x", "one", "-x", "!own", "-x", "kept/"],
+            &["-ict", "-x", "o*/", "--eol", "one", "kept"],
+            &["-i", "-x", "*"],
+            &["-ic"],
+            &["-ico", "-x", "*"],
+            &["--sparse"],
+            &["--sparse", "-t", "-s", "--eol"],
+            &["--sparse", EVERYTHING],
+            &["-t"],
+        ] {
+            let args = [settings, &["ls-files", "--recurse-submodules"], args].concat();
+            let (theirs, ours) = (oracle.git().try_git(&args), shim.run(&oracle.git(), &args));
+            assert_eq!(theirs, ours, "{args:?}");
+            if theirs.code != 129 {
+                shim.was_native(&args);
+            }
+        }
+    };
+    all(&[]);
+    all(&["-c", "core.abbrev=6"]);
+    all(&["-C", "sub"]);
+    // What tells that nothing changed is asked of a submodule as well, from the top of it all.
+    oracle.both(|repo| {
+        repo.write_executable(".git/monitor", "#!/bin/sh\npwd >>asked\nprintf 'token\\0file.txt\\0'\n");
+        let monitor = repo.join(".git/monitor");
+        for at in [".", "one"] {
+            repo.git(&["-C", at, "config", "core.fsmonitor", monitor.to_str().expect("a name")]);
+            repo.git(&["-C", at, "config", "core.fsmonitorHookVersion", "2"]);
+            repo.git(&["-C", at, "update-index", "--fsmonitor"]);
+            repo.git(&["-C", at, "status"]);
+        }
+        repo.remove("asked");
+    });
+    let asked = |program: &str| {
+        let args = ["ls-files", "--recurse-submodules", "-f"];
+        let said = match program {
+            "git" => oracle.git().try_git(&args),
+            _ => shim.run(&oracle.git(), &args),
+        };
+        let at = oracle.git().read("asked");
+        oracle.git().remove("asked");
+        (said, at)
+    };
+    let theirs = asked("git");
+    assert!(theirs.0.stdout.to_string().contains("h one/b.bin\n"), "{}", theirs.0.stdout);
+    assert_eq!(theirs, asked("shim"));
+    all(&[]);
+    oracle.both(|repo| {
+        repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in", "sub"]);
+        repo.git(&["-C", "one", "sparse-checkout", "set", "--cone", "many"]);
+    });
+    all(&[]);
 }

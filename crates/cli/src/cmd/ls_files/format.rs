@@ -2,13 +2,10 @@
 
 use std::io::Write as _;
 
-use ::format::{
-    index::{Entry, Index},
-    loose::Kind,
-};
+use ::format::{index::Entry, loose::Kind};
 use bstr::{BStr, ByteSlice as _};
 
-use super::show::Show;
+use super::show::{Place, Show};
 use crate::{console::text, failure::Failure};
 
 /// The width of `%(objectsize:padded)`.
@@ -18,10 +15,9 @@ const SIZE_WIDTH: usize = 7;
 pub(super) fn line(
     show: &mut Show<'_>,
     form: &BStr,
-    index: &Index,
+    place: &Place<'_>,
     entry: &Entry,
 ) -> Result<Vec<u8>, Failure> {
-    let path = index.path(entry);
     let kind = match entry.mode {
         mode if mode.is_gitlink() => Kind::Commit,
         mode if mode.is_tree() => Kind::Tree,
@@ -44,7 +40,7 @@ pub(super) fn line(
         };
         match &rest[1..end] {
             b"objectmode" => drop(write!(out, "{:06o}", entry.mode.bits())),
-            b"objectname" => out.extend_from_slice(show.object_name(entry.oid)?.as_bytes()),
+            b"objectname" => out.extend_from_slice(show.object_name_at_top(entry.oid)?.as_bytes()),
             b"objecttype" => out.extend_from_slice(match kind {
                 Kind::Commit => b"commit",
                 Kind::Tree => b"tree",
@@ -52,17 +48,17 @@ pub(super) fn line(
             }),
             name @ (b"objectsize" | b"objectsize:padded") => {
                 let size = match kind {
-                    Kind::Blob => size(show, entry)?,
+                    Kind::Blob => size(place, entry)?,
                     _ => "-".to_owned(),
                 };
                 let width = if name.ends_with(b"padded") { SIZE_WIDTH } else { 0 };
                 let _ = write!(out, "{size:>width$}");
             }
             b"stage" => drop(write!(out, "{}", entry.stage as u8)),
-            b"eolinfo:index" => out.extend_from_slice(show.of_index(index, entry, path).as_bytes()),
-            b"eolinfo:worktree" => out.extend_from_slice(show.of_worktree(path).as_bytes()),
-            b"eolattr" => out.extend_from_slice(show.of_attributes(index, path)?.as_bytes()),
-            b"path" => show.name_into(&mut out, path),
+            b"eolinfo:index" => out.extend_from_slice(show.of_index(place, entry).as_bytes()),
+            b"eolinfo:worktree" => out.extend_from_slice(show.of_worktree(place.path).as_bytes()),
+            b"eolattr" => out.extend_from_slice(show.of_attributes(place.top, place.path)?.as_bytes()),
+            b"path" => show.name_into(&mut out, place.path),
             _ => return Err(Failure::Fatal(text!("bad ls-files format: %", rest[..=end]))),
         }
         rest = &rest[end + 1..];
@@ -84,8 +80,8 @@ fn literal(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-fn size(show: &Show<'_>, entry: &Entry) -> Result<String, Failure> {
-    match show.repo.objects().header(&entry.oid) {
+fn size(place: &Place<'_>, entry: &Entry) -> Result<String, Failure> {
+    match place.repo.objects().header(&entry.oid) {
         Ok((_, size)) => Ok(size.to_string()),
         Err(_) => Err(Failure::fatal(format!("could not get object info about '{}'", entry.oid))),
     }

@@ -72,7 +72,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let mut show = Show::new(&repo, &settings, &request);
     let done = match request.recurse {
-        true => list.with_submodules(&mut show),
+        true => list.with_submodules(sources, &mut show),
         false => list.all(sources, &mut show),
     };
     let written = show.finish();
@@ -125,6 +125,15 @@ impl List<'_> {
         Ok(())
     }
 
+    /// Makes a sparse index full if what stands as one entry among these is not to be listed as such.
+    fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
+        let is_collapsed = |index: &Index| index.entries()[range].iter().any(|entry| entry.mode.is_tree());
+        match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
+            true => self.fill(),
+            false => Ok(()),
+        }
+    }
+
     fn all(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let request = self.request;
         std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
@@ -143,11 +152,21 @@ impl List<'_> {
         Ok(())
     }
 
-    fn with_submodules(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
-        self.fill()?;
-        let List { run, repo, settings, request, specs, .. } = *self;
-        let recursion = Recursion { run, request, specs };
-        recursion.list((repo, settings), &self.index, BStr::new(""), show)
+    fn with_submodules(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
+        self.fill_to_list(0..self.index.entries().len())?;
+        let List { run, repo, settings, request, ref index, specs, .. } = *self;
+        let checker = self.checker(sources)?;
+        let top = (repo, settings, index);
+        let mut recursion = Recursion { run, request, specs, top, checker };
+        recursion.list((repo, settings), index, BStr::new(""), show)
+    }
+
+    /// What tells which entries are ignored, if only these are listed.
+    fn checker(&self, sources: Sources) -> Result<Option<Checker<'_>>, Failure> {
+        let worktree = self.repo.work_tree().map(|_| self.root);
+        let checker = || Checker::new(self.repo, worktree, Some(&self.index), sources);
+        Ok(self.request.ignored.then(checker).transpose()?)
     }
 
     /// What is not in the index.
@@ -218,12 +237,7 @@ impl List<'_> {
 
     fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let request = self.request;
-        let is_collapsed = |index: &Index, range: Range<usize>| {
-            index.sparse && index.entries()[range].iter().any(|entry| entry.mode.is_tree())
-        };
-        if !request.sparse && is_collapsed(&self.index, self.range()) {
-            self.fill()?;
-        }
+        self.fill_to_list(self.range())?;
         // What would be listed if nothing left it out makes a pathspec one that matched something.
         let asked = match request.error_unmatch {
             true => &self.specs.without_exclusions(),

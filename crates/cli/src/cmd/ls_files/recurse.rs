@@ -2,19 +2,29 @@
 //!
 //! Pathspecs are about whole paths, so every such submodule is looked into. One that is not checked out is listed if its repository is kept in that of its
 //! superproject; one without a repository is not listed at all, as by Git.
+//!
+//! Rules, attributes, files and how long an abbreviation is are the superproject's, by whole paths; objects and what is unique among
+//! them are the submodule's own, but for names in a `--format` and for line ends in the index.
 
 use std::path::PathBuf;
 
 use ::format::index::{Flags, Index, Stage};
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::pathspec::{Pathspecs, Seen};
+use engine::{
+    ignore::check::Checker,
+    pathspec::{Pathspecs, Seen},
+};
 use repo::Repository;
 
-use super::{request::Request, show::Show};
+use super::{
+    request::Request,
+    show::{Place, Show},
+};
 use crate::{
-    console::text,
+    console::{self, text},
     failure::Failure,
     global::Invocation,
+    monitor,
     recursion::{self, Submodules},
     settings::Settings,
     sparse_index::{Fill, Tell},
@@ -25,12 +35,16 @@ pub(super) struct Recursion<'a> {
     pub(super) run: &'a Invocation,
     pub(super) request: &'a Request,
     pub(super) specs: &'a Pathspecs,
+    /// The superproject, its settings and its index.
+    pub(super) top: (&'a Repository, &'a Settings, &'a Index),
+    /// Where only what is ignored is listed.
+    pub(super) checker: Option<Checker<'a>>,
 }
 
 impl Recursion<'_> {
     /// Lists `index`, that of `repo`; `lead` is where it is (with a slash at its end).
     pub(super) fn list(
-        &self,
+        &mut self,
         (repo, settings): (&Repository, &Settings),
         index: &Index,
         lead: &BStr,
@@ -44,6 +58,10 @@ impl Recursion<'_> {
                 continue;
             }
             self.run.interrupt.check()?;
+            let whole: BString = text!(lead, path);
+            if !self.goes_by_rules(whole.as_bstr()) {
+                continue;
+            }
             if entry.mode.is_gitlink() {
                 let submodules = match &mut submodules {
                     Some(submodules) => submodules,
@@ -52,13 +70,12 @@ impl Recursion<'_> {
                 if submodules.is_active(path)? {
                     let kept = recursion::kept(repo, submodules.name(path).as_ref());
                     if let Some(submodule) = opened(repo, path, kept)? {
-                        self.enter(&submodule, text!(lead, path, "/").as_bstr(), show)?;
+                        self.enter(&submodule, text!(whole, "/").as_bstr(), show)?;
                     }
                     done = self.request.deduplicates().then_some(path);
                     continue;
                 }
             }
-            let whole: BString = text!(lead, path);
             if self.specs.is_empty()
                 || self.specs.matches_entry(whole.as_bstr(), entry.mode, &mut Seen::default())
             {
@@ -67,20 +84,38 @@ impl Recursion<'_> {
                     Stage::Normal => "H ",
                     _ => "M ",
                 };
-                show.entry_at(tag, entry, whole.as_bstr())?;
+                let place = Place { repo, index, top: self.top.2, path: whole.as_bstr() };
+                show.entry_at(tag, &place, entry)?;
             }
             done = self.request.deduplicates().then_some(path);
         }
         Ok(())
     }
 
-    fn enter(&self, submodule: &Repository, lead: &BStr, show: &mut Show<'_>) -> Result<(), Failure> {
+    /// Whether rules do not leave it out.
+    fn goes_by_rules(&mut self, path: &BStr) -> bool {
+        let Some(checker) = &mut self.checker else { return true };
+        // Of a directory is what is one in the worktree, whatever the entry is.
+        let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
+        checker.take_warnings().iter().for_each(console::warning);
+        ignored
+    }
+
+    fn enter(&mut self, submodule: &Repository, lead: &BStr, show: &mut Show<'_>) -> Result<(), Failure> {
         // Git reads it with the index, whatever it holds.
         submodule.config_bool("index.sparse")?;
         let settings = Settings::read(self.run, submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
-        let index = work::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
+        let mut index = work::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
+        if self.request.asks_monitor() && index.fsmonitor.is_some() {
+            monitor::refresh_submodule(
+                self.run,
+                (self.top.0, self.top.1),
+                (submodule, &settings),
+                &mut index,
+            )?;
+        }
         self.list((submodule, &settings), &index, lead, show)
     }
 }

@@ -195,9 +195,6 @@ impl Request {
                 Key::Format => request.format = event.value,
             }
         }
-        if request.recurse {
-            request.bound_recursion()?;
-        }
         let Request { stage, others, killed, resolve_undo, deduplicate, eol, tag, .. } = request;
         if request.format.is_some()
             && (stage || others || killed || resolve_undo || deduplicate || eol || tag)
@@ -225,24 +222,6 @@ impl Request {
             return Err(Failure::fatal("ls-files --recurse-submodules does not support --error-unmatch"));
         }
         Ok(())
-    }
-
-    /// What is not done here.
-    fn bound_recursion(&self) -> Result<(), Failure> {
-        let others = [
-            (self.ignored, "--ignored"),
-            (self.eol, "--eol"),
-            (self.format.is_some(), "--format"),
-            (self.abbrev != Abbrev::Full, "--abbrev"),
-            (self.fsmonitor_bit, "-f"),
-            (self.sparse, "--sparse"),
-        ];
-        match others.into_iter().find(|(given, _)| *given) {
-            Some((_, name)) => {
-                Err(Failure::unsupported(&format!("option '{name}' with '--recurse-submodules'")))
-            }
-            None => Ok(()),
-        }
     }
 
     pub(super) fn needs_worktree(&self) -> bool {

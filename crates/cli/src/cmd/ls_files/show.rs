@@ -21,8 +21,21 @@ use crate::{console::Listing, failure::Failure, settings::Settings, text::relati
 /// What an error calls the output.
 const OUTPUT: &str = "standard output";
 
-pub(super) struct Show<'a> {
+/// Where an entry is: in the superproject, or in a submodule of it.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Whose objects it is one of.
     pub(super) repo: &'a Repository,
+    pub(super) index: &'a Index,
+    /// That of the superproject: its attributes are those of the paths in submodules, too.
+    pub(super) top: &'a Index,
+    /// From the top of the superproject.
+    pub(super) path: &'a BStr,
+}
+
+pub(super) struct Show<'a> {
+    /// The superproject, if there are several.
+    repo: &'a Repository,
     pub(super) request: &'a Request,
     quote_path: bool,
     /// Where names are seen from; empty with `--full-name`.
@@ -48,41 +61,32 @@ impl<'a> Show<'a> {
         if self.request.tags() {
             self.listing.buffer().extend_from_slice(tag.as_bytes());
         }
-        self.line_ends(index, None, path)?;
+        self.line_ends("", index, path)?;
         self.name(path);
         self.end();
         self.listing.relieve()
     }
 
     pub(super) fn entry(&mut self, tag: &str, index: &Index, entry: &Entry) -> Result<(), Failure> {
-        let path = index.path(entry);
+        let place = Place { repo: self.repo, index, top: index, path: index.path(entry) };
+        self.entry_at(tag, &place, entry)
+    }
+
+    pub(super) fn entry_at(&mut self, tag: &str, place: &Place<'_>, entry: &Entry) -> Result<(), Failure> {
         if let Some(form) = &self.request.format {
-            let line = format::line(self, form.as_bstr(), index, entry)?;
+            let line = format::line(self, form.as_bstr(), place, entry)?;
             self.listing.buffer().extend_from_slice(&line);
             self.end();
         } else {
             self.tag(tag, entry);
             if self.request.stage {
-                self.object(entry.mode, entry.oid, entry.stage as usize)?;
+                self.object(place.repo, entry.mode, entry.oid, entry.stage as usize)?;
             }
-            self.line_ends(index, Some(entry), path)?;
-            self.name(path);
+            let in_index = if self.request.eol { self.of_index(place, entry) } else { "" };
+            self.line_ends(in_index, place.top, place.path)?;
+            self.name(place.path);
             self.end();
         }
-        if self.request.debug {
-            self.debug(entry);
-        }
-        self.listing.relieve()
-    }
-
-    /// An entry of any index, by its whole path.
-    pub(super) fn entry_at(&mut self, tag: &str, entry: &Entry, path: &BStr) -> Result<(), Failure> {
-        self.tag(tag, entry);
-        if self.request.stage {
-            self.object(entry.mode, entry.oid, entry.stage as usize)?;
-        }
-        self.name(path);
-        self.end();
         if self.request.debug {
             self.debug(entry);
         }
@@ -100,7 +104,7 @@ impl<'a> Show<'a> {
         if self.request.tags() {
             self.listing.buffer().extend_from_slice(b"U ");
         }
-        self.object(mode, oid, stage)?;
+        self.object(self.repo, mode, oid, stage)?;
         self.name(path);
         self.end();
         self.listing.relieve()
@@ -121,19 +125,25 @@ impl<'a> Show<'a> {
         }
     }
 
-    fn object(&mut self, mode: Mode, oid: ObjectId, stage: usize) -> Result<(), Failure> {
-        let name = self.object_name(oid)?;
+    fn object(&mut self, home: &Repository, mode: Mode, oid: ObjectId, stage: usize) -> Result<(), Failure> {
+        let name = self.object_name(home, oid)?;
         // Writing to memory cannot fail.
         let _ = write!(self.listing.buffer(), "{:06o} {name} {stage}\t", mode.bits());
         Ok(())
     }
 
-    pub(super) fn object_name(&self, oid: ObjectId) -> Result<String, Failure> {
+    /// What is unique among the objects of `home`, of as many digits as the superproject says.
+    fn object_name(&self, home: &Repository, oid: ObjectId) -> Result<String, Failure> {
         Ok(match self.request.abbrev {
             Abbrev::Full => oid.to_string(),
-            Abbrev::Configured => self.repo.abbreviate(oid)?,
-            Abbrev::To(least) => self.repo.abbreviate_to(oid, least)?,
+            Abbrev::Configured => home.abbreviate_as(oid, self.repo)?,
+            Abbrev::To(least) => home.abbreviate_to(oid, least)?,
         })
+    }
+
+    /// What is unique in the superproject, wherever the object is.
+    pub(super) fn object_name_at_top(&self, oid: ObjectId) -> Result<String, Failure> {
+        self.object_name(self.repo, oid)
     }
 
     fn name(&mut self, path: &BStr) {
@@ -150,21 +160,21 @@ impl<'a> Show<'a> {
         self.listing.buffer().push(end);
     }
 
-    fn line_ends(&mut self, index: &Index, entry: Option<&Entry>, path: &BStr) -> Result<(), Failure> {
+    fn line_ends(&mut self, in_index: &str, top: &Index, path: &BStr) -> Result<(), Failure> {
         if !self.request.eol {
             return Ok(());
         }
-        let in_index = entry.map_or("", |entry| self.of_index(index, entry, path));
-        let (in_worktree, attribute) = (self.of_worktree(path), self.of_attributes(index, path)?);
+        let (in_worktree, attribute) = (self.of_worktree(path), self.of_attributes(top, path)?);
         let _ = write!(self.listing.buffer(), "i/{in_index:<5} w/{in_worktree:<5} attr/{attribute:<17}\t");
         Ok(())
     }
 
-    /// The line ends of the blob of a path; of an unmerged one, of our side.
-    pub(super) fn of_index(&self, index: &Index, entry: &Entry, path: &BStr) -> &'static str {
+    /// The line ends of the blob of a path; of an unmerged one, of our side. Like Git, looks for the blobs of submodules in the superproject.
+    pub(super) fn of_index(&self, place: &Place<'_>, entry: &Entry) -> &'static str {
         if !entry.mode.is_file() {
             return "";
         }
+        let (index, path) = (place.index, place.index.path(entry));
         let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok());
         let mut reader = self.repo.objects().reader();
         match at.map(|at| reader.read(&index.entries()[at].oid)) {
@@ -187,9 +197,9 @@ impl<'a> Show<'a> {
         }
     }
 
-    pub(super) fn of_attributes(&mut self, index: &Index, path: &BStr) -> Result<&'static str, Failure> {
+    pub(super) fn of_attributes(&mut self, top: &Index, path: &BStr) -> Result<&'static str, Failure> {
         if self.worker.is_none() {
-            self.worker = Some(Converter::for_compare(self.repo, index)?.worker());
+            self.worker = Some(Converter::for_compare(self.repo, top)?.worker());
         }
         let worker = self.worker.as_mut().expect("it was just made");
         Ok(worker.describe_attributes(path))
