@@ -68,6 +68,8 @@ pub(crate) enum Fill {
     AtOnce,
     /// Whoever uses it does what it takes: [`settle`], or [`fill`]. It is marked as sparse till then.
     Later,
+    /// The same, and what came into the cone meanwhile stays as it is: nothing of the worktree rests on it.
+    Asked,
 }
 
 /// Makes what was read full. With `worktree`, entries whose files are there are not skipped any more.
@@ -101,7 +103,12 @@ pub(crate) fn read(
     let is_inside = |entry: &Entry| {
         entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
     };
-    if when == Fill::AtOnce || before.is_none() || index.entries().iter().any(is_inside) {
+    let fills = match when {
+        Fill::AtOnce => true,
+        Fill::Later => before.is_none() || index.entries().iter().any(is_inside),
+        Fill::Asked => before.is_none(),
+    };
+    if fills {
         fill(repo, &mut index)?;
     }
     match worktree {

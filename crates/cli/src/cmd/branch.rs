@@ -27,7 +27,6 @@ use crate::{
     global::{Invocation, Program},
     hook, recursion,
     settings::Settings,
-    sparse_index::Tell,
     text::tracking,
     work::{Done, Rest, Work, load_index},
 };
@@ -81,7 +80,7 @@ pub(crate) fn needs_a_merge(
         return Ok(None);
     }
     let settings = Settings::read(run, repo)?;
-    let index = load_index(repo, &settings, Tell::Nothing)?;
+    let index = load_index(repo, &settings)?;
     let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
     let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
     let head = Old::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;

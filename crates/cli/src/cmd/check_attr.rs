@@ -24,7 +24,6 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
-    sparse_index::Tell,
     work,
 };
 
@@ -98,7 +97,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
-    let index = work::load_index(&repo, &settings, Tell::Nothing)?;
+    let index = work::load_index(&repo, &settings)?;
     let (names, files) = request.split(&parsed.rest)?;
     let info = repo.called_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {

@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
-    sparse_index::Tell,
+    sparse_index::{self, Tell},
     work,
 };
 
@@ -85,7 +85,15 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {
         true => Index::empty(repo.hash()),
-        false => work::load_index(&repo, &settings, Tell::Hint)?,
+        false => {
+            let mut index = work::load_raw(&repo, &settings)?;
+            // Git wants it full whatever the patterns say.
+            if index.sparse {
+                sparse_index::expanded(&repo, &settings, &index, Tell::Hint)?;
+                sparse_index::fill(&repo, &mut index)?;
+            }
+            index
+        }
     };
     let mut sources = Sources::default();
     let info = repo.called_file("info/exclude");

@@ -26,7 +26,6 @@ use crate::{
     global::{Invocation, Program},
     profile::Profile,
     settings::Settings,
-    sparse_index::Tell,
     work,
 };
 
@@ -230,7 +229,7 @@ impl<'a> Submodules<'a> {
     fn has_dirty_index(&self, path: &BStr) -> Result<bool, Failure> {
         let submodule = self.open(path)?;
         let settings = Settings::read(&self.within(path), &submodule)?;
-        let index = work::load_index(&submodule, &settings, Tell::Nothing)?;
+        let index = work::load_index(&submodule, &settings)?;
         Ok(checkout::is_anything_staged(&submodule, &index)?)
     }
 
@@ -405,7 +404,7 @@ impl<'a> Submodules<'a> {
         let run = self.within(path);
         let submodule = self.open(path)?;
         let settings = Settings::read(&run, &submodule)?;
-        let index = work::load_index(&submodule, &settings, Tell::Nothing)?;
+        let index = work::load_index(&submodule, &settings)?;
         let entries = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
         let mut links: Vec<(&BStr, ObjectId)> = entries.map(|it| (index.path(it), it.oid)).collect();
         links.dedup_by_key(|link| link.0);

@@ -14,7 +14,7 @@ use crate::{
     console::{self, text},
     failure::Failure,
     progress::Progress,
-    sparse_index::{self, Tell},
+    sparse_index,
 };
 
 impl Work<'_> {
@@ -174,7 +174,7 @@ impl Work<'_> {
         let again = died || (self.rest == Rest::Again && report.can_be_finished());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
-            let before = load_index(self.repo, self.settings, Tell::Nothing)?;
+            let before = load_index(self.repo, self.settings)?;
             checkout::record_interrupted(before, plan, &report)
         } else {
             checkout::record(plan, &report)

@@ -30,9 +30,9 @@ pub(crate) fn read_index(
 }
 
 /// The index as it is on disk, made full, without a lock.
-pub(crate) fn load_index(repo: &Repository, settings: &Settings, tell: Tell) -> Result<Index, Failure> {
+pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     let index = load_raw(repo, settings)?;
-    Ok(sparse_index::read(repo, settings, index, None, tell, Fill::AtOnce)?.index)
+    Ok(sparse_index::read(repo, settings, index, None, Tell::Nothing, Fill::AtOnce)?.index)
 }
 
 /// The index as it is on disk, made full if one of its directories is there, which should not be.

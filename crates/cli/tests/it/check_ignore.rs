@@ -195,3 +195,35 @@ fn a_co_process() {
     in_turns(shim.command(&oracle.ours()).args(args), &turns);
     shim.was_native(&args);
 }
+
+/// Git makes a sparse index full to look at what is tracked, and says so.
+#[test]
+fn a_sparse_index() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write(".gitignore", "*.o\n");
+        for path in ["in/a", "out/a", "out/deep/b.o"] {
+            repo.write(path, "1\n");
+        }
+        repo.git(&["add", "-f", "."]);
+        repo.commit("first");
+        repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
+    });
+    let all = || {
+        for args in
+            [&["x.o", "out/deep/b.o"][..], &["-v", "-n", "out/deep/b.o", "out"], &["--no-index", "x.o"]]
+        {
+            for setting in ["advice.sparseIndexExpanded=false", "index.sparse=false", "index.sparse=true"] {
+                oracle.same(&[&["-c", setting, "check-ignore"], args].concat());
+            }
+            oracle.same(&[&["check-ignore"], args].concat());
+        }
+    };
+    all();
+    oracle.both(|repo| repo.write(".git/info/sparse-checkout", "/*\n!/*/\n/out/\n"));
+    all();
+    oracle.both(|repo| repo.write(".git/info/sparse-checkout", "a/b\n"));
+    all();
+    // None of its directories is outside of the cone.
+    oracle.both(|repo| drop(repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in", "out"])));
+    all();
+}

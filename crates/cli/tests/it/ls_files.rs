@@ -481,6 +481,15 @@ fn sparse_indexes() {
     ] {
         oracle.same(&[&["ls-files"], args].concat());
     }
+    // Patterns by hand, which the index does not follow yet: of the cone, of a part of it, of less, and none.
+    for patterns in ["/*\n!/*/\n/out/\n", "/*\n!/*/\n/out/\n!/out/*/\n", "/*\n!/*/\n", ""] {
+        oracle.both(|repo| repo.write(".git/info/sparse-checkout", patterns));
+        for args in
+            [&["-t"][..], &["--sparse", "-t"], &["-d"], &["-o"], &["-t", "in"], &["out/deep"], &["-dm", "in"]]
+        {
+            oracle.same(&[&["ls-files"], args].concat());
+        }
+    }
     oracle.both(|repo| repo.write("out/a", "there\n"));
     oracle.same(&["ls-files", "-tm"]);
 }
@@ -721,4 +730,33 @@ fn what_is_shown_of_what_is_in_submodules() {
         repo.git(&["-C", "one", "sparse-checkout", "set", "--cone", "many"]);
     });
     all(&[]);
+}
+
+/// A pathspec that means directories means each stage that is a submodule.
+#[test]
+fn stages_of_another_kind() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        let blob = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
+        repo.write("there", "1\n");
+        for name in ["gone", "there"] {
+            index_info(
+                repo,
+                &format!("100644 {blob} 1\t{name}\n160000 {blob} 2\t{name}\n100644 {blob} 3\t{name}\n"),
+            );
+        }
+    });
+    for specs in
+        [&["gone/"][..], &["there/"], &["gone"], &["gone/", "there/"], &["gone/", "nothing"], &[":!there/"]]
+    {
+        for options in [
+            &["-d"][..],
+            &["-m"],
+            &["-dm", "-s"],
+            &["-c", "-s"],
+            &["-dm", "--deduplicate"],
+            &["-c", "--deduplicate"],
+        ] {
+            oracle.same(&[&["ls-files"], options, specs].concat());
+        }
+    }
 }

@@ -22,7 +22,6 @@ use super::scan::{Note, Scan, Sight};
 use crate::{
     checkout::{PlanError, Workers, facts, plan::Lazy, submodules},
     crew::Tuning,
-    pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
 };
 
@@ -136,9 +135,9 @@ fn look(
     let is_looked_at = |entry: &Entry| {
         !entry.mode.is_tree() && !entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
     };
-    let (everything, tuning) = (Pathspecs::default(), Tuning::reading(root));
+    let tuning = Tuning::reading(root);
     loop {
-        let mut scan = Scan::of(root, index, (rules, &tuning), &everything, is_looked_at, interrupt);
+        let mut scan = Scan::of(root, index, (rules, &tuning), is_looked_at, interrupt);
         let began = now();
         scan.run(Workers::Auto);
         let asked = scan.asked().count();

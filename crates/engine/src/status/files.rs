@@ -49,9 +49,21 @@ pub fn changed(
     interrupt: &AtomicBool,
 ) -> Result<Vec<(usize, State)>, PlanError> {
     let rules = StatRules::of(repo)?;
-    let is_looked_at = |entry: &Entry| !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
+    let mut seen = Seen::default();
+    let mut is_meant = |entry: &Entry| {
+        pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen)
+    };
+    let is_looked_at = |entry: &Entry| {
+        let is_there = !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
+        is_there
+            && match entry.stage {
+                Stage::Normal => is_meant(entry),
+                // Each stage is asked for, and may be of another kind.
+                _ => index.entries()[index.range_of(index.path(entry))].iter().any(&mut is_meant),
+            }
+    };
     let tuning = Tuning::reading(root);
-    let mut scan = Scan::of(root, index, (rules, &tuning), pathspecs, is_looked_at, interrupt);
+    let mut scan = Scan::of(root, index, (rules, &tuning), is_looked_at, interrupt);
     scan.run(workers(repo)?);
     let mut states = Vec::new();
     // Positions that only the content can tell of, and which state is theirs if it differs.

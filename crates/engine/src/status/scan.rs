@@ -98,8 +98,12 @@ impl<'a> Scan<'a> {
         pathspecs: &Pathspecs,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
-        let is_looked_at = |entry: &Entry| !is_taken_as_it_is(index, entry);
-        Scan::of(root, index, (rules, tuning), pathspecs, is_looked_at, interrupt)
+        let mut seen = Seen::default();
+        let is_looked_at = |entry: &Entry| {
+            !is_taken_as_it_is(index, entry)
+                && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
+        };
+        Scan::of(root, index, (rules, tuning), is_looked_at, interrupt)
     }
 
     /// Only of entries of which `is_looked_at` is true; an unmerged path is looked at once.
@@ -107,20 +111,16 @@ impl<'a> Scan<'a> {
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
-        pathspecs: &Pathspecs,
-        is_looked_at: impl Fn(&Entry) -> bool,
+        mut is_looked_at: impl FnMut(&'a Entry) -> bool,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let mut last = BStr::new("");
-        let mut seen = Seen::default();
         let asked = |entry: &'a Entry| {
             let is_first = entry.stage == Stage::Normal || {
                 let path = index.path(entry);
                 std::mem::replace(&mut last, path) != path
             };
-            is_first
-                && is_looked_at(entry)
-                && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
+            is_first && is_looked_at(entry)
         };
         let before = running(index.entries().iter().map(asked));
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();

@@ -49,7 +49,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     request.judge_recursion()?;
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { mut index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Later)?;
+    let Read { mut index, .. } = work::read_index(&repo, &settings, &root, Tell::Hint, Fill::Asked)?;
     // One that was never asked has nothing to say.
     if request.asks_monitor() && index.fsmonitor.is_some() {
         monitor::refresh(run, &repo, &settings, &mut index)?;
@@ -273,7 +273,9 @@ impl List<'_> {
             let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
             let is_asked = asked.is_empty() || asked.matches_entry(path, entry.mode, &mut compared);
             let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
-            if done == Some(path) || !is_asked && unreadable.is_none() {
+            let is_beside = !is_asked && unreadable.is_none();
+            let is_repeated = entry.stage != Stage::Normal && request.deduplicates();
+            if done == Some(path) || is_beside && !is_repeated {
                 continue;
             }
             if let Some(checker) = &mut checker {
@@ -283,6 +285,15 @@ impl List<'_> {
                 if !ignored {
                     continue;
                 }
+            }
+            let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
+            if is_beside {
+                // A stage that no pathspec means stands for the others as if it were shown.
+                let differs = missing && request.deleted || state.is_some() && request.modified;
+                if is_shown || differs && !specs.is_single() {
+                    done = Some(path);
+                }
+                continue;
             }
             let mut told = false;
             if let Some(error) = unreadable {
@@ -309,7 +320,6 @@ impl List<'_> {
                 if let Some(State::Unreadable(error)) = &state {
                     cannot_lstat(path, error);
                 }
-                let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
                 if missing && request.deleted {
                     if has_its_turn(request, specs, path, entry.mode, seen) {
                         show.entry("R ", index, entry)?;
