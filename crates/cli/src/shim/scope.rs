@@ -288,7 +288,7 @@ mod tests {
             ("worktree add ../w :x", "an argument that may look into the index"),
             ("diff-files -p", "option '--patch'"),
             ("diff-index --stat HEAD", "option '--stat'"),
-            ("diff-index -m --find-copies-harder HEAD", "option '--find-copies-harder'"),
+            ("diff-index -m -Gx HEAD", "option '-G'"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

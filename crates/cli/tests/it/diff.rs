@@ -96,6 +96,13 @@ const FILES: &[&[&str]] = &[
     &["--find-renames=.5", "--name-status"],
     &["-C"],
     &["-C", "-M"],
+    &["-C", "-R", "--exit-code"],
+    &["-C", "-R", "--diff-filter=X", "--exit-code"],
+    &["-C", "-C"],
+    &["-C", "-C", "-l2"],
+    &["-C", "-C", "-R", "--no-rename-empty"],
+    &["--find-copies-harder", "--no-renames"],
+    &["--find-copies-harder", "--no-find-copies-harder"],
     &["-M", "--no-renames"],
     &["-M", "-l1"],
     &["-M", "-l", "0"],
@@ -103,6 +110,7 @@ const FILES: &[&[&str]] = &[
     &["--diff-filter=dm"],
     &["--diff-filter=Ad"],
     &["--diff-filter=*A"],
+    &["--diff-filter=Dd"],
     &["--diff-filter=R*", "-M", "--name-status"],
     &["--diff-filter=X", "--exit-code"],
     &["--line-prefix=| ", "--name-status"],
@@ -125,6 +133,9 @@ fn files_of_every_kind() {
     for args in FILES {
         oracle.same(&[&["diff-files"], *args].concat());
     }
+    // The file has a name only now that it is a source.
+    let run = oracle.same(&["diff-files", "-C", "-R", "--", "touched", "gone"]);
+    assert!(run.stderr.contains_str("feeding unmodified touched"), "{}", run.stderr);
     for args in [&["--relative"][..], &["--relative", "-M"], &["--name-only", "."], &["../gone"], &["moved"]]
     {
         oracle.same_in("sub", &[&["diff-files"], args].concat());

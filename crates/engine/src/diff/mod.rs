@@ -7,6 +7,7 @@ mod collapse;
 mod overlay;
 pub mod renames;
 mod tree;
+mod unchanged;
 mod unstaged;
 
 use bstr::BString;
@@ -14,6 +15,7 @@ pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId};
 pub use overlay::overlay;
 pub use tree::{Against, Counts, Differences, Intended, Missing, Scope, staged, tree};
+pub use unchanged::{Unchanged, with_unchanged};
 pub use unstaged::unstaged;
 
 /// How the two sides of a pair differ.
@@ -27,6 +29,8 @@ pub enum Status {
     Renamed,
     TypeChanged,
     Unmerged,
+    /// Nothing differs, as was found out late. Git says so, and shows nothing of it.
+    Unknown,
 }
 
 impl Status {
@@ -40,6 +44,7 @@ impl Status {
             Status::Renamed => b'R',
             Status::TypeChanged => b'T',
             Status::Unmerged => b'U',
+            Status::Unknown => b'X',
         }
     }
 }
@@ -111,6 +116,13 @@ impl Pair {
             _ => Status::TypeChanged,
         };
         Pair { status, score: 0, source: None, path, old, new, dirt: Dirt::default() }
+    }
+
+    /// Whether the sides are known to be the same.
+    pub fn is_unchanged(&self) -> bool {
+        let is_named = self.old.is_some_and(|side| side.oid.is_some());
+        let has_status = matches!(self.status, Status::Modified | Status::Unknown);
+        has_status && is_named && self.old == self.new && self.dirt == Dirt::default()
     }
 
     /// An unmerged path.

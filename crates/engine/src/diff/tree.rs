@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
-    ObjectId,
+    Mode, ObjectId,
     index::{Entry, Flags, Index, Stage},
 };
 use repo::{Repository, submodule::Ignore};
@@ -15,7 +15,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Collapsed, Dirt, Pair, Side, Status, unstaged::named};
+use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::named};
 use crate::{
     checkout::{
         PlanError,
@@ -68,6 +68,8 @@ pub struct Scope<'a> {
     pub pathspecs: &'a Pathspecs,
     /// What counts of submodules.
     pub submodules: Counts,
+    /// What becomes of what does not differ.
+    pub unchanged: Unchanged,
 }
 
 /// Who says what counts of submodules.
@@ -112,6 +114,7 @@ pub fn tree(
         against,
         submodules: &submodules,
         counts: scope.submodules,
+        unchanged: scope.unchanged,
         changes: HashMap::new(),
         unreadable: HashSet::new(),
         pairs: BTreeMap::new(),
@@ -120,7 +123,11 @@ pub fn tree(
         comparison.changes = changes.iter().map(|change| (change.path.as_bstr(), change)).collect();
         comparison.unreadable = unreadable.iter().map(|(path, _)| path.as_bstr()).collect();
     }
+    let mut others: HashSet<BString> = HashSet::new();
     for row in found.rows {
+        if scope.unchanged == Unchanged::Listed {
+            others.insert(row.path.clone());
+        }
         let old = match row.sides[0] {
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
@@ -130,6 +137,16 @@ pub fn tree(
         }
     }
     comparison.rest();
+    if scope.unchanged == Unchanged::Listed {
+        for entry in index.entries().iter().filter(|entry| entry.stage == Stage::Normal) {
+            let path = index.path(entry);
+            if !others.contains(path) && is_entry_meant(path, entry.mode, scope.pathspecs) {
+                let side = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
+                let same = || Pair::new(path.to_owned(), side, side);
+                comparison.pairs.entry(path.to_owned()).or_insert_with(same);
+            }
+        }
+    }
     let mut pairs = Vec::new();
     for pair in comparison.pairs.into_values() {
         if !is_ignored(index, &pair, &submodules, scope.submodules)? {
@@ -154,7 +171,8 @@ pub fn staged(
     let against = Against::Index { intended: Intended::Hidden };
     let submodules = ignore.map_or(Counts::Configured, Counts::Given);
     let of = |pathspecs| {
-        let found = self::tree(repo, root, index, tree, against, &Scope { pathspecs, submodules })?;
+        let scope = Scope { pathspecs, submodules, unchanged: Unchanged::Left };
+        let found = self::tree(repo, root, index, tree, against, &scope)?;
         Ok::<_, PlanError>(found.pairs)
     };
     let Some(sparse) = sparse.filter(|_| !pathspecs.is_empty()) else { return of(pathspecs) };
@@ -170,6 +188,7 @@ struct Comparison<'a> {
     against: Against<'a>,
     submodules: &'a Submodules<'a>,
     counts: Counts,
+    unchanged: Unchanged,
     /// Those that no row was about yet.
     changes: HashMap<&'a BStr, &'a Pair>,
     unreadable: HashSet<&'a BStr>,
@@ -221,7 +240,8 @@ impl Comparison<'_> {
                 }
             }
         };
-        if old != new || dirt != Dirt::default() {
+        let is_listed = self.unchanged == Unchanged::Listed && old.is_some();
+        if is_listed || old != new || dirt != Dirt::default() {
             let pair = Pair { dirt, ..Pair::new(path.clone(), old, new) };
             self.pairs.insert(path, pair);
         }
@@ -269,13 +289,17 @@ fn is_meant(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs
     }
     let indexed = index.entries()[index.range_of(path)].first().map(|entry| entry.mode);
     match indexed.or(old.map(|side| side.mode)) {
-        Some(mode) => pathspecs.matches_entry(path, mode, &mut Seen::default()),
+        Some(mode) => is_entry_meant(path, mode, pathspecs),
         None => pathspecs.matches(path, &mut Seen::default()),
     }
 }
 
+pub(super) fn is_entry_meant(path: &BStr, mode: Mode, pathspecs: &Pathspecs) -> bool {
+    pathspecs.is_empty() || pathspecs.matches_entry(path, mode, &mut Seen::default())
+}
+
 /// Whether a pair is about a submodule of which nothing counts.
-fn is_ignored(
+pub(super) fn is_ignored(
     index: &Index,
     pair: &Pair,
     submodules: &Submodules<'_>,

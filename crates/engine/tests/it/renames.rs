@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     diff::{
         self, Pair,
-        renames::{self, Detect, Options},
+        renames::{self, Detect, Empty, Options},
     },
     pathspec::Pathspecs,
 };
@@ -180,7 +180,8 @@ fn random_moves_are_seen_as_git_sees_them() {
         let all = Pathspecs::default();
         for (args, detect, minimum, limit) in kinds {
             let pairs = diff::staged(&opened, &root, &index, Some(tree), &all, None, None).expect("is read");
-            let options = Options { detect, minimum, limit, worktree: Some((&root, &index)) };
+            let options =
+                Options { detect, minimum, limit, empty: Empty::Paired, worktree: Some((&root, &index)) };
             let found = renames::detect(&opened, pairs, &options).expect("can be read");
             let raw = raw(&found.pairs, ObjectId::null(opened.hash()));
             let args = [&["diff-index", "--cached", "--raw", "-z", "--no-abbrev"], args, &["HEAD"]].concat();
@@ -190,7 +191,7 @@ fn random_moves_are_seen_as_git_sees_them() {
                 expected.stdout.replace("\0", "\n"),
                 "case {case}: {args:?}"
             );
-            assert_eq!(found.needed_limit.is_some(), !expected.stderr.is_empty(), "case {case}: {args:?}");
+            assert_eq!(found.skipped.is_some(), !expected.stderr.is_empty(), "case {case}: {args:?}");
             renamed += found.pairs.iter().filter(|pair| pair.status == diff::Status::Renamed).count();
             copied += found.pairs.iter().filter(|pair| pair.status == diff::Status::Copied).count();
         }

@@ -8,7 +8,10 @@ mod show;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    diff::{self, Against, Collapsed, Counts, Intended, Pair, renames},
+    diff::{
+        self, Against, Collapsed, Counts, Intended, Pair, Status, Unchanged,
+        renames::{self, Skipped},
+    },
     pathspec::Pathspecs,
     status::{self, Worktree},
 };
@@ -42,11 +45,17 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { index, .. } = load(run, &repo, &settings, &root)?;
+    let Read { index, before, .. } = load(run, &repo, &settings, &root)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
     unseen::tell(&index, &specs, &worktree);
     let intended = request.intended.unwrap_or(Intended::Hidden);
-    let pairs = diff::unstaged(&index, worktree.changes, intended);
+    let mut pairs = diff::unstaged(&index, worktree.changes, intended);
+    if request.unchanged == Unchanged::Listed {
+        not_of_a_sparse_index(before.is_some())?;
+        let scope = scope(&request, &specs);
+        let unreadable = &worktree.unreadable;
+        pairs = diff::with_unchanged(&repo, &root, &index, pairs, unreadable, (&scope, request.stage))?;
+    }
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
 
@@ -79,9 +88,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
             missing: request.missing,
         },
     };
-    let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
-    let scope = diff::Scope { pathspecs: &specs, submodules };
-    let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope)?;
+    if request.unchanged == Unchanged::Listed {
+        not_of_a_sparse_index(before.is_some())?;
+    }
+    let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
     // Git reads it once.
     if worktree.warnings.is_empty() {
         found.warnings.iter().for_each(console::warning);
@@ -95,6 +105,20 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
         _ => found.pairs,
     };
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+/// What is meant of what there is.
+fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
+    let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
+    diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
+}
+
+/// Git has its directories for what does not differ, too.
+fn not_of_a_sparse_index(is_sparse: bool) -> Result<(), Failure> {
+    match is_sparse {
+        true => Err(options::unserved("'--find-copies-harder' in a sparse index").into()),
+        false => Ok(()),
+    }
 }
 
 /// The index as it is, full, and with what the file system monitor has to say.
@@ -202,6 +226,10 @@ pub(crate) fn obstacle(
     let Ok(request) = Request::parse(dress, args) else {
         return Some("options or arguments that do not go together");
     };
+    let may_be_sparse = || !matches!(repo.config_bool("core.sparseCheckout"), Ok(None | Some(false)));
+    if request.unchanged == Unchanged::Listed && may_be_sparse() {
+        return Some("'--find-copies-harder' where the index may be sparse");
+    }
     let mut words = &request.words[..];
     if dress == Dress::Index {
         let (word, others) = words.split_first().expect("one is asked for");
@@ -237,7 +265,7 @@ fn finish(
     if request.reverse {
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
-    let mut needed_limit = None;
+    let mut skipped = None;
     if let Some(detect) = request.detect {
         let configured = repo.config_int("diff.renameLimit")?;
         let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
@@ -245,10 +273,14 @@ fn finish(
             detect,
             minimum: request.minimum,
             limit: request.limit.or(configured).unwrap_or(renames::DEFAULT_LIMIT),
+            empty: request.empty,
             worktree: Some((root, index)),
         };
         let found = renames::detect(repo, pairs, &options)?;
-        (pairs, needed_limit) = (found.pairs, found.needed_limit);
+        (pairs, skipped) = (found.pairs, found.skipped);
+    }
+    for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
+        console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
     }
     let filter = &request.filter;
     let is_taken = |pair: &Pair| filter.takes(pair.status.letter());
@@ -260,9 +292,13 @@ fn finish(
     if request.kind != Kind::Nothing {
         console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
     }
-    if let Some(limit) = needed_limit {
+    if let Some(skipped) = skipped {
         console::flush();
-        console::warning("exhaustive rename detection was skipped due to too many files.");
+        let (what, limit) = match skipped {
+            Skipped::All(limit) => ("exhaustive rename detection was skipped", limit),
+            Skipped::Unchanged(limit) => ("only found copies from modified paths", limit),
+        };
+        console::warning(format!("{what} due to too many files."));
         console::warning(format!(
             "you may want to set your diff.renameLimit variable to at least {limit} and retry the command."
         ));

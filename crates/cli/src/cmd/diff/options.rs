@@ -5,8 +5,8 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::diff::{
-    Depth, Intended, Missing,
-    renames::{Detect, parse_score},
+    Depth, Intended, Missing, Unchanged,
+    renames::{Detect, Empty, parse_score},
 };
 use format::index::Stage;
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
@@ -33,6 +33,8 @@ enum Key {
     LinePrefix,
     FindRenames,
     FindCopies,
+    Harder,
+    RenameEmpty,
     NoRenames,
     RenameLimit,
     Relative,
@@ -80,6 +82,8 @@ macro_rules! table {
                 Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only(),
                 Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only(),
                 Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only(),
+                Opt::new(Key::Harder, "--find-copies-harder", "find copies of unmodified files, too"),
+                Opt::new(Key::RenameEmpty, "--rename-empty", "take empty files for renamed, too"),
                 Opt::new(Key::NoRenames, "--no-renames", "disable rename detection").only(),
                 Opt::new(Key::RenameLimit, "-l <n>", "detect no renames if there are more files").only(),
                 Opt::new(Key::Relative, "--relative[=<prefix>]", "show only what is in a directory, from there"),
@@ -105,7 +109,6 @@ macro_rules! table {
                 foreign("-c"),
                 foreign("--cc"),
                 foreign("-B, --break-rewrites[=<n>]"),
-                foreign("--find-copies-harder"),
                 foreign("--patch-with-raw"),
                 foreign("--patch-with-stat"),
                 foreign("--stat[=<width>]"),
@@ -121,7 +124,6 @@ macro_rules! table {
                 foreign("-S <string>"),
                 foreign("-G <regex>"),
                 foreign("-O <file>"),
-                foreign("--no-rename-empty"),
             ],
         }
     };
@@ -187,7 +189,13 @@ impl Filter {
     /// Whether a change of this letter is shown, or makes all be.
     pub(super) fn takes(&self, letter: u8) -> bool {
         let is_wanted = self.only.is_empty() && !self.all_or_none || self.only.contains(&letter);
-        is_wanted && !self.without.contains(&letter)
+        is_wanted && !self.without.contains(&letter) || self.is_undone()
+    }
+
+    /// Whether nothing is left of what was asked for: then nothing was.
+    fn is_undone(&self) -> bool {
+        let is_excluded = |letter| self.without.contains(letter);
+        !self.all_or_none && !self.only.is_empty() && self.only.iter().all(is_excluded)
     }
 
     pub(super) fn is_all_or_none(&self) -> bool {
@@ -219,6 +227,9 @@ pub(super) struct Request {
     pub(super) abbrev: Option<Option<usize>>,
     pub(super) line_prefix: BString,
     pub(super) detect: Option<Detect>,
+    /// Listed for copies to be found of it.
+    pub(super) unchanged: Unchanged,
+    pub(super) empty: Empty,
     pub(super) minimum: u32,
     pub(super) limit: Option<usize>,
     /// The directory; `Some(None)` is where we are.
@@ -250,7 +261,7 @@ fn mistake(message: impl Into<BString>) -> Stop {
     Stop::Mistake { message: message.into(), usage: None }
 }
 
-fn unserved(what: &str) -> Stop {
+pub(super) fn unserved(what: &str) -> Stop {
     mistake(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)"))
 }
 
@@ -265,6 +276,8 @@ impl Request {
             abbrev: None,
             line_prefix: BString::default(),
             detect: None,
+            unchanged: Unchanged::Left,
+            empty: Empty::Paired,
             minimum: 0,
             limit: None,
             relative: None,
@@ -355,11 +368,13 @@ impl Folded {
                 let score = parse_score(&value.unwrap_or_default());
                 request.minimum = score.ok_or_else(|| mistake("invalid argument to find-renames"))?;
                 if event.key == Key::FindCopies && request.detect == Some(Detect::Copies) {
-                    return Err(unserved("option '--find-copies-harder'"));
+                    request.unchanged = Unchanged::Listed;
                 }
                 let copies = event.key == Key::FindCopies;
                 request.detect = Some(if copies { Detect::Copies } else { Detect::Renames });
             }
+            Key::Harder => request.unchanged = if event.on { Unchanged::Listed } else { Unchanged::Left },
+            Key::RenameEmpty => request.empty = if event.on { Empty::Paired } else { Empty::Alone },
             Key::NoRenames => request.detect = None,
             Key::RenameLimit => {
                 let limit = value.and_then(|value| number(&value));
@@ -412,12 +427,13 @@ impl Folded {
             (_, true, _) => Kind::NameStatus,
             _ => Kind::Raw,
         };
-        if self.quiet {
-            (request.exit_code, request.detect) = (true, None);
+        // Whatever else is said of renames.
+        if request.unchanged == Unchanged::Listed {
+            request.detect = Some(Detect::Copies);
         }
-        // Git then finds pairs that differ in nothing, and says so.
-        if request.reverse && request.detect == Some(Detect::Copies) {
-            return Err(unserved("'-C' with '-R'"));
+        if self.quiet {
+            request.exit_code = true;
+            (request.detect, request.unchanged) = (None, Unchanged::Left);
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Resul
     let mut out = BString::default();
     let mut names = Names { repo, format, known: HashMap::new() };
     let (between, end) = if format.nul { (b'\0', b'\0') } else { (b'\t', b'\n') };
-    for pair in pairs {
+    for pair in pairs.iter().filter(|pair| pair.status != Status::Unknown) {
         let is_moved = matches!(pair.status, Status::Renamed | Status::Copied);
         let source = pair.source.as_ref().unwrap_or(&pair.path).as_bstr();
         out.extend_from_slice(&format.lead);

@@ -358,7 +358,7 @@ fn with_renames(
     worktree: Option<(&Dir, &Index)>,
 ) -> Result<Vec<Pair>, Failure> {
     let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
-    let options = renames::Options { detect, minimum, limit, worktree };
+    let options = renames::Options { detect, minimum, limit, empty: renames::Empty::Paired, worktree };
     Ok(renames::detect(repo, pairs, &options)?.pairs)
 }
 

@@ -242,6 +242,7 @@ impl Answer<'_> {
             Status::Renamed => "renamed:",
             Status::TypeChanged => "typechange:",
             Status::Unmerged => "unmerged:",
+            Status::Unknown => "unknown:",
         };
         // A rename that the other section tells of is none here.
         let source = match change.rename.as_ref().filter(|rename| rename.status == status) {

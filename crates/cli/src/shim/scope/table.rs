@@ -16,6 +16,8 @@ macro_rules! diff {
             on("--line-prefix"),
             on("--find-renames"),
             on("--find-copies"),
+            both("--find-copies-harder"),
+            both("--rename-empty"),
             on("--no-renames"),
             on("-l"),
             both("--relative"),

@@ -6,7 +6,7 @@ use bstr::{BStr, ByteSlice as _};
 
 use super::{
     super::MAX_SCORE,
-    Candidates, Detect, basename,
+    Candidates, Detect, Skipped, basename,
     contents::{Contents, File},
 };
 use crate::{
@@ -19,26 +19,34 @@ const REMEMBERED: usize = 4;
 /// So many comparisons take as long as writing a file.
 const COMPARISONS_PER_STEP: usize = 8;
 
-/// Pairs what is alike enough. The limit that would have been needed, if there is too much.
+/// Pairs what is alike enough. If that is too much, and would not be without files that were not changed, then those of others.
 pub(super) fn find(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
     minimum: u32,
     limit: usize,
-) -> Result<Option<usize>, PlanError> {
+) -> Result<Option<Skipped>, PlanError> {
     if candidates.detect == Detect::Renames {
         by_basename(candidates, contents, minimum + (MAX_SCORE - minimum) / 2)?;
     }
-    let (sources, targets) = candidates.left();
+    let (mut sources, targets) = candidates.left();
     if sources.is_empty() || targets.is_empty() {
         return Ok(None);
     }
-    let comparisons = sources.len().saturating_mul(targets.len());
-    if limit > 0 && comparisons > limit.saturating_mul(limit) {
-        return Ok(Some(sources.len().max(targets.len())));
+    let needed = sources.len().max(targets.len());
+    let is_too_much = |sources: &[usize]| {
+        limit > 0 && sources.len().saturating_mul(targets.len()) > limit.saturating_mul(limit)
+    };
+    let mut skipped = None;
+    if is_too_much(&sources) {
+        sources.retain(|&at| !candidates.sources[at].is_unchanged);
+        if is_too_much(&sources) {
+            return Ok(Some(Skipped::All(needed)));
+        }
+        skipped = Some(Skipped::Unchanged(needed));
     }
     all(candidates, contents, minimum, (&sources, &targets))?;
-    Ok(None)
+    Ok(skipped)
 }
 
 /// What is the only one of its file name on both sides is compared with its like first, and has to be more alike than others.

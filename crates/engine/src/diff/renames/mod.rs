@@ -13,14 +13,14 @@ mod spans;
 
 use bstr::{BStr, ByteSlice as _};
 use contents::{Contents, File, Home};
-use format::index::Index;
+use format::{ObjectId, index::Index};
 use repo::Repository;
 use sys::{
     Dir,
     profile::{self, Phase},
 };
 
-use super::{MAX_SCORE, Pair, Status};
+use super::{MAX_SCORE, Pair, Side, Status};
 use crate::checkout::PlanError;
 
 /// What is looked for.
@@ -28,8 +28,26 @@ use crate::checkout::PlanError;
 pub enum Detect {
     /// Deleted files that are elsewhere now (`-M`).
     Renames,
-    /// Also copies of files that were changed, or renamed themselves (`-C`).
+    /// Also copies of files that were changed, or renamed themselves (`-C`), and of what else is among the pairs unchanged.
     Copies,
+}
+
+/// What becomes of empty files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Empty {
+    /// They are as good as others.
+    Paired,
+    /// They were neither renamed nor copied (`--no-rename-empty`). Git tells by the object's name: those of the worktree are paired.
+    Alone,
+}
+
+/// What was not compared, as it was too much, and the limit that would have been needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// Everything that is not the same.
+    All(usize),
+    /// Files that were not changed.
+    Unchanged(usize),
 }
 
 /// How.
@@ -40,6 +58,8 @@ pub struct Options<'a> {
     pub minimum: u32,
     /// If more pairs than this number squared would have to be compared, none are; 0 is no limit.
     pub limit: usize,
+    /// What becomes of empty files.
+    pub empty: Empty,
     /// Where sides are that have no name yet, and the index whose attributes they fall back to.
     pub worktree: Option<(&'a Dir, &'a Index)>,
 }
@@ -85,8 +105,8 @@ pub fn leading_score(text: &[u8]) -> (u32, &[u8]) {
 pub struct Detected {
     /// In their order, without the deletions that became renames. Sides of the worktree that had to be hashed have their names.
     pub pairs: Vec<Pair>,
-    /// The limit that would have been needed, if there were too many.
-    pub needed_limit: Option<usize>,
+    /// If there were too many.
+    pub skipped: Option<Skipped>,
 }
 
 /// What may have been renamed or copied.
@@ -94,6 +114,8 @@ struct Source {
     file: File,
     /// How many come from it, itself included if it stays.
     used: u32,
+    /// It is the same on both sides.
+    is_unchanged: bool,
 }
 
 /// What may have come from elsewhere.
@@ -110,30 +132,38 @@ struct Candidates {
     targets: Vec<Target>,
 }
 
-/// Finds them in `pairs`, which are in Git's order and have neither yet.
+/// Finds them in `pairs`, which are in Git's order and have neither yet. Pairs whose sides are the same only serve as sources, and are left out of
+/// what is found.
 pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) -> Result<Detected, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let minimum = if options.minimum == 0 { DEFAULT_MINIMUM } else { options.minimum };
-    let mut candidates = Candidates::of(&pairs, options.detect);
+    let mut candidates = Candidates::of(&pairs, options);
     if candidates.sources.is_empty() || candidates.targets.is_empty() {
-        return Ok(Detected { pairs, needed_limit: None });
+        pairs.retain(|pair| !pair.is_unchanged());
+        return Ok(Detected { pairs, skipped: None });
     }
     let contents = Contents::new(repo, options.worktree);
     contents.name(&mut candidates.unnamed())?;
     exact::find(&mut candidates);
-    let mut needed_limit = None;
+    let mut skipped = None;
     if minimum < MAX_SCORE {
-        needed_limit = inexact::find(&mut candidates, &contents, minimum, options.limit)?;
+        skipped = inexact::find(&mut candidates, &contents, minimum, options.limit)?;
     }
     candidates.write_back(&mut pairs);
-    Ok(Detected { pairs, needed_limit })
+    Ok(Detected { pairs, skipped })
 }
 
 impl Candidates {
-    fn of(pairs: &[Pair], detect: Detect) -> Candidates {
+    fn of(pairs: &[Pair], options: &Options<'_>) -> Candidates {
+        let detect = options.detect;
+        let is_passed = |side: Side| {
+            let is_empty = |oid: ObjectId| oid == ObjectId::empty_blob(oid.kind());
+            options.empty == Empty::Alone && side.oid.is_some_and(is_empty)
+        };
         let mut candidates = Candidates { detect, sources: Vec::new(), targets: Vec::new() };
         for (at, pair) in pairs.iter().enumerate() {
             match (pair.old, pair.new) {
+                (Some(side), _) | (None, Some(side)) if is_passed(side) => {}
                 // The file of an unmerged path is a target like others, odd as it is.
                 (None, Some(side)) => {
                     candidates.targets.push(Target { file: File::new(at, pair, side), from: None });
@@ -142,7 +172,8 @@ impl Candidates {
                     let is_gone = new.is_none() && pair.status != Status::Unmerged;
                     if is_gone || detect == Detect::Copies {
                         let file = File::new(at, pair, side);
-                        candidates.sources.push(Source { file, used: u32::from(!is_gone) });
+                        let is_unchanged = pair.is_unchanged();
+                        candidates.sources.push(Source { file, used: u32::from(!is_gone), is_unchanged });
                     }
                 }
                 (None, None) => {}
@@ -179,17 +210,21 @@ impl Candidates {
 
     /// Makes renames and copies of the pairs. Of several that come from a file that is gone the last is the rename.
     fn write_back(mut self, pairs: &mut Vec<Pair>) {
-        let mut is_moved = vec![false; pairs.len()];
-        for Source { file, used } in &self.sources {
+        let mut is_left_out: Vec<bool> = pairs.iter().map(Pair::is_unchanged).collect();
+        for Source { file, used, is_unchanged } in &self.sources {
             let pair = &mut pairs[file.pair];
             pair.old = Some(file.side);
-            is_moved[file.pair] = *used > 0 && pair.status == Status::Deleted;
+            is_left_out[file.pair] |= *used > 0 && pair.status == Status::Deleted;
+            // Only now the names of both sides are known.
+            if !is_unchanged && pair.is_unchanged() {
+                pair.status = Status::Unknown;
+            }
         }
         for Target { file, from } in self.targets {
             let pair = &mut pairs[file.pair];
             pair.new = Some(file.side);
             let Some((source, score)) = from else { continue };
-            let Source { file: source, used } = &mut self.sources[source];
+            let Source { file: source, used, .. } = &mut self.sources[source];
             pair.old = Some(source.side);
             // The file of an unmerged path may be the copy of what a stage has there.
             if source.path != file.path {
@@ -201,7 +236,7 @@ impl Candidates {
             }
         }
         let mut numbers = 0..;
-        pairs.retain(|_| !is_moved[numbers.next().expect("endless")]);
+        pairs.retain(|_| !is_left_out[numbers.next().expect("endless")]);
     }
 }
 

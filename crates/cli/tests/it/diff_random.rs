@@ -1,0 +1,208 @@
+//! `diff-files` and `diff-index` of random repositories, with random options.
+
+use testkit::{Repo, Sandbox};
+
+use crate::{SAPWOOD, full, random::Random};
+
+const NAMES: [&str; 12] =
+    ["a", "b", "c", "sub/a", "sub/b", "sub/deep/a", "dir/c", "dir/d", "e", "f", "sub/x", "ä"];
+
+/// One of a few contents, with some lines changed.
+fn content(random: &mut Random) -> String {
+    let kind = random.below(5);
+    let count = [0, 1, 8, 30, 30, 30][random.below(6)];
+    let mut lines: Vec<String> = (0..count).map(|line| format!("line {kind} {line} of it\n")).collect();
+    for _ in 0..[0, 0, 1, 4][random.below(4)] {
+        if count > 0 {
+            lines[random.below(count)] = format!("other {}\n", random.below(50));
+        }
+    }
+    lines.concat()
+}
+
+fn write(repo: &Repo<'_>, path: &str, random: &mut Random) {
+    if repo.join(path).symlink_metadata().is_ok() {
+        repo.remove(path);
+    }
+    match random.below(8) {
+        0 => repo.symlink(["a", "b", "e"][random.below(3)], path),
+        1 => repo.write_executable(path, content(random)),
+        _ => repo.write(path, content(random)),
+    }
+}
+
+/// Some changes of the worktree.
+fn mess(repo: &Repo<'_>, random: &mut Random) {
+    for _ in 0..random.below(9) {
+        let (path, other) = (NAMES[random.below(NAMES.len())], NAMES[random.below(NAMES.len())]);
+        let [file, target] = [path, other].map(|path| repo.join(path));
+        let is_there = |path: &std::path::Path| path.symlink_metadata().is_ok();
+        match random.below(8) {
+            0 | 1 => write(repo, path, random),
+            2 if is_there(&file) => repo.remove(path),
+            // The time is another: it has to be looked at.
+            3 if file.is_file() && !file.is_symlink() => {
+                let text = std::fs::read(&file).expect("a file");
+                repo.write(path, text);
+            }
+            4.. if is_there(&file) && !is_there(&target) => {
+                std::fs::create_dir_all(target.parent().expect("below the root")).expect("a directory");
+                match random.below(2) {
+                    0 => std::fs::rename(&file, &target).expect("moved"),
+                    _ if file.is_symlink() => repo.symlink("b", other),
+                    _ => drop(std::fs::copy(&file, &target).expect("copied")),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn make(repo: &Repo<'_>, random: &mut Random) {
+    for name in ["one", "two"] {
+        repo.git(&["init", "-q", "-b", "main", name]);
+        repo.git(&["-C", name, "commit", "-q", "--allow-empty", "-m", "same"]);
+    }
+    let ignored = ["all", "dirty", "none"][random.below(3)];
+    let of_one = format!("[submodule \"one\"]\n\tpath = one\n\turl = x\n\tignore = {ignored}\n");
+    repo.write(".gitmodules", of_one);
+    for path in NAMES {
+        if random.below(4) > 0 {
+            write(repo, path, random);
+        }
+    }
+    repo.write("sub/stays", "1\n");
+    repo.commit("first");
+    mess(repo, random);
+    if random.below(3) > 0 {
+        repo.git(&["add", "-A"]);
+    }
+    if random.below(3) == 0 {
+        repo.git(&["add", "-A"]);
+        repo.git(&["checkout", "-q", "-b", "side"]);
+        repo.try_git(&["commit", "-q", "-m", "side"]);
+        repo.git(&["checkout", "-q", "-f", "main"]);
+        mess(repo, random);
+        repo.git(&["add", "-A"]);
+        repo.try_git(&["commit", "-q", "-m", "main"]);
+        repo.try_git(&["merge", "-q", "side"]);
+    }
+    mess(repo, random);
+    if random.below(2) == 0 {
+        repo.git(&["add", "-N", "."]);
+    }
+    if random.below(4) == 0 {
+        repo.try_git(&["update-index", "--assume-unchanged", NAMES[random.below(NAMES.len())]]);
+        repo.try_git(&["update-index", "--skip-worktree", NAMES[random.below(NAMES.len())]]);
+    }
+    match random.below(4) {
+        0 => drop(repo.git(&["-C", "two", "commit", "-q", "--allow-empty", "-m", "next"])),
+        1 => repo.write("one/new", "x\n"),
+        2 => drop(repo.try_git(&["update-index", "--add", "--cacheinfo", &gitlink(repo)])),
+        _ => {}
+    }
+}
+
+/// A submodule that is a copy of another.
+fn gitlink(repo: &Repo<'_>) -> String {
+    let commit = repo.git(&["-C", "one", "rev-parse", "HEAD"]).stdout;
+    format!("160000,{},three", String::from_utf8_lossy(commit.trim_ascii()))
+}
+
+const OPTIONS: &[&[&str]] = &[
+    &["-M"],
+    &["-M20%"],
+    &["-M100%"],
+    &["-C"],
+    &["-C"],
+    &["-C30%"],
+    &["-C", "-C"],
+    &["-C", "-C70%"],
+    &["--find-copies-harder"],
+    &["--no-find-copies-harder"],
+    &["--no-renames"],
+    &["--no-rename-empty"],
+    &["--rename-empty"],
+    &["-R"],
+    &["-R"],
+    &["-z"],
+    &["--raw"],
+    &["--abbrev"],
+    &["--quiet"],
+    &["--exit-code"],
+    &["-l1"],
+    &["-l4"],
+    &["--diff-filter=CX"],
+    &["--diff-filter=AMR"],
+    &["--diff-filter=x"],
+    &["--diff-filter=cM"],
+    &["--diff-filter=Dd"],
+    &["--diff-filter=*C"],
+    &["--ita-invisible-in-index"],
+    &["--ita-visible-in-index"],
+    &["--ignore-submodules=none"],
+    &["--ignore-submodules=all"],
+];
+
+/// Lists of an older Git differ in places.
+const NEWEST: (u32, u32) = (2, 55);
+
+const FORMATS: &[&[&str]] = &[&[], &["--name-only"], &["--name-status"], &["-s"]];
+
+/// A command line; `can_be_within` is whether `--relative` may be.
+fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
+    let mut args: Vec<&str> = match random.below(4) {
+        0 | 1 => vec!["diff-files"],
+        2 => vec!["diff-index"],
+        _ => vec!["diff-index", "--cached"],
+    };
+    let is_of_a_tree = args[0] == "diff-index";
+    match random.below(10) {
+        0 if is_of_a_tree => args.push("-m"),
+        0 => args.push("-1"),
+        1 if !is_of_a_tree => args.push("-3"),
+        2 if can_be_within => args.push("--relative"),
+        3 if can_be_within => args.push("--relative=sub"),
+        _ => {}
+    }
+    for _ in 0..random.below(6) {
+        args.extend(OPTIONS[random.below(OPTIONS.len())]);
+    }
+    args.extend(FORMATS[random.below(FORMATS.len())]);
+    if is_of_a_tree {
+        args.push("HEAD");
+    }
+    if random.below(4) == 0 {
+        args.extend([&["--", "sub"][..], &["--", ":!a"], &["--", "*a", "one"]][random.below(3)]);
+    }
+    args
+}
+
+#[test]
+fn random_options_of_random_repositories() {
+    let seeds = if full() { 300 } else { 12 };
+    let (mut copies, mut limited) = (0, 0);
+    for seed in 0..seeds {
+        let mut random = Random::new(seed);
+        let sandbox = Sandbox::new();
+        if sandbox.git_version() < NEWEST {
+            println!("skipped: this Git is old");
+            return;
+        }
+        let repo = sandbox.init("repo");
+        make(&repo, &mut random);
+        // Git dies of what is unmerged elsewhere.
+        let can_be_within = repo.git(&["ls-files", "-u"]).stdout.is_empty();
+        for _ in 0..24 {
+            let args = line(&mut random, can_be_within);
+            let place = sandbox.repo(["repo", "repo/sub"][random.below(2)]);
+            let (theirs, ours) = (place.try_git(&args), place.run(SAPWOOD.as_ref(), &args));
+            let answer = |run: &testkit::Run| (run.code, run.stdout.clone(), run.stderr.clone());
+            assert_eq!(answer(&theirs), answer(&ours), "seed {seed}: {args:?}; git left, ours right");
+            let contains = |text: &[u8], part: &str| text.windows(part.len()).any(|at| at == part.as_bytes());
+            copies += usize::from(contains(&ours.stdout, "C100"));
+            limited += usize::from(contains(&ours.stderr, "only found copies"));
+        }
+    }
+    assert!(copies > 3 && limited > 0, "{copies} lists of copies, {limited} limited: the dice are loaded");
+}
