@@ -155,6 +155,44 @@ fn what_is_there_outside_makes_it_full() {
 
 /// Whoever lists tells that the index is made full.
 #[test]
+fn what_takes_the_place_of_a_directory_leaves_it_sparse() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.init("made");
+    sparse(&made);
+    let places: [&dyn Fn(&Repo<'_>); 4] = [
+        &|repo| repo.write("out", "mine\n"),
+        &|repo| repo.symlink("top", "out"),
+        &|repo| repo.symlink("in", "out"),
+        &|repo| repo.symlink("nowhere", "out"),
+    ];
+    for place in places {
+        for args in [
+            &["status"][..],
+            &["status", "--porcelain=v2", "-uall"],
+            &["ls-files", "--sparse", "-t", "-s"],
+            &["ls-files", "-o"],
+            &["diff-files"],
+            &["diff-index", "HEAD"],
+            &["switch", "without"],
+            &["switch", "new"],
+            &["reset", "--hard"],
+            &["reset", "--hard", "without"],
+            &["reset", "without"],
+            &["checkout", "-f", "without"],
+            &["restore", "."],
+            &["read-tree", "-m", "-u", "without"],
+            &["sparse-checkout", "add", "out"],
+            &["sparse-checkout", "reapply"],
+            &["sparse-checkout", "disable"],
+        ] {
+            let oracle = Oracle::copies_of(SAPWOOD, &made);
+            oracle.both(place);
+            same(&oracle, args);
+        }
+    }
+}
+
+#[test]
 fn lists_tell_what_makes_it_full() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         sparse(repo);

@@ -39,6 +39,10 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, PlanError> {
     let seen = facts::probe(worktree, index, &questions)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {
+            // Git looks with the slash at the end, which only a directory answers to, or a link to one.
+            Seen::There(stat) if index.path_at(at).ends_with(b"/") => {
+                stat.file_type == FileType::Directory || worktree.is_present_through_links(index.path_at(at))
+            }
             Seen::There(_) => true,
             // Git's look follows a link on the way.
             Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => {
