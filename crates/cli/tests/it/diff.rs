@@ -161,6 +161,43 @@ fn trees_against_files_and_index() {
     oracle.same_in("sub", &["diff-index", "--relative", "HEAD", "--", "."]);
 }
 
+#[test]
+fn in_another_order() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        changed(repo);
+        repo.git(&["config", "diff.orderFile", "not for plumbing"]);
+        repo.write(".git/empty", "");
+        repo.write(".git/order", "# first\n\nsub\nexec*\n[t-z]*\n*e\r\n*d\0x\nb*/f*\n# last\nnone");
+    });
+    let options: &[&[&str]] = &[
+        &[],
+        &["-O.git/order"],
+        &["-O", ".git/order", "--name-only"],
+        &["-O.git/empty", "-M"],
+        &["-Onowhere", "-O.git/order", "-M", "-R"],
+        &["-Onowhere"],
+        &["-Onowhere", "--quiet"],
+        &["-O", "sub"],
+        &["--rotate-to", "modified"],
+        &["--rotate-to=modified", "-O.git/order"],
+        &["--skip-to=modified", "--name-status"],
+        &["--skip-to", "gone", "--rotate-to=modified"],
+        &["--skip-to=nowhere"],
+        &["--skip-to=modified", "--diff-filter=M", "--exit-code"],
+        &["--rotate-to=sub/deep/moved", "-M", "-O.git/order", "-z"],
+    ];
+    for options in options {
+        oracle.same(&[&["diff-files"], *options].concat());
+        oracle.same(&[&["diff-index"], *options, &["HEAD"]].concat());
+        oracle.same(&[&["diff-index", "--cached"], *options, &["HEAD"]].concat());
+        oracle.same(&[&["diff-index"], *options, &["HEAD", "--", "nowhere"]].concat());
+    }
+    for options in [&["-O../.git/order"][..], &["-Onowhere"], &["--skip-to=modified", "--relative"]] {
+        oracle.same_in("sub", &[&["diff-files"], options].concat());
+        oracle.same_in("sub", &[&["diff-index", "--cached"], options, &["HEAD"]].concat());
+    }
+}
+
 /// Both sides changed one file, one of them removed another.
 fn conflicted(repo: &Repo<'_>) {
     for path in ["both", "ours", "theirs", "sub/both", "kept"] {

@@ -138,6 +138,8 @@ const OPTIONS: &[&[&str]] = &[
     &["--diff-filter=cM"],
     &["--diff-filter=Dd"],
     &["--diff-filter=*C"],
+    &["-O.gitmodules"],
+    &["-O/dev/null"],
     &["--ita-invisible-in-index"],
     &["--ita-visible-in-index"],
     &["--ignore-submodules=none"],

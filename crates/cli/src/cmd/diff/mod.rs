@@ -1,9 +1,10 @@
 //! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of what differs.
 //!
-//! Order: arguments; index; what differs; renames among it; what is shown of that. Nothing is written, and no lock taken: the index is
+//! Order: arguments; index; what differs; renames among it; their order; what is shown of that. Nothing is written, and no lock taken: the index is
 //! not refreshed, so a file that was touched is listed until somebody refreshes it.
 
 mod options;
+mod order;
 mod show;
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -279,6 +280,7 @@ fn finish(
         let found = renames::detect(repo, pairs, &options)?;
         (pairs, skipped) = (found.pairs, found.skipped);
     }
+    order::arrange(run, repo, request, &mut pairs)?;
     for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
         console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
     }

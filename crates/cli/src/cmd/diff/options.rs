@@ -44,6 +44,9 @@ enum Key {
     ExitCode,
     Quiet,
     Filter,
+    OrderFile,
+    /// By the path, and with what comes before it last or not at all.
+    From(From),
     IgnoreSubmodules,
     Hidden,
     Visible,
@@ -91,6 +94,9 @@ macro_rules! table {
                 Opt::new(Key::ExitCode, "--exit-code", "exit with 1 if there were differences, 0 otherwise"),
                 Opt::new(Key::Quiet, "--quiet", "disable all output of the program"),
                 Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only(),
+                Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only(),
+                Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only(),
+                Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only(),
                 Opt::new(Key::IgnoreSubmodules, "--ignore-submodules[=<when>]", "ignore changes to submodules")
                     .only(),
                 Opt::new(Key::Hidden, "--ita-invisible-in-index", "hide 'git add -N' entries from the index")
@@ -123,7 +129,6 @@ macro_rules! table {
                 foreign("--submodule[=<format>]"),
                 foreign("-S <string>"),
                 foreign("-G <regex>"),
-                foreign("-O <file>"),
             ],
         }
     };
@@ -218,6 +223,15 @@ impl Filter {
     }
 }
 
+/// What becomes of what comes before the path that is to be shown first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// It comes last.
+    First,
+    /// It is left out.
+    Only,
+}
+
 /// What was asked for.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -239,6 +253,8 @@ pub(super) struct Request {
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
     pub(super) filter: Filter,
+    pub(super) order_file: Option<BString>,
+    pub(super) from: Option<(From, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
     pub(super) intended: Option<Intended>,
     /// With what the file of an unmerged path is compared.
@@ -285,6 +301,8 @@ impl Request {
             reverse: false,
             exit_code: false,
             filter: Filter::default(),
+            order_file: None,
+            from: None,
             ignore_submodules: None,
             intended: None,
             stage: Some(Stage::Ours),
@@ -329,7 +347,7 @@ impl Request {
 }
 
 /// Options whose value may be an argument of its own.
-const APART: [&str; 3] = ["--diff-filter", "--line-prefix", "-l"];
+const APART: [&str; 6] = ["--diff-filter", "--line-prefix", "--rotate-to", "--skip-to", "-O", "-l"];
 
 /// Options that others change, on the way.
 #[derive(Default)]
@@ -394,6 +412,14 @@ impl Folded {
                     return Err(mistake(format!("unknown change class in --diff-filter={classes}")));
                 }
             }
+            Key::OrderFile => {
+                let file = value.unwrap_or_default();
+                if file.is_empty() || file == "-" || file.starts_with(b":(optional)") {
+                    return Err(unserved("such a '-O'"));
+                }
+                request.order_file = Some(file);
+            }
+            Key::From(from) => request.from = Some((from, value.unwrap_or_default())),
             Key::IgnoreSubmodules => {
                 let when = value.unwrap_or_else(|| "all".into());
                 let ignore = Ignore::parse(when.as_bstr());
@@ -430,6 +456,10 @@ impl Folded {
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {
             request.detect = Some(Detect::Copies);
+        }
+        // Git then has only the first difference, and may miss the path.
+        if self.quiet && request.from.is_some() {
+            return Err(unserved("'--quiet' with '--rotate-to' or '--skip-to'"));
         }
         if self.quiet {
             request.exit_code = true;
