@@ -664,3 +664,45 @@ fn in_the_order_of_the_index() {
         oracle.same(&[&["status"], args].concat());
     }
 }
+
+/// `-v` says nothing more in formats for scripts; in the long one come patches, by all that is configured for them.
+#[test]
+fn verbosely() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    let every = || {
+        for args in [
+            &["-v"][..],
+            &["-vv"],
+            &["-v", "-v", "-uno", "sub"],
+            &["-vv", "--no-verbose"],
+            &["-v", "--no-renames", "--long", "-b", "--show-stash"],
+            &["-vs"],
+            &["-vv", "--porcelain"],
+            &["-v", "--porcelain=v2", "-z"],
+            &["-z", "--verbose"],
+            &["-vv", "--long", "-z"],
+            &["-v", "--porcelain=v3"],
+        ] {
+            for settings in [
+                &[][..],
+                &["-c", "color.ui=always"],
+                &["-c", "diff.noprefix=true", "-c", "diff.context=1"],
+                &["-c", "diff.mnemonicPrefix=true", "-c", "status.displayCommentPrefix=true"],
+                &["-c", "status.short=true"],
+                &["--literal-pathspecs", "--no-optional-locks", "--git-dir=.git"],
+            ] {
+                oracle.same(&[settings, &["status"], args].concat());
+            }
+            oracle.same_in("sub", &[&["status"], args].concat());
+        }
+    };
+    every();
+    oracle.both(|repo| drop(repo.git(&["rm", "-q", "--cached", "same"])));
+    oracle.both(|repo| {
+        let (none, blob) = ("0".repeat(40), "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d");
+        index_info(repo, &format!("0 {none} 0\tboth\n100644 {blob} 2\tboth\n"));
+    });
+    every();
+    oracle.both(|repo| drop(repo.git(&["update-ref", "-d", "HEAD"])));
+    every();
+}

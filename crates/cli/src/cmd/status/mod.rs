@@ -14,6 +14,7 @@ mod record;
 mod short;
 mod state;
 mod summary;
+mod verbose;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
@@ -43,8 +44,8 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let request = Request::fold(&repo, parsed)?;
-    if request.verbose {
-        return Err(Failure::unsupported("option '--verbose'"));
+    if request.verbose && request.format == Format::Long {
+        return verbose::by_git(run);
     }
     let settings = Settings::read(run, &repo)?;
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;

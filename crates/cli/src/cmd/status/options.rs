@@ -99,7 +99,7 @@ pub(super) struct Renames {
 
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The differences are shown.
+    /// The differences are shown, in the long format.
     pub(super) verbose: bool,
     pub(super) format: Format,
     pub(super) branch: bool,
