@@ -256,7 +256,9 @@ mod tests {
             "diff-files -z --name-only -- a b",
             "diff-files -q -2 -M50% -l 5 a",
             "diff-files --ignore-submodules --quiet",
+            "diff-files -C -C --no-rename-empty -O x --skip-to=a",
             "diff-index --cached --quiet --diff-filter=ACM HEAD --",
+            "diff-index -m --find-copies-harder -R --rotate-to a HEAD",
             "diff-index -C --relative=sub --abbrev=7 main~2 a",
         ] {
             assert_eq!(obstacle(line), None, "{line}");

@@ -67,6 +67,31 @@ fn results_come_when_gits_do() {
     assert!(theirs.stdout.starts_with(b"Switched to branch 'topic'\nA\tc\nhook\n"), "{}", theirs.stdout);
 }
 
+#[test]
+fn copies_and_orders_are_native() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), |repo| {
+        two_branches(repo);
+        repo.write("b", "b\n");
+        repo.commit("b");
+        repo.write("z", "b\n");
+        repo.git(&["add", "-N", "z"]);
+    });
+    for args in [
+        &["diff-files", "-C", "-C"][..],
+        &["diff-files", "-C", "-R", "--no-rename-empty"],
+        &["diff-index", "--find-copies-harder", "-O/dev/null", "HEAD"],
+        &["diff-index", "--skip-to=z", "HEAD"],
+        &["diff-files", "--rotate-to", "z"],
+    ] {
+        oracle.same(args);
+        shim.was_native(args);
+    }
+    let quiet = ["diff-files", "--quiet", "--skip-to=z"];
+    oracle.same(&quiet);
+    shim.was_handed_over(&quiet, "options or arguments that do not go together");
+}
+
 /// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.
 #[test]
 fn a_quiet_switch_refreshes_as_git_does() {
