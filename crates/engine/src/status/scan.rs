@@ -444,16 +444,17 @@ impl Beside for Scan<'_> {
             return;
         }
         let mut notes = Vec::new();
-        let mut files: Vec<(u64, usize)> = Vec::new();
+        let mut files: Vec<(u64, usize)> = Vec::with_capacity(listed.len().min(within.len()));
+        let mut next = 0;
         self.split(within, prefix, |part| match part {
             Part::File(at) if !self.is_left(at) => {}
-            Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
+            Part::File(at) => match listed.find(&mut next, &self.index.path_at(at)[prefix..]) {
                 Some((_, ino)) => files.push((ino, at)),
                 None => self.note(at, Sight::Missing, &mut notes),
             },
             Part::Directory(entries, length) => {
                 let name = &self.index.path_at(entries.start)[prefix..length - 1];
-                let is_link = match listed.find(name) {
+                let is_link = match listed.find(&mut next, name) {
                     // A job of its own.
                     Some((FileType::Directory, _)) => return,
                     Some((file_type, _)) => file_type == FileType::Symlink,

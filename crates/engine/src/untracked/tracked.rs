@@ -92,15 +92,20 @@ impl<'a> Tracked<'a> {
             return Known { entry: false, below: Below::Nothing };
         }
         let index = self.index;
-        *cursor = index.seek((*cursor).max(within.start), path).min(within.end);
-        let mut here = index.entries()[*cursor..within.end]
-            .iter()
-            .take_while(|entry| index.path(entry) == path)
-            .peekable();
-        let entry = here.peek().is_some();
+        let at = (*cursor).max(within.start);
+        // Where all is tracked, what comes next in the index.
+        let at = match index.entries()[at..within.end].first() {
+            Some(next) if index.path(next) == path => at,
+            _ => index.seek(at, path).min(within.end),
+        };
+        let rest = &index.entries()[at..within.end];
+        let here = rest.iter().take_while(|entry| index.path(entry) == path).count();
+        let entry = here > 0;
+        // A directory's entries may come later than those of names that do.
+        *cursor = if is_dir { at } else { at + here };
         let below = match is_dir {
             false => Below::Nothing,
-            true if here.any(|entry| entry.mode.is_gitlink()) => Below::Submodule,
+            true if rest[..here].iter().any(|entry| entry.mode.is_gitlink()) => Below::Submodule,
             true => {
                 let mut bound = path.to_owned();
                 bound.push(b'/');

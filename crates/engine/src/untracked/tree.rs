@@ -104,8 +104,14 @@ impl Worker {
         let visit = |entry: sys::Entry<'_>| {
             let start = names.len();
             names.extend_from_slice(entry.name);
-            let range = start..names.len();
-            entries.push(Name { range, file_type: entry.file_type, ino: entry.ino, place: entries.len() });
+            let (range, key) = (start..names.len(), key(entry.name));
+            entries.push(Name {
+                key,
+                range,
+                file_type: entry.file_type,
+                ino: entry.ino,
+                place: entries.len(),
+            });
             Ok::<_, io::Error>(())
         };
         if path.is_empty() {
@@ -121,11 +127,20 @@ impl Worker {
 }
 
 pub(crate) struct Name {
+    key: u64,
     range: Range<usize>,
     file_type: FileType,
     ino: u64,
     /// In the order of the listing.
     place: usize,
+}
+
+/// The first bytes of a name, in the order of names: most are told apart by these alone.
+fn key(name: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let known = name.len().min(first.len());
+    first[..known].copy_from_slice(&name[..known]);
+    u64::from_be_bytes(first)
 }
 
 /// The names in a directory, sorted.
@@ -135,9 +150,20 @@ pub(crate) struct Listed<'l> {
 }
 
 impl Listed<'_> {
-    /// The type and inode number of what has this name.
-    pub(crate) fn find(&self, name: &[u8]) -> Option<(FileType, u64)> {
-        let at = self.entries.binary_search_by(|entry| self.names[entry.range.clone()].cmp(name)).ok()?;
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The type and inode number of what has this name. It is looked for at `next` first, which then is what comes after it.
+    pub(crate) fn find(&self, next: &mut usize, name: &[u8]) -> Option<(FileType, u64)> {
+        let key = key(name);
+        let of = |entry: &Name| (entry.key, &self.names[entry.range.clone()]);
+        let at = match self.entries.get(*next) {
+            Some(entry) if of(entry) == (key, name) => *next,
+            _ => self.entries.binary_search_by(|entry| of(entry).cmp(&(key, name))).ok()?,
+        };
+        *next = at + 1;
         Some((self.entries[at].file_type, self.entries[at].ino))
     }
 }
@@ -310,9 +336,14 @@ impl Walk<'_> {
         let level = || rules.level().as_deref();
         let place = Place { ignored: node.descent.ignored, level: &level, within: &node.descent.within };
         let Worker { names, entries, .. } = worker;
-        entries.sort_unstable_by(|one, other| names[one.range.clone()].cmp(&names[other.range.clone()]));
+        entries.sort_unstable_by(|one, other| {
+            let rest = || names[one.range.clone()].cmp(&names[other.range.clone()]);
+            one.key.cmp(&other.key).then_with(rest)
+        });
         let mut cursor = 0;
-        let mut child = path.to_owned();
+        let longest = entries.iter().map(|name| name.range.len()).max().unwrap_or(0);
+        let mut child = BString::from(Vec::with_capacity(path.len() + longest + 1));
+        child.extend_from_slice(path);
         let first = jobs.len();
         for name in entries.iter() {
             child.truncate(path.len());
