@@ -162,6 +162,28 @@ fn trees_against_files_and_index() {
 }
 
 #[test]
+fn options_that_do_not_go_together() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    let options: &[&[&str]] = &[
+        &["--name-only", "--name-status"],
+        &["--name-only", "-s"],
+        &["-s", "--name-only"],
+        &["--name-status", "-s", "--quiet"],
+        &["-s", "--raw", "--name-only"],
+    ];
+    for options in options {
+        oracle.same(&[&["diff-files"], *options].concat());
+        oracle.same(&[&["diff-files"], *options, &["nowhere"]].concat());
+        oracle.same(&[&["diff-index"], *options, &["HEAD"]].concat());
+        oracle.same(&[&["diff-index"], *options, &["HEAD:gone"]].concat());
+        oracle.same(&[&["diff-index", "--cached"], *options, &["nowhere", "--"]].concat());
+    }
+    let run = oracle.same(&["diff-index", "--name-only", "--name-status", "--merge-base", "HEAD^{tree}"]);
+    assert_eq!(run.code, 128);
+    assert!(run.stderr.starts_with(b"fatal: options '--name-only'"), "{}", run.stderr);
+}
+
+#[test]
 fn in_another_order() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         changed(repo);

@@ -45,6 +45,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
+    must_agree(&request)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { index, before, .. } = load(run, &repo, &settings, &root)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
@@ -66,8 +67,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
-    let tree = tree(run, &repo, &settings, &request, word.as_bstr())?;
+    let named = named(run, &repo, &settings, &request, word.as_bstr())?;
     let specs = pathspecs(run, &repo, &request, words)?;
+    must_agree(&request)?;
+    let tree = tree(&repo, &request, word.as_bstr(), named)?;
     let top = match repo.work_tree() {
         Some(top) => top,
         None if request.cached => repo.git_dir(),
@@ -106,6 +109,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
         _ => found.pairs,
     };
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+fn must_agree(request: &Request) -> Result<(), Failure> {
+    request.clash.map_or(Ok(()), |clash| Err(Failure::fatal(clash)))
 }
 
 /// What is meant of what there is.
@@ -153,8 +160,8 @@ fn examine(
     Ok(worktree)
 }
 
-/// The tree that `word` names.
-fn tree(
+/// The object that `word` names.
+fn named(
     run: &Invocation,
     repo: &Repository,
     settings: &Settings,
@@ -171,6 +178,11 @@ fn tree(
     if request.paths.is_none() {
         paths::must_not_be_a_file(run, repo, word)?;
     }
+    Ok(oid)
+}
+
+/// The tree of the object that `word` names, or of what is the base of it.
+fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Result<ObjectId, Failure> {
     let oid = if request.merge_base { base(repo, oid)? } else { oid };
     repo.tree_of(oid).map_err(|error| match error.is_unreadable {
         true => error.into(),

@@ -262,6 +262,8 @@ pub(super) struct Request {
     pub(super) cached: bool,
     pub(super) merge_base: bool,
     pub(super) missing: Missing,
+    /// Options that do not go together. Git finds that out after it knows revisions and paths.
+    pub(super) clash: Option<&'static str>,
     /// Words that are no options, before a `--` and after it.
     pub(super) words: Vec<BString>,
     pub(super) paths: Option<Vec<BString>>,
@@ -309,6 +311,7 @@ impl Request {
             cached: false,
             merge_base: false,
             missing: Missing::Gone,
+            clash: None,
             words: Vec::new(),
             paths: None,
         };
@@ -348,6 +351,9 @@ impl Request {
 
 /// Options whose value may be an argument of its own.
 const APART: [&str; 6] = ["--diff-filter", "--line-prefix", "--rotate-to", "--skip-to", "-O", "-l"];
+
+const FORMATS_CLASH: &str =
+    "options '--name-only', '--name-status', '--check', and '-s' cannot be used together";
 
 /// Options that others change, on the way.
 #[derive(Default)]
@@ -444,8 +450,7 @@ impl Folded {
     fn finish(self, request: &mut Request) -> Result<(), Stop> {
         request.stage = self.side.or(request.stage);
         if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
-            let names = "'--name-only', '--name-status', '--check', and '-s'";
-            return Err(mistake(format!("options {names} cannot be used together")));
+            request.clash = Some(FORMATS_CLASH);
         }
         request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
             (_, _, true) => Kind::Nothing,
