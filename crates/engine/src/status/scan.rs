@@ -17,7 +17,7 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice as _};
-use format::index::{Entry, Flags, Index, Stage};
+use format::index::{Entry, Flags, Index, Stage, Word};
 use repo::Repository;
 use sys::{Dir, FileType, Stat};
 
@@ -98,6 +98,10 @@ impl<'a> Scan<'a> {
         pathspecs: &Pathspecs,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
+        if pathspecs.is_empty() && index.is_plain() && index.word() == Word::NotAsked {
+            let all = u32::try_from(index.entries().len()).expect("their paths fit in 4 GiB");
+            return Scan::after(root, index, (rules, tuning), (0..=all).collect(), interrupt);
+        }
         let mut seen = Seen::default();
         let is_looked_at = |entry: &Entry| {
             !is_taken_as_it_is(index, entry)
@@ -123,6 +127,17 @@ impl<'a> Scan<'a> {
             is_first && is_looked_at(entry)
         };
         let before = running(index.entries().iter().map(asked));
+        Scan::after(root, index, (rules, tuning), before, interrupt)
+    }
+
+    /// `before`: see [`Scan::before`].
+    fn after(
+        root: &'a Dir,
+        index: &'a Index,
+        (rules, tuning): (StatRules, &'a Tuning),
+        before: Vec<u32>,
+        interrupt: &'a AtomicBool,
+    ) -> Scan<'a> {
         let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
         Scan {
             root,

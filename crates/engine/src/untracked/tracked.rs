@@ -60,7 +60,7 @@ impl<'a> Tracked<'a> {
             }
             folded
         });
-        let skips = index.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
+        let skips = index.has_any(Flags::SKIP_WORKTREE);
         Tracked { index, folded, skips }
     }
 

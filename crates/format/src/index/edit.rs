@@ -22,6 +22,7 @@ impl Index {
         );
         let span = self.store_path(path);
         self.entries.push(with_path(entry, span));
+        self.overview = None;
     }
 
     /// Applies edits in one pass; `edits` must be sorted by path, each path once. Each edit replaces
@@ -32,6 +33,7 @@ impl Index {
     ///
     /// Costs about as much as there are edits, plus one copy of the entries if their number changes.
     pub fn apply(&mut self, edits: Vec<Edit>) {
+        self.overview = None;
         let mut ranges = Vec::with_capacity(edits.len());
         let mut from = 0;
         for edit in &edits {
@@ -85,6 +87,7 @@ impl Index {
             unknown: std::mem::take(&mut self.unknown),
             entries: Vec::new(),
             paths: Vec::new(),
+            overview: None,
         }
     }
 

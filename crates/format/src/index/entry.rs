@@ -9,7 +9,7 @@
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{
-    Entry, Flags, PathSpan, Stage, Stat,
+    Entry, Flags, Overview, PathSpan, Stage, Stat,
     bytes::{Reader, write_varint},
     read::Error,
 };
@@ -63,7 +63,7 @@ impl Codec {
         if self.compressed { fixed + 2 } else { (fixed + 8) & !7 }
     }
 
-    /// Reads `count` entries but for the bytes of their paths into `entries`, and finds where they end. Paths longer
+    /// Reads `count` entries but for the bytes of their paths into `entries`, sums them up, and finds where they end. Paths longer
     /// than `budget` bytes in all are refused: a few bytes of version 4 can ask for a long path again
     /// and again.
     pub(super) fn read_entries(
@@ -73,7 +73,8 @@ impl Codec {
         count: usize,
         budget: usize,
         mut entries: Vec<Entry>,
-    ) -> Result<(Vec<Entry>, usize), Error> {
+    ) -> Result<(Vec<Entry>, Overview, usize), Error> {
+        let mut overview = Overview::default();
         let mut previous = None;
         let mut start = 0;
         for _ in 0..count {
@@ -83,12 +84,14 @@ impl Codec {
                 return Err(Error::Truncated { offset });
             }
             let span = PathSpan { start: start as u32, len: length as u32 };
-            entries.push(self.content(data, offset, name.stage, span)?);
+            let entry = self.content(data, offset, name.stage, span)?;
+            overview.add(&entry);
+            entries.push(entry);
             start += length;
             previous = Some(length);
             offset = name.end;
         }
-        Ok((entries, offset))
+        Ok((entries, overview, offset))
     }
 
     /// How many bytes the paths of `count` entries in so many bytes may well need.

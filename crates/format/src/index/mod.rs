@@ -177,6 +177,27 @@ pub struct Index {
     pub unknown: Vec<RawExtension>,
     entries: Vec<Entry>,
     paths: Vec<u8>,
+    /// As long as the entries are as they were read.
+    overview: Option<Overview>,
+}
+
+/// What can be said of all entries of a file at once, so that those who look for a few need not go through all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overview {
+    /// Those that any has.
+    flags: Flags,
+    /// Some are not merged, or stand for whole directories.
+    unusual: bool,
+    /// The latest modification time, seconds.
+    newest: u32,
+}
+
+impl Overview {
+    fn add(&mut self, entry: &Entry) {
+        self.flags |= entry.flags;
+        self.unusual |= entry.stage != Stage::Normal || entry.mode.is_tree();
+        self.newest = self.newest.max(entry.stat.mtime.0);
+    }
 }
 
 impl Index {
@@ -195,6 +216,7 @@ impl Index {
             unknown: Vec::new(),
             entries: Vec::new(),
             paths: Vec::new(),
+            overview: None,
         }
     }
 
@@ -205,6 +227,7 @@ impl Index {
 
     /// The entries, for changes that keep their order (stat, flags, oid).
     pub fn entries_mut(&mut self) -> &mut [Entry] {
+        self.overview = None;
         &mut self.entries
     }
 
@@ -257,6 +280,24 @@ impl Index {
     /// stock builds of Git compare no more, and they will trust what is written here.
     pub fn is_racy(&self, entry: &Entry) -> bool {
         self.timestamp.0 != 0 && !entry.mode.is_gitlink() && self.timestamp.0 <= entry.stat.mtime.0
+    }
+
+    /// Whether any entry is racy.
+    pub fn has_racy(&self) -> bool {
+        self.overview.is_none_or(|all| self.timestamp.0 <= all.newest)
+            && self.entries.iter().any(|entry| self.is_racy(entry))
+    }
+
+    /// Whether any entry has one of these flags, which are not those that are in memory only.
+    pub fn has_any(&self, flags: Flags) -> bool {
+        self.overview.is_none_or(|all| all.flags.intersects(flags))
+            && self.entries.iter().any(|entry| entry.flags.intersects(flags))
+    }
+
+    /// Whether it is known that all entries are merged files, none of them marked as one that is not looked at. They may not be known.
+    pub fn is_plain(&self) -> bool {
+        let marks = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID;
+        self.overview.is_some_and(|all| !all.unusual && !all.flags.intersects(marks))
     }
 }
 

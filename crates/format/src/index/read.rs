@@ -13,7 +13,7 @@ use std::{ops::Range, thread};
 use bstr::{BString, ByteSlice};
 
 use super::{
-    Entry, Index, RawExtension, Version,
+    Entry, Index, Overview, RawExtension, Version,
     bytes::Reader,
     cache_tree::CacheTree,
     entry::{Codec, Paths},
@@ -132,7 +132,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     let codec = Codec { hash, compressed: version == Version::V4 };
     let entries = Entries { codec, content, count: count as usize, about_to_fill: options.about_to_fill };
     let verified = options.verify && !checksum.is_null();
-    let Read { entries, extensions, paths, untracked } = match options.threads {
+    let Read { entries, overview, extensions, paths, untracked } = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
         threads if verified => thread::scope(|scope| {
             let verified = scope.spawn(verify);
@@ -145,6 +145,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     let Extensions { mut index, link, fsmonitor } = extensions;
     index.version = Some(version);
     index.entries = entries;
+    index.overview = Some(overview);
     index.paths = paths.bytes;
     index.untracked = untracked;
     Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
@@ -246,6 +247,7 @@ fn extensions(content: &[u8], offset: usize) -> impl Iterator<Item = Result<([u8
 /// All of a file.
 struct Read {
     entries: Vec<Entry>,
+    overview: Overview,
     extensions: Extensions,
     paths: Paths,
     untracked: Option<UntrackedCache>,
@@ -288,7 +290,8 @@ impl Entries<'_> {
         }
         let read_entries = || {
             let entries = with_room(count, about_to_fill);
-            let (mut entries, end) = codec.read_entries(content, HEADER, count, self.budget(), entries)?;
+            let (mut entries, overview, end) =
+                codec.read_entries(content, HEADER, count, self.budget(), entries)?;
             let mut extensions = Extensions::read(content, end, codec.hash)?;
             // What is said of entries by their number can be told once all are there, in both halves of a split index.
             if extensions.link.is_none()
@@ -296,7 +299,7 @@ impl Entries<'_> {
             {
                 extensions.index.fsmonitor = pending.settle(&mut entries);
             }
-            Ok((entries, extensions))
+            Ok((entries, overview, extensions))
         };
         let read_paths = || {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
@@ -314,8 +317,8 @@ impl Entries<'_> {
         };
         // Of errors both have seen, the one with the paths can say where.
         let (paths, untracked) = paths?;
-        let (entries, extensions) = entries?;
-        Ok(Read { entries, extensions, paths, untracked })
+        let (entries, overview, extensions) = entries?;
+        Ok(Read { entries, overview, extensions, paths, untracked })
     }
 
     /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
     use crate::{
         Mode,
-        index::{Flags, NewEntry, Stage, Stat, write},
+        index::{Edit, Flags, NewEntry, Stage, Stat, write},
     };
 
     fn large(version: Version) -> Index {
@@ -356,6 +359,39 @@ mod tests {
     fn write(index: &Index) -> Vec<u8> {
         let options = write::Options { version: Version::V2, end_of_entries: true, blocks: 6 };
         write::to_vec(index, write::Part::Whole, &options).expect("no entry without an object")
+    }
+
+    #[test]
+    fn what_is_said_of_all_entries_holds_of_each() {
+        let read = |index: &Index| {
+            let options = Options { threads: 2, verify: false, about_to_fill: |_| {} };
+            let mut index =
+                decode(&write(index), HashKind::Sha1, options).and_then(Decoded::finish).expect("ours");
+            index.timestamp = (100, 0);
+            index
+        };
+        let mut index = large(Version::V2);
+        assert!(!index.is_plain(), "it was not read");
+        let last = index.entries().len() - 1;
+        let plain = read(&index);
+        assert!(plain.is_plain() && !plain.has_racy() && !plain.has_any(Flags::all()));
+        index.entries_mut()[last].stat.mtime.0 = 100;
+        assert!(read(&index).has_racy() && read(&index).is_plain());
+        index.entries_mut()[last].flags = Flags::ASSUME_VALID;
+        let marked = read(&index);
+        assert!(
+            marked.has_any(Flags::ASSUME_VALID)
+                && !marked.has_any(Flags::SKIP_WORKTREE)
+                && !marked.is_plain()
+        );
+        // Changes are not missed.
+        let mut changed = read(&large(Version::V2));
+        changed.entries_mut()[last].flags = Flags::SKIP_WORKTREE;
+        assert!(changed.has_any(Flags::SKIP_WORKTREE) && !changed.is_plain());
+        let mut changed = read(&large(Version::V2));
+        let content = NewEntry { stage: Stage::Ours, ..changed.entries()[last].content() };
+        changed.apply(vec![Edit { path: "a".into(), entries: vec![content] }]);
+        assert!(!changed.is_plain());
     }
 
     #[test]

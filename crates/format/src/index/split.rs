@@ -87,6 +87,7 @@ impl Decoded {
             gone.next_if_eq(&(position - 1)).is_none()
         });
         self.index.entries = entries;
+        self.index.overview = None;
         self.index.paths = base.paths.clone();
         for (at, new) in added.iter().enumerate() {
             if new.path.len == 0 {
@@ -146,6 +147,7 @@ impl Index {
             }
         }
         self.entries = merged;
+        self.overview = None;
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn record(
     if is_wanted == Some(false) {
         return Ok(());
     }
-    let is_racy = index.entries().iter().any(|entry| index.is_racy(entry));
+    let is_racy = index.has_racy();
     let mut is_news =
         learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == Worth::Writing;
     for (at, stat) in learnt.refreshed {
