@@ -3,6 +3,7 @@
 //! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words
 //! but `attr` are known; the long form `:(top,icase)` and the short one `:/` alike.
 
+mod attr;
 mod wildmatch;
 
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
@@ -35,6 +36,8 @@ struct Item {
     glob: bool,
     /// `:(literal)`
     literal_magic: bool,
+    /// `:(attr:...)`
+    attr: bool,
 }
 
 /// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings.
@@ -71,7 +74,11 @@ impl Pathspecs {
     ) -> Result<Self, Error> {
         let mut items = Vec::with_capacity(specs.len());
         for spec in specs {
-            items.push(Item::parse(spec, prefix, root, defaults)?);
+            let item = Item::parse(spec, prefix, root, defaults)?;
+            if item.attr {
+                return Err(fail(&[spec, b": pathspec magic not supported by this command: 'attr'"]));
+            }
+            items.push(item);
         }
         if !items.is_empty() && items.iter().all(|item| item.exclude) {
             items.push(Item {
@@ -83,6 +90,7 @@ impl Pathspecs {
                 icase: false,
                 glob: false,
                 literal_magic: false,
+                attr: false,
             });
         }
         Ok(Pathspecs { items })
@@ -106,6 +114,7 @@ impl Pathspecs {
                 icase: false,
                 glob: false,
                 literal_magic: false,
+                attr: false,
             });
         }
         Ok(parsed)
@@ -152,6 +161,7 @@ impl Pathspecs {
                 (item.glob, "'glob'"),
                 (item.icase, "'icase'"),
                 (item.exclude, "'exclude' (mnemonic: '!')"),
+                (item.attr, "'attr'"),
             ];
             let given: Vec<&str> = magic.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
             match given.is_empty() {
@@ -393,6 +403,7 @@ impl Item {
             icase: magic.icase,
             glob: magic.glob && !magic.literal,
             literal_magic: magic.literal,
+            attr: magic.attr,
         })
     }
 
@@ -468,32 +479,45 @@ struct Magic {
     glob: bool,
     icase: bool,
     exclude: bool,
+    attr: bool,
 }
 
 impl Magic {
+    /// Takes what is in parentheses, the first of which is gone.
+    fn take_words<'a>(&mut self, mut words: &'a BStr, spec: &BStr) -> Result<&'a BStr, Error> {
+        loop {
+            let (word, rest) = words.split_at(attr::word_length(words));
+            match word {
+                b"" => {}
+                b"top" => self.top = true,
+                b"literal" => self.literal = true,
+                b"glob" => self.glob = true,
+                b"icase" => self.icase = true,
+                b"exclude" => self.exclude = true,
+                _ => match word.strip_prefix(b"attr:") {
+                    Some(_) if self.attr => {
+                        return Err(fail(&[b"Only one 'attr:' specification is allowed."]));
+                    }
+                    Some(requirements) => {
+                        attr::check(requirements)?;
+                        self.attr = true;
+                    }
+                    None => return Err(fail(&[b"Invalid pathspec magic '", word, b"' in '", spec, b"'"])),
+                },
+            }
+            match rest.split_first() {
+                Some((b',', rest)) => words = rest.as_bstr(),
+                Some((_, rest)) => return Ok(rest.as_bstr()),
+                None => return Err(fail(&[b"Missing ')' at the end of pathspec magic in '", spec, b"'"])),
+            }
+        }
+    }
+
     /// Takes the magic words off the front of `spec`.
     fn take_from<'a>(&mut self, spec: &'a BStr) -> Result<&'a BStr, Error> {
         let Some(after) = spec.strip_prefix(b":") else { return Ok(spec) };
         if let Some(words) = after.strip_prefix(b"(") {
-            let Some(end) = words.find_byte(b')') else {
-                return Err(fail(&[b"Missing ')' at the end of pathspec magic in '", spec, b"'"]));
-            };
-            for word in words[..end].split_str(",").filter(|word| !word.is_empty()) {
-                match word {
-                    b"top" => self.top = true,
-                    b"literal" => self.literal = true,
-                    b"glob" => self.glob = true,
-                    b"icase" => self.icase = true,
-                    b"exclude" => self.exclude = true,
-                    _ if word.starts_with(b"attr:") => {
-                        return Err(fail(&[spec, b": pathspec magic not supported by this command: 'attr'"]));
-                    }
-                    _ => {
-                        return Err(fail(&[b"Invalid pathspec magic '", word, b"' in '", spec, b"'"]));
-                    }
-                }
-            }
-            return Ok(words[end + 1..].as_bstr());
+            return self.take_words(words.as_bstr(), spec);
         }
         let mut rest = after;
         while let Some((&sign, behind)) = rest.split_first() {
@@ -605,6 +629,19 @@ mod tests {
         assert_eq!(message("../x", ""), "../x: '../x' is outside repository at '/top'");
         assert_eq!(message("/topless", ""), "/topless: '/topless' is outside repository at '/top'");
         assert_eq!(message(":(wrong)x", ""), "Invalid pathspec magic 'wrong' in ':(wrong)x'");
+        assert_eq!(message(":(attr:)x", ""), "attr spec must not be empty");
+        assert_eq!(message(":(attr:a,attr:b)x", ""), "Only one 'attr:' specification is allowed.");
+        assert_eq!(message(":(attr:a !-b)x", ""), "invalid attribute name -b");
+        assert_eq!(message(":(attr:a=b*)x", ""), "cannot use '*' for value matching");
+        assert_eq!(message(":(attr:a=b\\(x", ""), "cannot use '(' for value matching");
+        assert_eq!(
+            message(":(attr:a=b\\", ""),
+            "Escape character '\\' not allowed as last character in attr value"
+        );
+        assert_eq!(
+            message(":(attr:a=b\\,c", ""),
+            "Missing ')' at the end of pathspec magic in ':(attr:a=b\\,c'"
+        );
         assert_eq!(message(":(top", ""), "Missing ')' at the end of pathspec magic in ':(top'");
     }
 
