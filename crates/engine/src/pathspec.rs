@@ -1,11 +1,14 @@
 //! Pathspecs: which paths a command is about. Semantics: gitglossary(7), "pathspec".
 //!
-//! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words
-//! but `attr` are known; the long form `:(top,icase)` and the short one `:/` alike.
+//! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words are known; the long form
+//! `:(top,icase)` and the short one `:/` alike. `attr` needs somebody who knows the attributes of paths ([`Defaults::attributes`]).
 
 mod attr;
 mod wildmatch;
 
+use std::sync::Arc;
+
+use attr::{Attr, Requirement};
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
 use format::{
     Mode,
@@ -13,6 +16,7 @@ use format::{
 };
 
 use crate::sparse::{Course, Patterns};
+pub use attr::Attributes;
 pub use wildmatch::wildmatch;
 
 /// Pathspecs as given on one command line.
@@ -37,16 +41,18 @@ struct Item {
     /// `:(literal)`
     literal_magic: bool,
     /// `:(attr:...)`
-    attr: bool,
+    attr: Option<Attr>,
 }
 
-/// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings.
-#[derive(Clone, Copy, Debug, Default)]
+/// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings, and what is asked beside them.
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Defaults {
     pub literal: bool,
     pub glob: bool,
     pub icase: bool,
+    /// Who is asked for attributes; where nobody is, `attr` is refused.
+    pub attributes: Option<Arc<Attributes>>,
 }
 
 /// A pathspec that cannot be used. Messages are Git's.
@@ -74,8 +80,8 @@ impl Pathspecs {
     ) -> Result<Self, Error> {
         let mut items = Vec::with_capacity(specs.len());
         for spec in specs {
-            let item = Item::parse(spec, prefix, root, defaults)?;
-            if item.attr {
+            let item = Item::parse(spec, prefix, root, &defaults)?;
+            if item.attr.as_ref().is_some_and(|attr| !attr.can_be_asked()) {
                 return Err(fail(&[spec, b": pathspec magic not supported by this command: 'attr'"]));
             }
             items.push(item);
@@ -90,7 +96,7 @@ impl Pathspecs {
                 icase: false,
                 glob: false,
                 literal_magic: false,
-                attr: false,
+                attr: None,
             });
         }
         Ok(Pathspecs { items })
@@ -114,7 +120,7 @@ impl Pathspecs {
                 icase: false,
                 glob: false,
                 literal_magic: false,
-                attr: false,
+                attr: None,
             });
         }
         Ok(parsed)
@@ -126,7 +132,7 @@ impl Pathspecs {
         let skipped = || index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
         self.items.iter().any(|item| {
             let (pattern, literal) = (item.pattern.as_bstr(), item.literal);
-            if item.exclude || item.icase || item.glob {
+            if item.exclude || item.icase || item.glob || item.attr.is_some() {
                 return true;
             }
             if literal == pattern.len() {
@@ -155,13 +161,13 @@ impl Pathspecs {
         defaults: Defaults,
     ) -> Result<Self, Error> {
         let items = specs.iter().map(|spec| {
-            let item = Item::parse(spec, prefix, root, defaults)?;
+            let item = Item::parse(spec, prefix, root, &defaults)?;
             let magic = [
                 (item.literal_magic, "'literal'"),
                 (item.glob, "'glob'"),
                 (item.icase, "'icase'"),
                 (item.exclude, "'exclude' (mnemonic: '!')"),
-                (item.attr, "'attr'"),
+                (item.attr.is_some(), "'attr'"),
             ];
             let given: Vec<&str> = magic.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
             match given.is_empty() {
@@ -191,7 +197,9 @@ impl Pathspecs {
             };
             is_here || !index.range_below(name).is_empty()
         };
-        let is_plain = |item: &Item| !item.exclude && !item.icase && item.literal == item.pattern.len();
+        let is_plain = |item: &Item| {
+            !item.exclude && !item.icase && item.attr.is_none() && item.literal == item.pattern.len()
+        };
         match self.items.iter().all(is_plain) {
             true => self.items.iter().any(names),
             false => index
@@ -251,6 +259,11 @@ impl Pathspecs {
         found && !is_left_out
     }
 
+    /// Whether attributes are asked for.
+    pub fn ask_attributes(&self) -> bool {
+        self.items.iter().any(|item| item.attr.is_some())
+    }
+
     /// Those that do not exclude.
     pub fn without_exclusions(&self) -> Pathspecs {
         Pathspecs { items: self.items.iter().filter(|item| !item.exclude).cloned().collect() }
@@ -297,6 +310,10 @@ impl Pathspecs {
 
     /// What of a directory that is one entry of a sparse index is meant: a directory above it, `whole`; nothing; or, maybe, a part.
     pub fn course(&self, dir: &BStr, whole: Course) -> Course {
+        // What is in a directory may have attributes that the directory does not have.
+        if self.ask_attributes() {
+            return Course::Files;
+        }
         match self.reach(dir) {
             Reach::None => Course::None,
             Reach::Whole if !self.items.iter().any(|item| item.exclude) => whole,
@@ -366,7 +383,7 @@ enum Hit {
 }
 
 impl Item {
-    fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Item, Error> {
+    fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: &Defaults) -> Result<Item, Error> {
         if spec.is_empty() {
             let message =
                 "empty string is not a valid pathspec. please use . instead if you meant to match all paths";
@@ -403,7 +420,7 @@ impl Item {
             icase: magic.icase,
             glob: magic.glob && !magic.literal,
             literal_magic: magic.literal,
-            attr: magic.attr,
+            attr: magic.attr.map(|required| Attr::new(required, defaults.attributes.clone())),
         })
     }
 
@@ -411,7 +428,19 @@ impl Item {
         self.hit(path) != Hit::None
     }
 
+    /// How the pathspec matches, if the path has the attributes.
     fn hit(&self, path: &BStr) -> Hit {
+        match self.hit_by_name(path) {
+            hit if hit != Hit::None && self.has_attributes(path) => hit,
+            _ => Hit::None,
+        }
+    }
+
+    fn has_attributes(&self, path: &BStr) -> bool {
+        self.attr.as_ref().is_none_or(|attr| attr.holds(path))
+    }
+
+    fn hit_by_name(&self, path: &BStr) -> Hit {
         let pattern = self.pattern.as_bstr();
         // Where we were is meant as it is spelt.
         if self.icase && !path.starts_with(&pattern[..self.prefix]) {
@@ -437,7 +466,8 @@ impl Item {
 
     /// Whether this is `path` as a directory, with a slash and nothing behind it.
     fn matches_directory(&self, path: &BStr) -> bool {
-        self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path))
+        let is_it = self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path));
+        is_it && self.has_attributes(path)
     }
 
     fn same(&self, left: &[u8], right: &[u8]) -> bool {
@@ -464,7 +494,8 @@ impl Item {
         let wild = self.literal < pattern.len() && {
             dir.len() >= self.literal && self.same(&pattern[..self.literal], &dir[..self.literal])
         };
-        if named || wild { Reach::Below } else { Reach::None }
+        // A directory without the attributes is not looked into, whatever there is.
+        if (named || wild) && self.has_attributes(dir) { Reach::Below } else { Reach::None }
     }
 }
 
@@ -479,7 +510,7 @@ struct Magic {
     glob: bool,
     icase: bool,
     exclude: bool,
-    attr: bool,
+    attr: Option<Vec<Requirement>>,
 }
 
 impl Magic {
@@ -495,13 +526,10 @@ impl Magic {
                 b"icase" => self.icase = true,
                 b"exclude" => self.exclude = true,
                 _ => match word.strip_prefix(b"attr:") {
-                    Some(_) if self.attr => {
+                    Some(_) if self.attr.is_some() => {
                         return Err(fail(&[b"Only one 'attr:' specification is allowed."]));
                     }
-                    Some(requirements) => {
-                        attr::check(requirements)?;
-                        self.attr = true;
-                    }
+                    Some(requirements) => self.attr = Some(attr::parse(requirements)?),
                     None => return Err(fail(&[b"Invalid pathspec magic '", word, b"' in '", spec, b"'"])),
                 },
             }

@@ -7,6 +7,7 @@
 //! `core.attributesFile`, the system's, the built-in macro.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
     io::Read as _,
     path::{Path, PathBuf},
@@ -65,10 +66,10 @@ type Number = usize;
 #[derive(Default)]
 struct File(Vec<(Pattern, Vec<(Number, State)>)>);
 
-/// Asks for one path after another.
-pub struct Attributes<'a> {
-    repo: &'a Repository,
-    index: &'a Index,
+/// Asks for one path after another, of a repository and an index that are its own or borrowed.
+pub struct Attributes<R, I> {
+    repo: R,
+    index: I,
     source: Source,
     worktree: Option<sys::Dir>,
     fold_case: bool,
@@ -87,16 +88,11 @@ pub struct Attributes<'a> {
     messages: Vec<BString>,
 }
 
-impl<'a> Attributes<'a> {
+impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     /// `names` are met first; `info` is what Git calls `info/attributes`.
-    pub fn new(
-        repo: &'a Repository,
-        index: &'a Index,
-        source: Source,
-        names: &[BString],
-        info: &BStr,
-    ) -> Result<Self, Error> {
-        let worktree = match repo.work_tree() {
+    pub fn new(repo: R, index: I, source: Source, names: &[BString], info: &BStr) -> Result<Self, Error> {
+        let fold_case = repo.borrow().config_bool("core.ignoreCase")?.unwrap_or(false);
+        let worktree = match repo.borrow().work_tree() {
             Some(top) => Some(sys::Dir::open(top).map_err(|error| {
                 Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&error)))
             })?),
@@ -107,7 +103,7 @@ impl<'a> Attributes<'a> {
             index,
             source,
             worktree,
-            fold_case: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
+            fold_case,
             names: Vec::new(),
             numbers: HashMap::new(),
             macros: HashMap::new(),
@@ -219,12 +215,13 @@ impl<'a> Attributes<'a> {
     fn read_everywhere(&mut self, info: &BStr) -> Result<(), Error> {
         let built_in = self.take(RawFile::built_in());
         self.everywhere.push(built_in);
-        let env = self.repo.env();
+        let repo = self.repo.borrow();
+        let env = repo.env();
         let system = match env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
             true => None,
             false => Some(PathBuf::from("/etc/gitattributes")),
         };
-        let users = match self.repo.config_path("core.attributesFile")? {
+        let users = match repo.config_path("core.attributesFile")? {
             Some(path) => Some(path),
             None => env.xdg_config("attributes"),
         };
@@ -235,14 +232,15 @@ impl<'a> Attributes<'a> {
         }
         let root = self.read_inside(BStr::new(""));
         self.inside.push((root, 0));
-        let path = self.repo.common_dir().join("info/attributes");
+        let path = self.repo.borrow().common_dir().join("info/attributes");
         self.info = self.read_outside(&path, info);
         Ok(())
     }
 
     /// A file outside the worktree, by the name that Git has for it.
     fn read_outside(&mut self, path: &Path, name: &BStr) -> File {
-        let top = self.repo.work_tree().unwrap_or(self.repo.git_dir());
+        let repo = self.repo.borrow();
+        let top = repo.work_tree().unwrap_or(repo.git_dir());
         let opened = sys::by_path::open(&top.join(path));
         self.read(opened, name, true).unwrap_or_default()
     }
@@ -264,24 +262,24 @@ impl<'a> Attributes<'a> {
         let oid = match self.source {
             Source::Worktree | Source::Index => {
                 let ours = [Stage::Normal, Stage::Ours];
-                let at = ours.into_iter().find_map(|stage| self.index.position(name, stage).ok());
-                at.map(|at| self.index.entries()[at].oid)
+                let index = self.index.borrow();
+                let at = ours.into_iter().find_map(|stage| index.position(name, stage).ok());
+                at.map(|at| index.entries()[at].oid)
             }
             // A tree that cannot be read says nothing.
-            Source::Tree(tree) => self.repo.lookup_path(tree, name).ok().flatten(),
+            Source::Tree(tree) => self.repo.borrow().lookup_path(tree, name).ok().flatten(),
             Source::Nothing => None,
         };
         let Some(oid) = oid else { return File::default() };
-        let mut reader = self.repo.objects().reader();
-        let Ok((Kind::Blob, content)) = reader.read(&oid) else {
-            return File::default();
+        let content = match self.repo.borrow().objects().reader().read(&oid) {
+            Ok((Kind::Blob, content)) => content.to_vec(),
+            _ => return File::default(),
         };
         if content.len() as u64 >= MAX_FILE {
             let what = b"ignoring overly large gitattributes blob '".as_slice();
             self.warn(&[what, name, b"'"]);
             return File::default();
         }
-        let content = content.to_vec();
         self.parse(&content, name, macros)
     }
 

@@ -185,7 +185,7 @@ struct Check<'a> {
     /// `None`: all that are set.
     asked: Option<&'a [BString]>,
     quote_path: bool,
-    attributes: Attributes<'a>,
+    attributes: Attributes<&'a Repository, &'a Index>,
     listing: Listing,
 }
 

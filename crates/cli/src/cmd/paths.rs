@@ -1,12 +1,15 @@
 //! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree
 //! or from the index.
 
+use std::sync::Arc;
+
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::{Attributes, ConflictSide, PathOptions, PathPlan, plan_paths},
-    pathspec::{Defaults, Pathspecs},
+    pathspec::{self, Defaults, Pathspecs},
     sparse::Course,
 };
+use format::index::Index;
 use repo::Repository;
 
 use crate::{
@@ -17,7 +20,7 @@ use crate::{
     hook, recursion,
     settings::Settings,
     sparse_index,
-    work::{Done, Recorded, Work},
+    work::{self, Done, Recorded, Work},
 };
 
 /// What is to be restored.
@@ -65,7 +68,7 @@ pub(crate) fn run(
     };
     let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
     work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
-    let index = std::mem::replace(&mut work.index, format::index::Index::empty(repo.hash()));
+    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
         .map_err(|error| work.explain(error, "reset", 1))?;
     let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
@@ -127,7 +130,7 @@ pub(crate) fn run(
 
 /// The arguments as pathspecs, relative to where we are.
 pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {
-    parse_by(run, repo, args, Pathspecs::parse)
+    parse_by(run, repo, args, Pathspecs::parse, None)
 }
 
 /// As [`parse`]; without any, where we are is meant.
@@ -136,12 +139,22 @@ pub(crate) fn parse_or_here(
     repo: &Repository,
     args: &[BString],
 ) -> Result<Pathspecs, Failure> {
-    parse_by(run, repo, args, Pathspecs::parse_or_here)
+    parse_by(run, repo, args, Pathspecs::parse_or_here, None)
+}
+
+/// As [`parse_or_here`]; where the worktree has no file of attributes, that of this index counts.
+pub(crate) fn parse_or_here_by(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+    index: Index,
+) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse_or_here, Some(index))
 }
 
 /// An argument as a path: of all magic only `:/` is known.
 pub(crate) fn parse_path(run: &Invocation, repo: &Repository, arg: &BString) -> Result<Pathspecs, Failure> {
-    parse_by(run, repo, std::slice::from_ref(arg), Pathspecs::parse_paths)
+    parse_by(run, repo, std::slice::from_ref(arg), Pathspecs::parse_paths, None)
 }
 
 type Parser = fn(&[BString], &BStr, &BStr, Defaults) -> Result<Pathspecs, engine::pathspec::Error>;
@@ -151,6 +164,7 @@ fn parse_by(
     repo: &Repository,
     args: &[BString],
     parser: Parser,
+    index: Option<Index>,
 ) -> Result<Pathspecs, Failure> {
     use std::os::unix::ffi::OsStrExt as _;
     let on = |name: &str| matches!(run.variable(name), Some(value) if !matches!(value, b"" | b"0" | b"false" | b"no" | b"off"));
@@ -158,9 +172,29 @@ fn parse_by(
         literal: on("GIT_LITERAL_PATHSPECS"),
         glob: on("GIT_GLOB_PATHSPECS"),
         icase: on("GIT_ICASE_PATHSPECS"),
+        attributes: attributes(run, repo, args, index)?,
     };
     let root = repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
     parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
+}
+
+/// Who knows attributes, if a pathspec may ask for them. Without a worktree nobody does.
+fn attributes(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+    index: Option<Index>,
+) -> Result<Option<Arc<pathspec::Attributes>>, Failure> {
+    let asks = |arg: &BString| arg.starts_with(b":(") && arg.contains_str("attr:");
+    if repo.work_tree().is_none() || !args.iter().any(asks) {
+        return Ok(None);
+    }
+    let repo = run.open()?;
+    let index = match index {
+        Some(index) => index,
+        None => work::load_index(&repo, &Settings::read(run, &repo)?)?,
+    };
+    Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::note(line))?)))
 }
 
 /// Where the command was started, from the worktree's root: Git never removes that directory.

@@ -78,6 +78,19 @@ pub(super) fn of(command: &BStr, args: &[BString]) -> Option<&'static Scope> {
     })
 }
 
+/// Whose pathspecs may ask for attributes.
+const ASKS_ATTRIBUTES: &[&str] = &[
+    "checkout",
+    "clean",
+    "diff-files",
+    "diff-index",
+    "ls-files",
+    "reset",
+    "restore",
+    "status",
+    "update-index",
+];
+
 impl Scope {
     /// The command's name, and the subcommand's.
     pub(super) fn names(&self) -> (&'static str, Option<&'static str>) {
@@ -117,8 +130,18 @@ impl Scope {
         if self.first == First::Worktree && self.words(survey).any(|word| word.starts_with(b":")) {
             return Some(Reason::command_line("an argument that may look into the index"));
         }
-        let by_attribute = |word: &BString| word.starts_with(b":(") && word.contains_str("attr");
-        survey.rest.iter().any(by_attribute).then(|| Reason::command_line("a pathspec with attributes"))
+        let asks = |word: &BString| word.starts_with(b":(") && self.asks_too_much(survey, word.as_bstr());
+        survey.rest.iter().any(asks).then(|| Reason::command_line("a pathspec with attributes"))
+    }
+
+    /// Whether a pathspec asks for attributes that this command does not know.
+    fn asks_too_much(&self, survey: &Survey, pathspec: &BStr) -> bool {
+        let knows = ASKS_ATTRIBUTES.contains(&self.command)
+            && !survey.options.iter().any(|given| given.name == "--recurse-submodules");
+        match knows {
+            true => pathspec.contains_str("builtin_objectmode"),
+            false => pathspec.contains_str("attr"),
+        }
     }
 
     /// Whether `--merge` means what it does for `checkout` (and not what it does for `reset`).

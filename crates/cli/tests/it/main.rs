@@ -24,6 +24,7 @@ mod ls_files;
 mod matrix;
 mod objects;
 mod paths;
+mod pathspec_attr;
 mod pathspec_file;
 mod profile;
 mod random;

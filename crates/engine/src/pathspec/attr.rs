@@ -1,10 +1,110 @@
-//! The words of `attr:` magic: what they have to be, and what Git says of those that are not.
+//! `attr:` magic: what it requires, what Git says of what is misspelt, and who is asked for the attributes of paths.
 //!
 //! Source: gitglossary(7), "attr".
 
-use bstr::ByteSlice as _;
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::Index;
+use repo::{
+    Repository,
+    attributes::{Attributes as Files, Source, Value},
+};
 
 use super::{Error, fail};
+
+/// What an attribute has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Requirement {
+    name: BString,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Set,
+    Unset,
+    Unspecified,
+    Text(BString),
+}
+
+impl State {
+    fn is(&self, value: Value<'_>) -> bool {
+        match (self, value) {
+            (State::Set, Value::Set)
+            | (State::Unset, Value::Unset)
+            | (State::Unspecified, Value::Unspecified) => true,
+            (State::Text(text), Value::Text(value)) => text == value,
+            _ => false,
+        }
+    }
+}
+
+/// Knows the attributes of paths: those of the worktree, or of the index where the worktree has no file of them. Several threads may ask.
+pub struct Attributes {
+    asked: Mutex<Asked>,
+    tell: fn(&BString),
+}
+
+struct Asked {
+    files: Files<Repository, Index>,
+    told: HashSet<BString>,
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Attributes")
+    }
+}
+
+impl Attributes {
+    /// `tell` gets the lines Git writes of files that are not as they should be, each once. What asks has a repository and a full index
+    /// of its own, as it lives as long as pathspecs do.
+    pub fn new(repo: Repository, index: Index, tell: fn(&BString)) -> Result<Self, repo::Error> {
+        let info = repo.called_file("info/attributes");
+        let info = BString::from(info.as_os_str().as_encoded_bytes());
+        let files = Files::new(repo, index, Source::Worktree, &[], info.as_bstr())?;
+        Ok(Attributes { asked: Mutex::new(Asked { files, told: HashSet::new() }), tell })
+    }
+
+    fn hold(&self, path: &BStr, required: &[Requirement]) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.files.look_up(path);
+        for line in asked.files.take_messages() {
+            if asked.told.insert(line.clone()) {
+                (self.tell)(&line);
+            }
+        }
+        required.iter().all(|one| one.state.is(asked.files.value(one.name.as_bstr())))
+    }
+}
+
+/// The attributes that a pathspec requires.
+#[derive(Clone, Debug)]
+pub(super) struct Attr {
+    required: Arc<[Requirement]>,
+    attributes: Option<Arc<Attributes>>,
+}
+
+impl Attr {
+    pub(super) fn new(required: Vec<Requirement>, attributes: Option<Arc<Attributes>>) -> Self {
+        Attr { required: required.into(), attributes }
+    }
+
+    /// Whether somebody knows all that is required. `builtin_objectmode` is what no file says.
+    pub(super) fn can_be_asked(&self) -> bool {
+        self.attributes.is_some() && !self.required.iter().any(|one| one.name == "builtin_objectmode")
+    }
+
+    /// Whether a path, with a slash at its end if it is a directory as such, has them.
+    pub(super) fn holds(&self, path: &BStr) -> bool {
+        self.attributes.as_ref().is_some_and(|attributes| attributes.hold(path, &self.required))
+    }
+}
 
 /// The length of the first word of long magic: up to a comma or parenthesis that no backslash is before.
 pub(super) fn word_length(words: &[u8]) -> usize {
@@ -15,30 +115,32 @@ pub(super) fn word_length(words: &[u8]) -> usize {
     at
 }
 
-/// Checks what is behind `attr:`.
-pub(super) fn check(requirements: &[u8]) -> Result<(), Error> {
+/// What is behind `attr:`.
+pub(super) fn parse(requirements: &[u8]) -> Result<Vec<Requirement>, Error> {
     if requirements.is_empty() {
         return Err(fail(&[b"attr spec must not be empty"]));
     }
-    for requirement in requirements.split_str(" ").filter(|requirement| !requirement.is_empty()) {
-        let name = match requirement {
-            [b'!' | b'-', name @ ..] => name,
-            _ => match requirement.split_once_str("=") {
-                Some((name, value)) => {
-                    check_value(value)?;
-                    name
-                }
-                None => requirement,
-            },
-        };
-        if !repo::attributes::is_name(name) {
-            return Err(fail(&[b"invalid attribute name ", name]));
-        }
-    }
-    Ok(())
+    let words = requirements.split_str(" ").filter(|word| !word.is_empty());
+    words.map(parse_one).collect()
 }
 
-fn check_value(value: &[u8]) -> Result<(), Error> {
+fn parse_one(word: &[u8]) -> Result<Requirement, Error> {
+    let (name, state) = match word {
+        [b'!', name @ ..] => (name, State::Unspecified),
+        [b'-', name @ ..] => (name, State::Unset),
+        _ => match word.split_once_str("=") {
+            Some((name, value)) => (name, State::Text(unescape(value)?)),
+            None => (word, State::Set),
+        },
+    };
+    match repo::attributes::is_name(name) {
+        true => Ok(Requirement { name: name.into(), state }),
+        false => Err(fail(&[b"invalid attribute name ", name])),
+    }
+}
+
+fn unescape(value: &[u8]) -> Result<BString, Error> {
+    let mut unescaped = BString::default();
     let mut bytes = value.iter();
     while let Some(byte) = bytes.next() {
         let byte = match byte {
@@ -50,6 +152,7 @@ fn check_value(value: &[u8]) -> Result<(), Error> {
         if !byte.is_ascii_alphanumeric() && !b",-_".contains(byte) {
             return Err(fail(&[b"cannot use '", &[*byte], b"' for value matching"]));
         }
+        unescaped.push(*byte);
     }
-    Ok(())
+    Ok(unescaped)
 }

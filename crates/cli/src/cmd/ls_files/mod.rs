@@ -55,7 +55,14 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         monitor::refresh(run, &repo, &settings, &mut index)?;
     }
     let sources = request.sources(&repo, top)?;
-    let specs = paths::parse_or_here(run, &repo, &request.paths)?;
+    let mut specs = paths::parse_or_here(run, &repo, &request.paths)?;
+    if specs.ask_attributes() {
+        if request.recurse {
+            return Err(Failure::fatal("pathspecs with 'attr' are not supported with --recurse-submodules"));
+        }
+        let index = prune::for_attributes(work::load_index(&repo, &settings)?, &specs);
+        specs = paths::parse_or_here_by(run, &repo, &request.paths, index)?;
+    }
     request.judge()?;
     let mut list = List {
         run,

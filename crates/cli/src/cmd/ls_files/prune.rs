@@ -20,6 +20,17 @@ pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     start..start + inside
 }
 
+/// What is left of an index where nobody may find what is not: attributes are taken from it where the worktree has no file of them.
+pub(super) fn for_attributes(mut index: Index, specs: &Pathspecs) -> Index {
+    let left = range(&index, specs);
+    let (before, after) = (&index.entries()[..left.start], &index.entries()[left.end..]);
+    let mut gone: Vec<BString> =
+        before.iter().chain(after).map(|entry| index.path(entry).to_owned()).collect();
+    gone.dedup();
+    index.apply(gone.into_iter().map(|path| Edit { path, entries: Vec::new() }).collect());
+    index
+}
+
 /// Whether a path of the worktree is shorter than that, and so above it.
 pub(super) fn is_above(specs: &Pathspecs, path: &BStr) -> bool {
     path.len() < beginning(specs).len()

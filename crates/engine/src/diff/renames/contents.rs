@@ -70,7 +70,7 @@ pub(super) struct Contents<'a> {
     repo: &'a Repository,
     worktree: Option<(&'a Dir, Lazy<'a>)>,
     /// Loaded when a file is met that needs them.
-    attributes: Mutex<Option<Attributes<'a>>>,
+    attributes: Mutex<Option<Attributes<&'a Repository, &'a Index>>>,
 }
 
 /// One thread's.
@@ -146,7 +146,7 @@ impl<'a> Contents<'a> {
             Some(attributes) => attributes,
             None => {
                 let info = BStr::new("info/attributes");
-                let loaded = Attributes::new(self.repo, index, Source::Worktree, &[DIFF.into()], info)?;
+                let loaded = Attributes::new(self.repo, *index, Source::Worktree, &[DIFF.into()], info)?;
                 attributes.insert(loaded)
             }
         };
