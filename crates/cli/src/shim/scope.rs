@@ -280,6 +280,8 @@ mod tests {
             "diff-files -q -2 -M50% -l 5 a",
             "diff-files --ignore-submodules --quiet",
             "diff-files -C -C --no-rename-empty -O x --skip-to=a",
+            "diff-files -S x --pickaxe-all",
+            "diff-index --find-object=main:a HEAD",
             "diff-index --cached --quiet --diff-filter=ACM HEAD --",
             "diff-index -m --find-copies-harder -R --rotate-to a HEAD",
             "diff-index -C --relative=sub --abbrev=7 main~2 a",
@@ -314,6 +316,7 @@ mod tests {
             ("diff-files -p", "option '--patch'"),
             ("diff-index --stat HEAD", "option '--stat'"),
             ("diff-index -m -Gx HEAD", "option '-G'"),
+            ("diff-files -Sx --pickaxe-regex", "option '--pickaxe-regex'"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

@@ -184,6 +184,81 @@ fn options_that_do_not_go_together() {
 }
 
 #[test]
+fn what_has_to_do_with_a_text_or_an_object() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        changed(repo);
+        repo.write("binary", b"a\0needle needle");
+        repo.write("converted", "a\r\nb\r\n");
+        repo.write(".gitattributes", "converted eol=crlf\n");
+        repo.git(&["add", "binary", "converted", ".gitattributes"]);
+        repo.write("binary", b"a\0needle ");
+        repo.write("converted", "a\r\nb\r\na\r\n");
+        repo.git(&["tag", "gone", "HEAD:gone"]);
+    });
+    let options: &[&[&str]] = &[
+        &["-Sline 1"],
+        &["-S", "needle"],
+        &["-Sneedle n", "-Sa"],
+        &["-S\r\n"],
+        &["-Sline 62", "-M", "--name-status"],
+        &["-Sline 96", "-C", "-C"],
+        &["-Sline", "-R", "--name-only"],
+        &["-Sno such text", "--exit-code"],
+        &["-Sx", "--pickaxe-all", "--exit-code"],
+        &["-Sno such text", "--pickaxe-all"],
+        &["-SSubproject commit"],
+        &["-Smodified", "--diff-filter=T"],
+        &["-S", "x", "-s", "--exit-code"],
+        &["-Sx", "--skip-to=modified"],
+        &["-S", ""],
+        &["--pickaxe-all"],
+        &["--find-object=HEAD:gone"],
+        &["--find-object", "gone", "-M", "--name-only"],
+        &["--find-object=gone", "--find-object=HEAD:modified", "-R"],
+        &["--find-object=0000000000000000000000000000000000000000"],
+        &["--find-object=nowhere"],
+        &["--find-object=gone", "-Sx"],
+        &["--find-object=gone", "--pickaxe-all"],
+        &["--find-object=gone", "--pickaxe-all", "-Sx", "--name-only", "--name-status"],
+    ];
+    for options in options {
+        oracle.same(&[&["diff-files"], *options].concat());
+        oracle.same(&[&["diff-index"], *options, &["HEAD"]].concat());
+        oracle.same(&[&["diff-index", "--cached"], *options, &["HEAD"]].concat());
+    }
+    let run = oracle.same(&["diff-files", "-Sneedle"]);
+    assert!(run.stdout.contains_str("\tbinary\n"), "{}", run.stdout);
+}
+
+/// Of several that come from one file the last that is shown is the rename, and what is not shown was still made of it.
+#[test]
+fn copies_in_another_order_and_without_some() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("from", lines(0, 30));
+        repo.commit("one");
+        repo.remove("from");
+        for (path, more) in [("a", "x\n"), ("b", "y\n"), ("c", "needle\n"), ("d", "x\n")] {
+            repo.write(path, lines(0, 30) + more);
+        }
+        repo.git(&["add", "-A"]);
+        repo.write(".git/order", "c\nd\na\n");
+    });
+    let options: &[&[&str]] = &[
+        &["-O.git/order"],
+        &["--rotate-to=c"],
+        &["--skip-to=c"],
+        &["-Sneedle"],
+        &["-Sx", "-O.git/order"],
+        &["-Sy", "--pickaxe-all"],
+    ];
+    for options in options {
+        oracle.same(&[&["diff-index", "--cached", "-C", "--name-status"], *options, &["HEAD"]].concat());
+    }
+    let run = oracle.same(&["diff-index", "--cached", "-C", "--name-status", "-Sneedle", "HEAD"]);
+    assert_eq!(run.stdout, "C097\tfrom\tc\n");
+}
+
+#[test]
 fn in_another_order() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         changed(repo);

@@ -146,6 +146,15 @@ const OPTIONS: &[&[&str]] = &[
     &["--ignore-submodules=all"],
 ];
 
+const NEEDLES: &[&[&str]] = &[
+    &["-Sother"],
+    &["-Sline 2 1"],
+    &["-Sof it\nline 1", "--pickaxe-all"],
+    &["-Sdirty"],
+    &["--find-object=HEAD:a"],
+    &["--find-object=HEAD:sub"],
+];
+
 /// Lists of an older Git differ in places.
 const NEWEST: (u32, u32) = (2, 55);
 
@@ -170,6 +179,11 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
     for _ in 0..random.below(6) {
         args.extend(OPTIONS[random.below(OPTIONS.len())]);
     }
+    if random.below(5) == 0 {
+        // Git then has only the first difference to look at.
+        args.retain(|arg| *arg != "--quiet");
+        args.extend(NEEDLES[random.below(NEEDLES.len())]);
+    }
     args.extend(FORMATS[random.below(FORMATS.len())]);
     if is_of_a_tree {
         args.push("HEAD");
@@ -183,7 +197,7 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
 #[test]
 fn random_options_of_random_repositories() {
     let seeds = if full() { 300 } else { 12 };
-    let (mut copies, mut limited) = (0, 0);
+    let (mut copies, mut limited, mut found) = (0, 0, 0);
     for seed in 0..seeds {
         let mut random = Random::new(seed);
         let sandbox = Sandbox::new();
@@ -195,7 +209,7 @@ fn random_options_of_random_repositories() {
         make(&repo, &mut random);
         // Git dies of what is unmerged elsewhere.
         let can_be_within = repo.git(&["ls-files", "-u"]).stdout.is_empty();
-        for _ in 0..24 {
+        for _ in 0..36 {
             let args = line(&mut random, can_be_within);
             let place = sandbox.repo(["repo", "repo/sub"][random.below(2)]);
             let (theirs, ours) = (place.try_git(&args), place.run(SAPWOOD.as_ref(), &args));
@@ -203,8 +217,11 @@ fn random_options_of_random_repositories() {
             assert_eq!(answer(&theirs), answer(&ours), "seed {seed}: {args:?}; git left, ours right");
             let contains = |text: &[u8], part: &str| text.windows(part.len()).any(|at| at == part.as_bytes());
             copies += usize::from(contains(&ours.stdout, "C100"));
+            let looks = args.iter().any(|arg| arg.starts_with("-S"));
+            found += usize::from(looks && !ours.stdout.is_empty());
             limited += usize::from(contains(&ours.stderr, "only found copies"));
         }
     }
-    assert!(copies > 3 && limited > 0, "{copies} lists of copies, {limited} limited: the dice are loaded");
+    let counts = format!("{copies} lists of copies, {limited} limited, {found} of a text");
+    assert!(copies > 3 && limited > 0 && found > 3, "{counts}: the dice are loaded");
 }

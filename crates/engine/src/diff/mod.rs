@@ -5,6 +5,7 @@
 
 mod collapse;
 mod overlay;
+pub mod pickaxe;
 pub mod renames;
 mod tree;
 mod unchanged;

@@ -7,11 +7,14 @@ mod options;
 mod order;
 mod show;
 
+use std::collections::HashSet;
+
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     diff::{
         self, Against, Collapsed, Counts, Intended, Pair, Status, Unchanged,
-        renames::{self, Skipped},
+        pickaxe::{self, Haystack, Needle},
+        renames::{self, Skipped, Uses},
     },
     pathspec::Pathspecs,
     status::{self, Worktree},
@@ -40,9 +43,10 @@ use show::{Dots, Format};
 
 /// `diff-files`. Returns the exit code.
 pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
-    let request = Request::parse(Dress::Files, &run.args)?;
+    let mut request = Request::parse(Dress::Files, &run.args)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    resolve_objects(&repo, &settings, &mut request)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     must_agree(&request)?;
@@ -63,9 +67,10 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
 
 /// `diff-index`. Returns the exit code.
 pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
-    let request = Request::parse(Dress::Index, &run.args)?;
+    let mut request = Request::parse(Dress::Index, &run.args)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
     let named = named(run, &repo, &settings, &request, word.as_bstr())?;
     let specs = pathspecs(run, &repo, &request, words)?;
@@ -113,6 +118,16 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
 
 fn must_agree(request: &Request) -> Result<(), Failure> {
     request.clash.map_or(Ok(()), |clash| Err(Failure::fatal(clash)))
+}
+
+/// Finds what `--find-object` names: before any word that is no option.
+fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request) -> Result<(), Failure> {
+    for word in &request.object_words {
+        let missing = || Failure::Error(text!("unable to resolve '", word, "'"), 129);
+        request.objects.push(repo.resolve(word.as_bstr())?.ok_or_else(missing)?);
+        warn_ambiguous(repo, settings, word.as_bstr(), 1)?;
+    }
+    Ok(())
 }
 
 /// What is meant of what there is.
@@ -243,6 +258,16 @@ pub(crate) fn obstacle(
     if request.unchanged == Unchanged::Listed && may_be_sparse() {
         return Some("'--find-copies-harder' where the index may be sparse");
     }
+    let is_plain = |word: &BString| matches!(repo.resolve(word.as_bstr()), Ok(Some(_)));
+    let is_clear = |word: &BString| repo.ambiguous_names(word.as_bstr()).is_ok_and(|it| it.is_empty());
+    if !request.object_words.iter().all(|word| is_plain(word) && is_clear(word)) {
+        return Some("an argument that may be no object");
+    }
+    // Git warns of line ends that would not come back.
+    let looks_into_files = !request.cached && matches!(request.needle, Some(options::Needle::Text(_)));
+    if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
+        return Some("'-S' where line ends are converted");
+    }
     let mut words = &request.words[..];
     if dress == Dress::Index {
         let (word, others) = words.split_first().expect("one is asked for");
@@ -278,7 +303,7 @@ fn finish(
     if request.reverse {
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
-    let mut skipped = None;
+    let (mut skipped, mut uses, mut hashed) = (None, Uses::default(), HashSet::new());
     if let Some(detect) = request.detect {
         let configured = repo.config_int("diff.renameLimit")?;
         let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
@@ -290,9 +315,14 @@ fn finish(
             worktree: Some((root, index)),
         };
         let found = renames::detect(repo, pairs, &options)?;
-        (pairs, skipped) = (found.pairs, found.skipped);
+        (pairs, skipped, uses, hashed) = (found.pairs, found.skipped, found.uses, found.hashed);
+    }
+    if let Some(needle) = &request.needle {
+        let haystack = Haystack { worktree: (root, index), hashed: &hashed, is_reversed: request.reverse };
+        search(repo, request, needle, &haystack, &mut pairs)?;
     }
     order::arrange(run, repo, request, &mut pairs)?;
+    uses.tell_copies(&mut pairs);
     for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
         console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
     }
@@ -318,6 +348,26 @@ fn finish(
         ));
     }
     Ok(u8::from(request.exit_code && !pairs.is_empty()))
+}
+
+/// Leaves what has to do with what is looked for, or everything (`--pickaxe-all`) if anything has.
+fn search(
+    repo: &Repository,
+    request: &Request,
+    needle: &options::Needle,
+    haystack: &Haystack<'_>,
+    pairs: &mut Vec<Pair>,
+) -> Result<(), Failure> {
+    let needle = match needle {
+        options::Needle::Text(text) => Needle::Text(text.as_bstr()),
+        options::Needle::Objects => Needle::Objects(&request.objects),
+    };
+    let is_found = pickaxe::find(repo, pairs, needle, haystack)?;
+    if !request.all_if_any || !is_found.contains(&true) {
+        let mut found = is_found.into_iter();
+        pairs.retain(|_| found.next().unwrap_or(false));
+    }
+    Ok(())
 }
 
 fn format(

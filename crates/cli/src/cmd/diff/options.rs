@@ -8,7 +8,7 @@ use engine::diff::{
     Depth, Intended, Missing, Unchanged,
     renames::{Detect, Empty, parse_score},
 };
-use format::index::Stage;
+use format::{ObjectId, index::Stage};
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
 
 use crate::args::{DashDash, Event, Opt, Stop, Survey, Table};
@@ -45,6 +45,9 @@ enum Key {
     Quiet,
     Filter,
     OrderFile,
+    Text,
+    Object,
+    AllIfAny,
     /// By the path, and with what comes before it last or not at all.
     From(From),
     IgnoreSubmodules,
@@ -95,6 +98,9 @@ macro_rules! table {
                 Opt::new(Key::Quiet, "--quiet", "disable all output of the program"),
                 Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only(),
                 Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only(),
+                Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only(),
+                Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only(),
+                Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only(),
                 Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only(),
                 Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only(),
                 Opt::new(Key::IgnoreSubmodules, "--ignore-submodules[=<when>]", "ignore changes to submodules")
@@ -127,7 +133,7 @@ macro_rules! table {
                 foreign("--binary"),
                 foreign("--color[=<when>]"),
                 foreign("--submodule[=<format>]"),
-                foreign("-S <string>"),
+                foreign("--pickaxe-regex"),
                 foreign("-G <regex>"),
             ],
         }
@@ -232,6 +238,15 @@ pub(super) enum From {
     Only,
 }
 
+/// What is looked for in the pairs.
+#[derive(Debug)]
+pub(super) enum Needle {
+    /// It is not as often on both sides.
+    Text(BString),
+    /// Objects.
+    Objects,
+}
+
 /// What was asked for.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -253,6 +268,12 @@ pub(super) struct Request {
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
     pub(super) filter: Filter,
+    pub(super) needle: Option<Needle>,
+    /// How objects that are looked for were named, and what they are once that is known.
+    pub(super) object_words: Vec<BString>,
+    pub(super) objects: Vec<ObjectId>,
+    /// If anything has to do with it, all is shown.
+    pub(super) all_if_any: bool,
     pub(super) order_file: Option<BString>,
     pub(super) from: Option<(From, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
@@ -303,6 +324,10 @@ impl Request {
             reverse: false,
             exit_code: false,
             filter: Filter::default(),
+            needle: None,
+            object_words: Vec::new(),
+            objects: Vec::new(),
+            all_if_any: false,
             order_file: None,
             from: None,
             ignore_submodules: None,
@@ -350,10 +375,14 @@ impl Request {
 }
 
 /// Options whose value may be an argument of its own.
-const APART: [&str; 6] = ["--diff-filter", "--line-prefix", "--rotate-to", "--skip-to", "-O", "-l"];
+const APART: [&str; 8] =
+    ["--diff-filter", "--find-object", "--line-prefix", "--rotate-to", "--skip-to", "-O", "-S", "-l"];
 
 const FORMATS_CLASH: &str =
     "options '--name-only', '--name-status', '--check', and '-s' cannot be used together";
+
+const NEEDLES_CLASH: &str = "options '-G', '-S', and '--find-object' cannot be used together";
+const ALL_CLASH: &str = "options '--pickaxe-all' and '--find-object' cannot be used together, use '--pickaxe-all' with '-G' and '-S'";
 
 /// Options that others change, on the way.
 #[derive(Default)]
@@ -365,6 +394,7 @@ struct Folded {
     quiet: bool,
     side: Option<Stage>,
     relative_to: Option<BString>,
+    text: Option<BString>,
 }
 
 impl Folded {
@@ -375,7 +405,7 @@ impl Folded {
             Key::NameOnly => self.names = true,
             Key::NameStatus => self.statuses = true,
             Key::NoPatch => {
-                *self = Folded { nothing: true, quiet: self.quiet, side: self.side, ..Folded::default() }
+                (self.raw, self.names, self.statuses, self.nothing) = (false, false, false, true);
             }
             Key::Nul => request.nul = true,
             Key::Abbrev if !event.on => request.abbrev = None,
@@ -425,6 +455,15 @@ impl Folded {
                 }
                 request.order_file = Some(file);
             }
+            Key::Text => {
+                let text = value.unwrap_or_default();
+                if text.is_empty() {
+                    return Err(mistake("-S requires a non-empty argument"));
+                }
+                self.text = Some(text);
+            }
+            Key::Object => request.object_words.extend(value),
+            Key::AllIfAny => request.all_if_any = true,
             Key::From(from) => request.from = Some((from, value.unwrap_or_default())),
             Key::IgnoreSubmodules => {
                 let when = value.unwrap_or_else(|| "all".into());
@@ -451,6 +490,10 @@ impl Folded {
         request.stage = self.side.or(request.stage);
         if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
             request.clash = Some(FORMATS_CLASH);
+        } else if self.text.is_some() && !request.object_words.is_empty() {
+            request.clash = Some(NEEDLES_CLASH);
+        } else if request.all_if_any && !request.object_words.is_empty() {
+            request.clash = Some(ALL_CLASH);
         }
         request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
             (_, _, true) => Kind::Nothing,
@@ -458,6 +501,19 @@ impl Folded {
             (_, true, _) => Kind::NameStatus,
             _ => Kind::Raw,
         };
+        request.needle = match self.text {
+            Some(text) => Some(Needle::Text(text)),
+            None => (!request.object_words.is_empty()).then_some(Needle::Objects),
+        };
+        match request.needle {
+            Some(Needle::Text(_)) if request.depth == Depth::Directories => request.depth = Depth::Files,
+            Some(Needle::Objects) => request.depth = Depth::Both,
+            _ => {}
+        }
+        // Git then has only the first difference.
+        if self.quiet && request.needle.is_some() {
+            return Err(unserved("'--quiet' with '-S' or '--find-object'"));
+        }
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {
             request.detect = Some(Detect::Copies);

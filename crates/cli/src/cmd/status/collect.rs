@@ -359,7 +359,7 @@ fn with_renames(
 ) -> Result<Vec<Pair>, Failure> {
     let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
     let options = renames::Options { detect, minimum, limit, empty: renames::Empty::Paired, worktree };
-    Ok(renames::detect(repo, pairs, &options)?.pairs)
+    Ok(renames::detect(repo, pairs, &options)?.resolved())
 }
 
 /// Whether the untracked cache of `index`, if it has one, may serve such a walk; it is made fit for that. Git's words if it is of elsewhere.

@@ -83,6 +83,8 @@ fn copies_and_orders_are_native() {
         &["diff-index", "--find-copies-harder", "-O/dev/null", "HEAD"],
         &["diff-index", "--skip-to=z", "HEAD"],
         &["diff-files", "--rotate-to", "z"],
+        &["diff-files", "-Sb", "--pickaxe-all"],
+        &["diff-index", "--find-object=HEAD:b", "HEAD"],
     ] {
         oracle.same(args);
         shim.was_native(args);
@@ -90,6 +92,12 @@ fn copies_and_orders_are_native() {
     let quiet = ["diff-files", "--quiet", "--skip-to=z"];
     oracle.same(&quiet);
     shim.was_handed_over(&quiet, "options or arguments that do not go together");
+    let nowhere = ["diff-files", "--find-object=nowhere"];
+    oracle.same(&nowhere);
+    shim.was_handed_over(&nowhere, "an argument that may be no object");
+    let converted = ["-c", "core.autocrlf=input", "diff-files", "-Sb"];
+    oracle.same(&converted);
+    shim.was_handed_over(&converted, "'-S' where line ends are converted");
 }
 
 /// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.

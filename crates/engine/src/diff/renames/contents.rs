@@ -32,15 +32,15 @@ const DIFF: &str = "diff";
 
 /// Where a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(in crate::diff) enum Home {
     Objects,
     Worktree,
 }
 
 /// One side of a pair, and what has been found out about it.
-pub(super) struct File {
+pub(in crate::diff) struct File {
     /// The number of the pair.
-    pub(super) pair: usize,
+    pub(in crate::diff) pair: usize,
     pub(super) path: BString,
     pub(super) side: Side,
     pub(super) home: Home,
@@ -59,6 +59,18 @@ impl File {
         File { pair: at, path, side, home, is_changed_within, size: None, spans: None }
     }
 
+    /// A side of which only the content is asked.
+    pub(in crate::diff) fn alone(
+        pair: usize,
+        path: &BString,
+        side: Side,
+        in_worktree: bool,
+        is_changed_within: bool,
+    ) -> File {
+        let home = if in_worktree { Home::Worktree } else { Home::Objects };
+        File { pair, path: path.clone(), side, home, is_changed_within, size: None, spans: None }
+    }
+
     /// Only these are compared by content.
     pub(super) fn is_regular(&self) -> bool {
         self.side.mode.is_file()
@@ -66,7 +78,7 @@ impl File {
 }
 
 /// Where contents are read from.
-pub(super) struct Contents<'a> {
+pub(in crate::diff) struct Contents<'a> {
     repo: &'a Repository,
     worktree: Option<(&'a Dir, Lazy<'a>)>,
     /// Loaded when a file is met that needs them.
@@ -83,7 +95,7 @@ struct Worker<'a> {
 }
 
 impl<'a> Contents<'a> {
-    pub(super) fn new(repo: &'a Repository, worktree: Option<(&'a Dir, &'a Index)>) -> Contents<'a> {
+    pub(in crate::diff) fn new(repo: &'a Repository, worktree: Option<(&'a Dir, &'a Index)>) -> Contents<'a> {
         let worktree = worktree.map(|(root, index)| (root, Lazy::new(repo, index)));
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
@@ -131,6 +143,14 @@ impl<'a> Contents<'a> {
         })?;
         whole.iter_mut().zip(spans).for_each(|(file, spans)| file.spans = spans);
         Ok(())
+    }
+
+    /// How often each has a text, none of them in another.
+    pub(in crate::diff) fn count(&self, files: &[&mut File], text: &BStr) -> Result<Vec<usize>, PlanError> {
+        self.each(files, |worker, file| match worker.content(file)? {
+            Some(content) => Ok(content.find_iter(text).count()),
+            None => Err(repo::Error::new(String::from("unable to read files to diff")).into()),
+        })
     }
 
     /// Whether a file is text to a diff: by its attribute `diff`, else by its looks. Asked only where it matters.
@@ -184,11 +204,13 @@ impl<'a> Contents<'a> {
 }
 
 impl Worker<'_> {
-    /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show, of a commit that is not known.
+    /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show; in the worktree its commit is not
+    /// known.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
         if file.side.mode.is_gitlink() {
             let dirt = if file.is_changed_within { "-dirty" } else { "" };
-            let commit = ObjectId::null(self.kind);
+            let known = file.side.oid.filter(|_| file.home == Home::Objects);
+            let commit = known.unwrap_or(ObjectId::null(self.kind));
             self.out = format!("Subproject commit {commit}{dirt}\n").into_bytes();
             return Ok(Some(&self.out));
         }

@@ -6,12 +6,14 @@
 //!
 //! Nothing is changed. The first object or file that cannot be read ends it.
 
-mod contents;
+pub(super) mod contents;
 mod exact;
 mod inexact;
 mod spans;
 
-use bstr::{BStr, ByteSlice as _};
+use std::collections::{HashMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
 use contents::{Contents, File, Home};
 use format::{ObjectId, index::Index};
 use repo::Repository;
@@ -103,10 +105,46 @@ pub fn leading_score(text: &[u8]) -> (u32, &[u8]) {
 /// What became of the pairs.
 #[derive(Debug, Default)]
 pub struct Detected {
-    /// In their order, without the deletions that became renames. Sides of the worktree that had to be hashed have their names.
+    /// In their order, without the deletions that became renames. Sides of the worktree that had to be hashed have their names. Copies are called
+    /// renames yet.
     pub pairs: Vec<Pair>,
+    /// What tells them.
+    pub uses: Uses,
+    /// Paths in the worktree, and the names they got.
+    pub hashed: HashSet<(BString, ObjectId)>,
     /// If there were too many.
     pub skipped: Option<Skipped>,
+}
+
+impl Detected {
+    fn without(pairs: Vec<Pair>) -> Detected {
+        Detected { pairs, ..Detected::default() }
+    }
+
+    /// The pairs, with copies told from renames.
+    pub fn resolved(mut self) -> Vec<Pair> {
+        self.uses.tell_copies(&mut self.pairs);
+        self.pairs
+    }
+}
+
+/// How many come from each source.
+#[derive(Debug, Default)]
+pub struct Uses(HashMap<BString, u32>);
+
+impl Uses {
+    /// Of several that come from a file that is gone the last is the rename, all others are copies: the last in the order in which they are shown.
+    /// What was left out by then still counts.
+    pub fn tell_copies(mut self, pairs: &mut [Pair]) {
+        for pair in pairs.iter_mut().filter(|pair| pair.status == Status::Renamed) {
+            let source = pair.source.as_ref().unwrap_or(&pair.path);
+            let Some(used) = self.0.get_mut(source) else { continue };
+            *used -= 1;
+            if *used > 0 {
+                pair.status = Status::Copied;
+            }
+        }
+    }
 }
 
 /// What may have been renamed or copied.
@@ -140,7 +178,7 @@ pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) ->
     let mut candidates = Candidates::of(&pairs, options);
     if candidates.sources.is_empty() || candidates.targets.is_empty() {
         pairs.retain(|pair| !pair.is_unchanged());
-        return Ok(Detected { pairs, skipped: None });
+        return Ok(Detected::without(pairs));
     }
     let contents = Contents::new(repo, options.worktree);
     contents.name(&mut candidates.unnamed())?;
@@ -149,8 +187,9 @@ pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) ->
     if minimum < MAX_SCORE {
         skipped = inexact::find(&mut candidates, &contents, minimum, options.limit)?;
     }
-    candidates.write_back(&mut pairs);
-    Ok(Detected { pairs, skipped })
+    let hashed = candidates.hashed();
+    let uses = candidates.write_back(&mut pairs);
+    Ok(Detected { pairs, uses, hashed, skipped })
 }
 
 impl Candidates {
@@ -208,8 +247,16 @@ impl Candidates {
         self.targets[target].from = Some((source, score));
     }
 
-    /// Makes renames and copies of the pairs. Of several that come from a file that is gone the last is the rename.
-    fn write_back(mut self, pairs: &mut Vec<Pair>) {
+    /// What was in the worktree and has a name now.
+    fn hashed(&self) -> HashSet<(BString, ObjectId)> {
+        let sources = self.sources.iter().map(|source| &source.file);
+        let files = sources.chain(self.targets.iter().map(|target| &target.file));
+        let of_worktree = files.filter(|file| file.home == Home::Worktree);
+        of_worktree.filter_map(|file| Some((file.path.clone(), file.side.oid?))).collect()
+    }
+
+    /// Makes renames of the pairs.
+    fn write_back(self, pairs: &mut Vec<Pair>) -> Uses {
         let mut is_left_out: Vec<bool> = pairs.iter().map(Pair::is_unchanged).collect();
         for Source { file, used, is_unchanged } in &self.sources {
             let pair = &mut pairs[file.pair];
@@ -224,19 +271,19 @@ impl Candidates {
             let pair = &mut pairs[file.pair];
             pair.new = Some(file.side);
             let Some((source, score)) = from else { continue };
-            let Source { file: source, used, .. } = &mut self.sources[source];
+            let Source { file: source, .. } = &self.sources[source];
             pair.old = Some(source.side);
             // The file of an unmerged path may be the copy of what a stage has there.
             if source.path != file.path {
                 (pair.source, pair.score) = (Some(source.path.clone()), score);
             }
             if pair.status != Status::Unmerged {
-                *used -= 1;
-                pair.status = if *used > 0 { Status::Copied } else { Status::Renamed };
+                pair.status = Status::Renamed;
             }
         }
         let mut numbers = 0..;
         pairs.retain(|_| !is_left_out[numbers.next().expect("endless")]);
+        Uses(self.sources.into_iter().map(|source| (source.file.path, source.used)).collect())
     }
 }
 
