@@ -97,6 +97,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
         first(obstacles::files(&repo))?;
     }
     first(obstacles::place(scope.command, &repo))?;
+    first(scope.obstacle_in(&repo, survey).into_iter().collect())?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
     if let Some(dress) = cmd::diff::Dress::of(scope.command)

@@ -5,6 +5,7 @@
 mod table;
 
 use bstr::{BStr, BString, ByteSlice as _};
+use repo::Repository;
 
 use super::Reason;
 use crate::{
@@ -130,18 +131,16 @@ impl Scope {
         if self.first == First::Worktree && self.words(survey).any(|word| word.starts_with(b":")) {
             return Some(Reason::command_line("an argument that may look into the index"));
         }
-        let asks = |word: &BString| word.starts_with(b":(") && self.asks_too_much(survey, word.as_bstr());
-        survey.rest.iter().any(asks).then(|| Reason::command_line("a pathspec with attributes"))
+        let recurses = survey.options.iter().any(|given| given.name == "--recurse-submodules");
+        let knows = ASKS_ATTRIBUTES.contains(&self.command) && !recurses;
+        let unknown = if knows { "builtin_objectmode" } else { "attr" };
+        asks_for(survey, unknown).then(|| Reason::command_line("a pathspec with attributes"))
     }
 
-    /// Whether a pathspec asks for attributes that this command does not know.
-    fn asks_too_much(&self, survey: &Survey, pathspec: &BStr) -> bool {
-        let knows = ASKS_ATTRIBUTES.contains(&self.command)
-            && !survey.options.iter().any(|given| given.name == "--recurse-submodules");
-        match knows {
-            true => pathspec.contains_str("builtin_objectmode"),
-            false => pathspec.contains_str("attr"),
-        }
+    /// Why pathspecs are not native in this repository: without a worktree nobody knows attributes.
+    pub(super) fn obstacle_in(&self, repo: &Repository, survey: &Survey) -> Option<Reason> {
+        let is_one = self.command == "diff-index" && repo.work_tree().is_none() && asks_for(survey, "attr");
+        is_one.then(|| Reason::command_line("a pathspec with attributes without a worktree"))
     }
 
     /// Whether `--merge` means what it does for `checkout` (and not what it does for `reset`).
@@ -167,6 +166,11 @@ impl Scope {
         let sources = sources.filter_map(|given| given.value.as_ref());
         arguments.iter().chain(sources).map(|word| word.as_bstr())
     }
+}
+
+/// Whether a pathspec may ask for an attribute, or for this one.
+fn asks_for(survey: &Survey, attribute: &str) -> bool {
+    survey.rest.iter().any(|word| word.starts_with(b":(") && word.contains_str(attribute))
 }
 
 /// What of `--merge`, `--conflict`, `--ours` and `--theirs` is not native: more than a switch to what is named

@@ -100,6 +100,37 @@ fn copies_and_orders_are_native() {
     shim.was_handed_over(&converted, "'-S' where line ends are converted");
 }
 
+#[test]
+fn attributes_in_pathspecs_are_native() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), |repo| {
+        two_branches(repo);
+        repo.write(".gitattributes", "* foo\n");
+        repo.write("new", "1\n");
+    });
+    for args in [
+        &["ls-files", "-c", "-o", ":(attr:foo)"][..],
+        &["status", "-s", ":(attr:-foo)", ":(attr:foo)new"],
+        &["diff-files", "--", ":(exclude,attr:!foo)"],
+        &["diff-index", "HEAD", "--", ":(attr:foo)"],
+        &["reset", "--", ":(attr:foo)"],
+        &["restore", ":(attr:foo)"],
+        &["checkout", "--", ":(attr:foo)"],
+        &["clean", "-n", ":(attr:foo)"],
+        &["update-index", "--again", ":(attr:foo)"],
+    ] {
+        oracle.same(args);
+        shim.was_native(args);
+    }
+    let mode = ["ls-files", ":(attr:builtin_objectmode=100644)"];
+    oracle.same(&mode);
+    shim.was_handed_over(&mode, "a pathspec with attributes");
+    oracle.both(|repo| drop(repo.git(&["config", "core.bare", "true"])));
+    let bare = ["--git-dir=.git", "diff-index", "--cached", "HEAD", "--", ":(attr:foo)"];
+    oracle.same(&bare);
+    shim.was_handed_over(&bare, "a pathspec with attributes without a worktree");
+}
+
 /// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.
 #[test]
 fn a_quiet_switch_refreshes_as_git_does() {
