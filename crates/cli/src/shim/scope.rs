@@ -307,7 +307,7 @@ mod tests {
             ("restore -m a", "option '--merge'"),
             ("restore --ours --ignore-unmerged a", "--ignore-unmerged with a side of conflicts"),
             ("checkout --dry-run x", "option '--dry-run'"),
-            ("checkout -- :(attr:x)a", "a pathspec with attributes"),
+            ("checkout -- :(attr:builtin_objectmode=100644)a", "a pathspec with attributes"),
             ("switch --recurse-submodules=x y", "--recurse-submodules with what is no boolean"),
             ("reset -p", "option '--patch'"),
             ("read-tree --debug-unpack a", "option '--debug-unpack'"),
