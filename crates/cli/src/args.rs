@@ -8,7 +8,10 @@
 //!
 //! Nothing is printed here: a wrong line ends in a [`Stop`] that holds what to print and where.
 
+mod one_shot;
+
 use bstr::{BStr, BString, ByteSlice, ByteVec};
+use one_shot::Reader;
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,7 @@ pub(crate) struct Opt<K: 'static> {
     spelling: &'static str,
     negatable: bool,
     hidden: bool,
+    reader: Reader,
     help: &'static str,
 }
 
@@ -35,7 +39,7 @@ impl<K: Copy> Opt<K> {
     /// `spelling` is what the help shows, without the `--no-` form: `-q, --quiet`, `--jobs <n>`,
     /// `-t, --track[=<how>]`.
     pub(crate) const fn new(key: K, spelling: &'static str, help: &'static str) -> Self {
-        Opt { key, spelling, negatable: true, hidden: false, help }
+        Opt { key, spelling, negatable: true, hidden: false, reader: Reader::Options, help }
     }
 
     /// Without a `--no-` form.
@@ -71,30 +75,6 @@ impl<K: Copy> Opt<K> {
     fn name(&self) -> &'static str {
         let names = self.parts().0;
         names.rsplit(", ").next().unwrap_or(names)
-    }
-
-    /// Whether `arg` is this one, alone and by its whole name.
-    fn is_whole(&self, arg: &BStr) -> bool {
-        let Some(word) = arg.strip_prefix(b"--") else {
-            return self.short() == arg.get(1).copied()
-                && match self.takes() {
-                    Takes::Nothing => arg.len() == 2,
-                    Takes::Value(_) | Takes::Optional(_) => true,
-                };
-        };
-        let (name, value) = match word.split_once_str("=") {
-            Some((name, value)) => (name, Some(value)),
-            None => (word, None),
-        };
-        let Some(long) = self.long() else { return false };
-        if self.negatable && name.strip_prefix(b"no-") == Some(long.as_bytes()) {
-            return value.is_none();
-        }
-        name == long.as_bytes()
-            && match self.takes() {
-                Takes::Nothing => value.is_none(),
-                Takes::Value(_) | Takes::Optional(_) => true,
-            }
     }
 
     fn takes(&self) -> Takes {
@@ -177,9 +157,6 @@ pub(crate) enum Stop {
         usage: Option<String>,
     },
 }
-
-const UNKNOWN_OR_PART: &[u8] =
-    b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
 
 /// What [`Walk::next`] comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,26 +248,15 @@ impl<K: Copy + PartialEq> Table<K> {
         Ok(parsed)
     }
 
-    /// Whether each option before a `--` is written in the one way that all of Git's parsers read alike: alone, by its whole name.
-    pub(crate) fn whole(&self, args: &[BString]) -> Result<(), Stop> {
-        if matches!(args, [only] if only == "-h") {
-            return Err(Stop::Help(self.help()));
-        }
-        let is_option = |arg: &&BString| arg.starts_with(b"-") && arg.len() > 1;
-        let mut options = args.iter().take_while(|arg| *arg != "--").filter(is_option);
-        match options.find(|arg| !self.options.iter().any(|option| option.is_whole(arg.as_bstr()))) {
-            Some(arg) => {
-                let message = [b"option '", arg.as_slice(), UNKNOWN_OR_PART].concat().into();
-                Err(Stop::Mistake { message, usage: None })
-            }
-            None => Ok(()),
-        }
-    }
-
     /// As [`Table::parse`], with the options by name.
     pub(crate) fn survey(&self, args: &[BString], dash_dash: DashDash) -> Result<Survey, Stop> {
-        let Parsed { events, rest } = self.parse(args, dash_dash)?;
-        Ok(Survey { options: events.into_iter().map(|event| self.given(event)).collect(), rest })
+        Ok(self.named(self.parse(args, dash_dash)?))
+    }
+
+    /// What was taken apart, with the options by name.
+    pub(crate) fn named(&self, parsed: Parsed<K>) -> Survey {
+        let options = parsed.events.into_iter().map(|event| self.given(event)).collect();
+        Survey { options, rest: parsed.rest }
     }
 
     /// An option by name.
@@ -322,24 +288,33 @@ impl<K: Copy + PartialEq> Table<K> {
                 };
                 return Err(Stop::Mistake { message, usage: Some(self.help()) });
             };
-            let name = || format!("switch `{}'", letter as char);
-            left = stuck;
-            let value = match option.takes() {
-                Takes::Nothing => None,
-                Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => {
-                    left = &[];
-                    Some(stuck.into())
-                }
-                Takes::Optional(_) => None,
-                Takes::Value(_) => Some(next_value(queue, name)?),
-            };
-            events.push(Event { key: option.key, on: true, value });
+            left = self.switch(option, letter, stuck, queue, events)?;
             // A misspelt long option shows after its first letter was taken for a switch.
             if left.len() + 1 == cluster.len() && !left.is_empty() {
                 self.two_dashes_meant(cluster)?;
             }
         }
         Ok(())
+    }
+
+    /// Takes one option of a cluster; the answer is what is left of it.
+    fn switch<'a, 'b>(
+        &self,
+        option: &Opt<K>,
+        letter: u8,
+        stuck: &'b [u8],
+        queue: &mut impl Iterator<Item = &'a BString>,
+        events: &mut Vec<Event<K>>,
+    ) -> Result<&'b [u8], Stop> {
+        let name = || format!("switch `{}'", letter as char);
+        let (value, left) = match option.takes() {
+            Takes::Nothing => (None, stuck),
+            Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => (Some(stuck.into()), &[][..]),
+            Takes::Optional(_) => (None, stuck),
+            Takes::Value(_) => (Some(next_value(queue, name)?), stuck),
+        };
+        events.push(Event { key: option.key, on: true, value });
+        Ok(left)
     }
 
     fn two_dashes_meant(&self, word: &[u8]) -> Result<(), Stop> {
@@ -356,11 +331,20 @@ impl<K: Copy + PartialEq> Table<K> {
     }
 
     fn long<'a>(&self, arg: &BStr, queue: &mut impl Iterator<Item = &'a BString>) -> Result<Event<K>, Stop> {
-        let (name, stuck) = match arg.split_once_str("=") {
-            Some((name, value)) => (name.as_bstr(), Some(value.as_bstr())),
-            None => (arg, None),
-        };
+        let name = arg.split_once_str("=").map_or(arg, |(name, _)| name.as_bstr());
         let (option, on) = self.find_long(name, arg)?;
+        self.event(option, on, arg, queue)
+    }
+
+    /// What a long option comes to that was written without `no-` (`on`), or with it.
+    fn event<'a>(
+        &self,
+        option: &Opt<K>,
+        on: bool,
+        arg: &BStr,
+        queue: &mut impl Iterator<Item = &'a BString>,
+    ) -> Result<Event<K>, Stop> {
+        let stuck = arg.split_once_str("=").map(|(_, value)| value.as_bstr());
         let spelt = || match option.long() {
             Some(long) if on => format!("option `{long}'"),
             Some(long) => format!("option `no-{}'", long.trim_start_matches("no-")),

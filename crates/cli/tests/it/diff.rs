@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
 
-use crate::{SAPWOOD, index_info};
+use crate::{SAPWOOD, diff_random::NEWEST, index_info};
 
 /// Gives a file a time long ago, so that nothing depends on when it was written.
 fn age(repo: &Repo<'_>, path: &str, seconds: u64) {
@@ -181,6 +181,79 @@ fn options_that_do_not_go_together() {
     let run = oracle.same(&["diff-index", "--name-only", "--name-status", "--merge-base", "HEAD^{tree}"]);
     assert_eq!(run.code, 128);
     assert!(run.stderr.starts_with(b"fatal: options '--name-only'"), "{}", run.stderr);
+}
+
+/// Options of diffs cluster, those of revisions do not, and the command gets what nobody else knows of a cluster.
+#[test]
+fn options_in_clusters() {
+    let oracle = Oracle::new(SAPWOOD, changed);
+    if testkit::Sandbox::new().git_version() < NEWEST {
+        println!("skipped: this Git is old");
+        return;
+    }
+    let of_both: &[&[&str]] = &[
+        &["-Rz"],
+        &["-zRM20%"],
+        &["-CRS line 2"],
+        &["-zl1", "-C"],
+        &["-sRz", "--exit-code"],
+        &["-s", "--no-no-patch"],
+        &["-zsS", "line"],
+        &["-RO", ".gitignore"],
+        &["-MC"],
+        &["-CX"],
+        &["--find-copies=x"],
+        &["-raw"],
+        &["-stat"],
+        &["--raw=1"],
+        &["--no-relative=x"],
+        &["--no-abbrev=4"],
+        &["--diff-filter=AQ"],
+    ];
+    for options in of_both {
+        oracle.same(&[&["diff-files"], *options].concat());
+        oracle.same(&[&["diff-index", "--cached"], *options, &["HEAD"]].concat());
+    }
+    for options in [
+        &["-Rq"][..],
+        &["-R-theirs"],
+        &["-S", "--"],
+        &["-RO", "--", "x"],
+        &["--diff-filter"],
+        &["--end-of-options", "gone"],
+        &["--end-of-options", "-z"],
+        &["modified", "-z"],
+        &["modified", "-"],
+        &["-R", "--", "-z"],
+    ] {
+        oracle.same(&[&["diff-files"], options].concat());
+    }
+    let run = oracle.same(&["diff-files", "-RM-q"]);
+    assert_eq!(run.code, 129, "the rest is the value: {}", run.stderr);
+    for options in [&["-Rm"][..], &["-R-cached"], &["-z-merge-base"]] {
+        oracle.same(&[&["diff-index"], options, &["HEAD"]].concat());
+    }
+    for options in [
+        "-Rqz",
+        "-Rm",
+        "-zr",
+        "-rz",
+        "-q=1",
+        "--name-stat",
+        "--quie",
+        "-Rt",
+        "--no-raw",
+        "-",
+        "-zé",
+        "-zstat",
+    ] {
+        let (theirs, ours) = (
+            oracle.git().try_git(&["diff-files", options]),
+            oracle.ours().run(SAPWOOD.as_ref(), &["diff-files", options]),
+        );
+        assert_eq!((theirs.code, ours.code), (129, 129), "{options}");
+        assert_eq!((theirs.stdout, ours.stdout), ("".into(), "".into()), "{options}");
+    }
 }
 
 #[test]

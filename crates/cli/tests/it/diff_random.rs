@@ -126,11 +126,15 @@ const OPTIONS: &[&[&str]] = &[
     &["-R"],
     &["-R"],
     &["-z"],
+    &["-RzM"],
+    &["-zRC40%"],
+    &["-zl3"],
     &["--raw"],
     &["--abbrev"],
     &["--quiet"],
     &["--exit-code"],
     &["-l1"],
+    &["-l1", "-M50"],
     &["-l4"],
     &["--diff-filter=CX"],
     &["--diff-filter=AMR"],
@@ -156,7 +160,7 @@ const NEEDLES: &[&[&str]] = &[
 ];
 
 /// Lists of an older Git differ in places.
-const NEWEST: (u32, u32) = (2, 55);
+pub(crate) const NEWEST: (u32, u32) = (2, 55);
 
 const FORMATS: &[&[&str]] = &[&[], &["--name-only"], &["--name-status"], &["-s"]];
 
@@ -196,7 +200,7 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
 
 #[test]
 fn random_options_of_random_repositories() {
-    let seeds = if full() { 300 } else { 12 };
+    let seeds = if full() { 300 } else { 18 };
     let (mut copies, mut limited, mut found) = (0, 0, 0);
     for seed in 0..seeds {
         let mut random = Random::new(seed);

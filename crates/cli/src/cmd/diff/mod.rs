@@ -239,7 +239,10 @@ fn pathspecs(
             return Err(Failure::Fatal(text!("'", first, "' is one revision too many")));
         }
         paths::must_be_a_file(run, repo, first.as_bstr())?;
-        others.iter().try_for_each(|word| paths::must_be_another_file(run, repo, word.as_bstr()))?;
+        others.iter().try_for_each(|word| match word.starts_with(b"-") {
+            true => paths::must_be_a_file(run, repo, word.as_bstr()),
+            false => paths::must_be_another_file(run, repo, word.as_bstr()),
+        })?;
     }
     paths::parse(run, repo, words)
 }

@@ -1,9 +1,8 @@
 //! The options of `diff-files` and `diff-index`, as far as they are native, and how they are written.
 //!
-//! Git takes some of these options at their word and others abbreviated or in clusters, and none after the first path. Here an option stands alone
-//! by its whole name, and before paths: that means the same to both.
+//! Git takes some of these options at their word and others in clusters, none abbreviated, and none after the first path.
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{
     Depth, Intended, Missing, Unchanged,
     renames::{Detect, Empty, parse_score},
@@ -11,7 +10,10 @@ use engine::diff::{
 use format::{ObjectId, index::Stage};
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
 
-use crate::args::{DashDash, Event, Opt, Stop, Survey, Table};
+use crate::{
+    args::{Event, Opt, Stop, Survey, Table},
+    console::text,
+};
 
 /// Which of the two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +84,7 @@ macro_rules! table {
                 Opt::new(Key::NameOnly, "--name-only", "show only names of changed files").only(),
                 Opt::new(Key::NameStatus, "--name-status", "show only names and status of changed files")
                     .only(),
-                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output").only(),
+                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output"),
                 Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only(),
                 Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names"),
                 Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only(),
@@ -109,32 +111,72 @@ macro_rules! table {
                     .only(),
                 Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
                     .only(),
-                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").only(),
-                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").only(),
+                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").of_revisions(),
+                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").of_revisions(),
                 idle("--full-index", "show full object names in patches"),
                 idle("--no-ext-diff", "run no external diff helper"),
                 idle("--no-textconv", "run no text conversion filters"),
                 idle("--no-color", "show no colors"),
+                foreign("-c").of_revisions(),
+                foreign("--cc").of_revisions(),
                 foreign("-p, --patch"),
                 foreign("-u"),
                 foreign("-U, --unified[=<n>]"),
-                foreign("-c"),
-                foreign("--cc"),
-                foreign("-B, --break-rewrites[=<n>]"),
+                foreign("-W, --function-context"),
                 foreign("--patch-with-raw"),
                 foreign("--patch-with-stat"),
-                foreign("--stat[=<width>]"),
                 foreign("--numstat"),
                 foreign("--shortstat"),
-                foreign("--dirstat[=<param>]"),
-                foreign("--summary"),
-                foreign("--compact-summary"),
+                foreign("-X, --dirstat[=<param>]"),
+                foreign("--cumulative"),
+                foreign("--dirstat-by-file[=<param>]"),
                 foreign("--check"),
+                foreign("--summary"),
+                foreign("--stat[=<width>]"),
+                foreign("--stat-width <width>"),
+                foreign("--stat-name-width <width>"),
+                foreign("--stat-graph-width <width>"),
+                foreign("--stat-count <count>"),
+                foreign("--compact-summary"),
                 foreign("--binary"),
                 foreign("--color[=<when>]"),
+                foreign("--ws-error-highlight <kind>"),
+                foreign("--src-prefix <prefix>"),
+                foreign("--dst-prefix <prefix>"),
+                foreign("--no-prefix"),
+                foreign("--default-prefix"),
+                foreign("--inter-hunk-context <n>"),
+                foreign("--output-indicator-new <char>"),
+                foreign("--output-indicator-old <char>"),
+                foreign("--output-indicator-context <char>"),
+                foreign("-B, --break-rewrites[=<n>]"),
+                foreign("-D, --irreversible-delete"),
+                foreign("--follow"),
+                foreign("--minimal"),
+                foreign("-w, --ignore-all-space"),
+                foreign("-b, --ignore-space-change"),
+                foreign("--ignore-space-at-eol"),
+                foreign("--ignore-cr-at-eol"),
+                foreign("--ignore-blank-lines"),
+                foreign("-I, --ignore-matching-lines <regex>"),
+                foreign("--indent-heuristic"),
+                foreign("--patience"),
+                foreign("--histogram"),
+                foreign("--diff-algorithm <algorithm>"),
+                foreign("--anchored <text>"),
+                foreign("--word-diff[=<mode>]"),
+                foreign("--word-diff-regex <regex>"),
+                foreign("--color-words[=<regex>]"),
+                foreign("--color-moved[=<mode>]"),
+                foreign("--color-moved-ws <mode>"),
+                foreign("-a, --text"),
+                foreign("--ext-diff"),
+                foreign("--textconv"),
                 foreign("--submodule[=<format>]"),
-                foreign("--pickaxe-regex"),
                 foreign("-G <regex>"),
+                foreign("--pickaxe-regex"),
+                foreign("--max-depth <depth>"),
+                foreign("--output <file>"),
             ],
         }
     };
@@ -142,21 +184,24 @@ macro_rules! table {
 
 const FILES: Table<Key> = table!(
     "sapwood diff-files [-q] [-0 | -1 | -2 | -3] [<common-diff-options>] [<path>...]",
-    idle("-q", "say nothing of removed files: without effect"),
-    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").only(),
-    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base").only(),
-    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version").only(),
-    Opt::new(Key::Stage(Some(Stage::Theirs)), "-3", "compare unmerged files with their version").only(),
-    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base").only(),
-    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version").only(),
-    Opt::new(Key::Side(Stage::Theirs), "--theirs", "compare unmerged files with their version").only(),
+    idle("-q", "say nothing of removed files: without effect").of_the_command(),
+    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").of_revisions(),
+    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base").of_revisions(),
+    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version").of_revisions(),
+    Opt::new(Key::Stage(Some(Stage::Theirs)), "-3", "compare unmerged files with their version")
+        .of_revisions(),
+    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base").of_the_command(),
+    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version").of_the_command(),
+    Opt::new(Key::Side(Stage::Theirs), "--theirs", "compare unmerged files with their version")
+        .of_the_command(),
 );
 
 const INDEX: Table<Key> = table!(
     "sapwood diff-index [-m] [--cached] [--merge-base] [<common-diff-options>] <tree-ish> [<path>...]",
-    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree").only(),
-    Opt::new(Key::MergeBase, "--merge-base", "compare the merge base of the commit and HEAD").only(),
-    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged").only(),
+    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree").of_the_command(),
+    Opt::new(Key::MergeBase, "--merge-base", "compare the merge base of the commit and HEAD")
+        .of_the_command(),
+    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged").of_the_command(),
 );
 
 impl Dress {
@@ -167,6 +212,11 @@ impl Dress {
             "diff-index" => Some(Dress::Index),
             _ => None,
         }
+    }
+
+    /// How many it takes.
+    fn revisions(self) -> usize {
+        usize::from(self == Dress::Index)
     }
 
     fn table(self) -> &'static Table<Key> {
@@ -213,8 +263,8 @@ impl Filter {
         self.all_or_none
     }
 
-    /// Whether all letters are classes.
-    fn add(&mut self, classes: &[u8]) -> bool {
+    /// Takes some more, up to the first that is none, which is the error.
+    fn add(&mut self, classes: &[u8]) -> Result<(), u8> {
         for &class in classes {
             match class {
                 b'*' => self.all_or_none = true,
@@ -222,10 +272,10 @@ impl Filter {
                 b'a' | b'c' | b'd' | b'm' | b'r' | b't' | b'u' | b'x' | b'b' => {
                     self.without.push(class.to_ascii_uppercase());
                 }
-                _ => return false,
+                _ => return Err(class),
             }
         }
-        true
+        Ok(())
     }
 }
 
@@ -292,8 +342,8 @@ pub(super) struct Request {
 
 /// The command line, without a repository.
 pub(crate) fn survey(dress: Dress, args: &[BString]) -> Result<Survey, Stop> {
-    dress.table().whole(args)?;
-    dress.table().survey(args, DashDash::Keep)
+    let table = dress.table();
+    Ok(table.named(table.one_by_one(args, dress.revisions())?))
 }
 
 fn mistake(message: impl Into<BString>) -> Stop {
@@ -307,8 +357,7 @@ pub(super) fn unserved(what: &str) -> Stop {
 impl Request {
     pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
         let table = dress.table();
-        table.whole(args)?;
-        let parsed = table.parse(args, DashDash::Keep)?;
+        let parsed = table.one_by_one(args, dress.revisions())?;
         let mut request = Request {
             kind: Kind::Raw,
             nul: false,
@@ -348,35 +397,16 @@ impl Request {
         let dashes = parsed.rest.iter().position(|word| word == "--");
         request.words = parsed.rest[..dashes.unwrap_or(parsed.rest.len())].to_vec();
         request.paths = dashes.map(|at| parsed.rest[at + 1..].to_vec());
-        let revisions = if dress == Dress::Index { 1 } else { 0 };
+        let revisions = dress.revisions();
         if request.words.len() < revisions || request.paths.is_some() && request.words.len() > revisions {
             return Err(Stop::Mistake {
                 message: "wrong number of revisions".into(),
                 usage: Some(table.help()),
             });
         }
-        let mut left = revisions;
-        let mut options = args.iter().take_while(|arg| *arg != "--").peekable();
-        while let Some(arg) = options.next() {
-            let is_word = !arg.starts_with(b"-") || arg.len() == 1;
-            if is_word && left == 0 {
-                break;
-            }
-            left -= usize::from(is_word);
-            if APART.iter().any(|name| *arg == *name) {
-                options.next();
-            }
-        }
-        if let Some(option) = options.find(|arg| arg.starts_with(b"-") && arg.len() > 1) {
-            return Err(mistake(format!("option '{option}' must come before non-option arguments")));
-        }
         Ok(request)
     }
 }
-
-/// Options whose value may be an argument of its own.
-const APART: [&str; 8] =
-    ["--diff-filter", "--find-object", "--line-prefix", "--rotate-to", "--skip-to", "-O", "-S", "-l"];
 
 const FORMATS_CLASH: &str =
     "options '--name-only', '--name-status', '--check', and '-s' cannot be used together";
@@ -405,7 +435,7 @@ impl Folded {
             Key::NameOnly => self.names = true,
             Key::NameStatus => self.statuses = true,
             Key::NoPatch => {
-                (self.raw, self.names, self.statuses, self.nothing) = (false, false, false, true);
+                (self.raw, self.names, self.statuses, self.nothing) = (false, false, false, event.on);
             }
             Key::Nul => request.nul = true,
             Key::Abbrev if !event.on => request.abbrev = None,
@@ -419,12 +449,13 @@ impl Folded {
             Key::Directories => request.depth = Depth::Both,
             Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
             Key::FindRenames | Key::FindCopies => {
+                let copies = event.key == Key::FindCopies;
+                let name = if copies { "find-copies" } else { "find-renames" };
                 let score = parse_score(&value.unwrap_or_default());
-                request.minimum = score.ok_or_else(|| mistake("invalid argument to find-renames"))?;
-                if event.key == Key::FindCopies && request.detect == Some(Detect::Copies) {
+                request.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
+                if copies && request.detect == Some(Detect::Copies) {
                     request.unchanged = Unchanged::Listed;
                 }
-                let copies = event.key == Key::FindCopies;
                 request.detect = Some(if copies { Detect::Copies } else { Detect::Renames });
             }
             Key::Harder => request.unchanged = if event.on { Unchanged::Listed } else { Unchanged::Left },
@@ -444,8 +475,10 @@ impl Folded {
             Key::Quiet => self.quiet = event.on,
             Key::Filter => {
                 let classes = value.unwrap_or_default();
-                if !request.filter.add(&classes) {
-                    return Err(mistake(format!("unknown change class in --diff-filter={classes}")));
+                if let Err(unknown) = request.filter.add(&classes) {
+                    let unknown =
+                        text!("unknown change class '", BStr::new(&[unknown]), "' in --diff-filter=");
+                    return Err(mistake(text!(unknown, classes)));
                 }
             }
             Key::OrderFile => {

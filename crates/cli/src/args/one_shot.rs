@@ -1,0 +1,130 @@
+//! Arguments the way Git's commands read them that take revisions: one option at a time, by whoever knows it.
+//!
+//! Nothing may be abbreviated. The options of all diffs cluster (`-Rz`). Those of revisions are taken at their word, and so are the command's own,
+//! which get what nobody else knew: also the end of a cluster (`-Rq`). A `--` ends it all, wherever it is; and so does the first word that
+//! can be no revision.
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+use super::{Event, Opt, Parsed, Stop, Table};
+
+/// Who takes an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Git's parse-options.
+    Options,
+    /// What reads revisions, before anybody else.
+    Revisions,
+    /// The command, after everybody else.
+    Command,
+}
+
+const UNKNOWN_OR_PART: &[u8] =
+    b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
+
+impl<K: Copy + PartialEq> Table<K> {
+    /// Takes arguments apart of which so many may be revisions: options may follow these, but no path. The rest has the `--`, if there is one.
+    pub(crate) fn one_by_one(&self, args: &[BString], revisions: usize) -> Result<Parsed<K>, Stop> {
+        if matches!(args, [only] if only == "-h") {
+            return Err(Stop::Help(self.help()));
+        }
+        let dashes = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+        let (before, behind) = args.split_at(dashes);
+        let mut parsed = Parsed { events: Vec::new(), rest: Vec::new() };
+        let (mut queue, mut takes_options) = (before.iter(), true);
+        while parsed.rest.len() <= revisions
+            && let Some(arg) = queue.next()
+        {
+            if !takes_options || !arg.starts_with(b"-") {
+                parsed.rest.push(arg.clone());
+            } else if arg == "--end-of-options" {
+                takes_options = false;
+            } else {
+                self.one(arg.as_bstr(), &mut queue, &mut parsed.events)?;
+            }
+        }
+        parsed.rest.extend(queue.chain(behind).cloned());
+        Ok(parsed)
+    }
+
+    /// An argument that begins with a dash.
+    fn one<'a>(
+        &self,
+        arg: &BStr,
+        queue: &mut impl Iterator<Item = &'a BString>,
+        events: &mut Vec<Event<K>>,
+    ) -> Result<(), Stop> {
+        if let Some(option) = self.options.iter().find(|option| option.is_the_word(arg)) {
+            events.push(Event { key: option.key, on: true, value: None });
+            return Ok(());
+        }
+        let unknown =
+            || Stop::Mistake { message: [b"option '", &**arg, UNKNOWN_OR_PART].concat().into(), usage: None };
+        if let Some(long) = arg.strip_prefix(b"--") {
+            let name = long.split_once_str("=").map_or(long, |(name, _)| name);
+            let (option, on) = self.whole(name.as_bstr()).ok_or_else(unknown)?;
+            events.push(self.event(option, on, long.as_bstr(), queue)?);
+            return Ok(());
+        }
+        let cluster: &[u8] = &arg[1..];
+        if cluster.is_empty() {
+            return Err(unknown());
+        }
+        let mut left = cluster;
+        while let Some((&letter, stuck)) = left.split_first() {
+            let mut clustered = self.options.iter().filter(|option| option.reader == Reader::Options);
+            let Some(option) = clustered.find(|option| option.short() == Some(letter)) else {
+                if left.len() == cluster.len() {
+                    self.two_dashes_meant(cluster)?;
+                    return Err(unknown());
+                }
+                let end: BString = [b"-", left].concat().into();
+                let owned =
+                    |option: &&Opt<K>| option.reader == Reader::Command && option.is_the_word(end.as_bstr());
+                let option = self.options.iter().find(owned).ok_or_else(unknown)?;
+                events.push(Event { key: option.key, on: true, value: None });
+                return Ok(());
+            };
+            left = self.switch(option, letter, stuck, queue, events)?;
+            if left.len() + 1 == cluster.len() && !left.is_empty() {
+                self.two_dashes_meant(cluster)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The option of this name, and whether it is one without `no-`: negated if it is called otherwise.
+    fn whole(&self, name: &BStr) -> Option<(&Opt<K>, bool)> {
+        let named = |name: &BStr| {
+            let mut others = self.options.iter().filter(|option| option.reader != Reader::Command);
+            others.find(|option| option.long().is_some_and(|long| long.as_bytes() == name.as_bytes()))
+        };
+        let is_negative = |option: &Opt<K>| option.long().is_some_and(|long| long.starts_with("no-"));
+        if let Some(option) = named(name) {
+            return Some((option, !is_negative(option)));
+        }
+        let option = named(name.strip_prefix(b"no-")?.as_bstr())?;
+        option.negatable.then_some((option, is_negative(option)))
+    }
+}
+
+impl<K: Copy> Opt<K> {
+    /// Taken by what reads revisions: on its own, by its whole name.
+    pub(crate) const fn of_revisions(mut self) -> Self {
+        self.reader = Reader::Revisions;
+        self.negatable = false;
+        self
+    }
+
+    /// Taken by the command itself: on its own, by its whole name.
+    pub(crate) const fn of_the_command(mut self) -> Self {
+        self.reader = Reader::Command;
+        self.negatable = false;
+        self
+    }
+
+    /// Whether it is one that is taken at its word, and this word.
+    fn is_the_word(&self, arg: &BStr) -> bool {
+        self.reader != Reader::Options && arg.as_bytes() == self.parts().0.as_bytes()
+    }
+}
