@@ -256,6 +256,110 @@ fn options_in_clusters() {
     }
 }
 
+/// Files that were written anew, swapped, moved over another, that kept a part, or became something else.
+fn rewritten(repo: &Repo<'_>) {
+    repo.write("anew", lines(0, 60));
+    repo.write("half", lines(100, 160));
+    repo.write("grown", lines(200, 240));
+    repo.write("shortened", lines(300, 400));
+    repo.write("swapped one", lines(400, 460));
+    repo.write("swapped other", lines(500, 560));
+    repo.write("moved away", lines(600, 660));
+    repo.write("moved onto", lines(700, 760));
+    repo.write("small", lines(800, 810));
+    repo.write("emptied", lines(900, 960));
+    repo.write("filled", "");
+    repo.write("becomes a link", lines(1000, 1060));
+    repo.write("empty becomes a link", "");
+    repo.symlink("x", "was a link");
+    repo.symlink(&"long/".repeat(100), "long link");
+    repo.symlink("link", "gone link");
+    repo.write("returns", lines(1200, 1260).replace('\n', "\r\n"));
+    repo.write("binary", lines(1300, 1360).replace('\n', "\r\n") + "\0");
+    repo.write("executable", lines(1400, 1460));
+    repo.commit("one");
+    repo.write("anew", lines(2000, 2060));
+    repo.write("half", lines(130, 190));
+    repo.write("grown", lines(200, 500));
+    repo.write("shortened", lines(300, 310));
+    repo.write("swapped one", lines(500, 561));
+    repo.write("swapped other", lines(399, 460));
+    repo.write("moved onto", lines(600, 661));
+    repo.write("small", lines(2100, 2110));
+    repo.write("emptied", "");
+    repo.write("filled", lines(2200, 2260));
+    for path in
+        ["becomes a link", "empty becomes a link", "was a link", "long link", "gone link", "moved away"]
+    {
+        repo.remove(path);
+    }
+    repo.symlink("y", "becomes a link");
+    repo.symlink("link", "empty becomes a link");
+    repo.write("was a link", lines(1000, 1061));
+    repo.symlink(&"other/".repeat(100), "long link");
+    repo.write("returns", lines(1200, 1260));
+    repo.write("binary", lines(1300, 1360) + "\0");
+    repo.write_executable("executable", lines(2400, 2460));
+}
+
+#[test]
+fn rewrites() {
+    let oracle = Oracle::new(SAPWOOD, rewritten);
+    let options: &[&[&str]] = &[
+        &["-B"],
+        &["-B", "--name-status", "-z"],
+        &["-B", "-M"],
+        &["-B", "-C"],
+        &["-B", "-C", "-C", "-l3"],
+        &["-B", "-M", "-l3"],
+        &["-B", "-M", "-R"],
+        &["-B", "-M99%"],
+        &["-B", "-M100%"],
+        &["--break-rewrites=90%", "-M"],
+        &["-B1/1"],
+        &["-B/1", "-M20%"],
+        &["-B/100%", "-C20%"],
+        &["-B100%/1", "-M"],
+        &["-B1%/1%", "-M1%"],
+        &["-B", "-M", "--no-rename-empty"],
+        &["-B", "-M", "-R", "--no-rename-empty"],
+        &["-B", "--diff-filter=B"],
+        &["-B", "--diff-filter=M", "-M"],
+        &["-B", "--diff-filter=b"],
+        &["-B", "--diff-filter=B*", "--name-only"],
+        &["-B", "--diff-filter=B", "--quiet"],
+        &["-B", "-M", "-Sline 20"],
+        &["-B", "-M", "-Sline 60", "--pickaxe-all"],
+        &["-B", "-M", "--find-object=HEAD:moved onto"],
+        &["-B", "-M", "--skip-to=moved onto"],
+        &["-B", "-M", "--", "anew", "moved*", "becomes*"],
+        &["-BM"],
+        &["-B5/6/7"],
+        &["--break-rewrites=x"],
+    ];
+    for options in options {
+        let at = options.iter().position(|option| *option == "--").unwrap_or(options.len());
+        let (given, paths) = options.split_at(at);
+        oracle.same(&[&["diff-files"], *options].concat());
+        oracle.same(&[&["diff-index"], given, &["HEAD"], paths].concat());
+    }
+    let run = oracle.same(&["diff-files", "-B", "-M", "--name-status"]);
+    for part in [
+        "M100\tanew",
+        "T100\tbecomes a link",
+        "R098\tmoved away\tmoved onto",
+        "R098\tswapped one\tswapped other",
+    ] {
+        assert!(run.stdout.contains_str(part), "{part}: {}", run.stdout);
+    }
+    oracle.both(|repo| drop(repo.git(&["add", "-A"])));
+    for options in options {
+        let at = options.iter().position(|option| *option == "--").unwrap_or(options.len());
+        let (given, paths) = options.split_at(at);
+        oracle.same(&[&["diff-index", "--cached"], given, &["HEAD"], paths].concat());
+    }
+}
+
 #[test]
 fn what_has_to_do_with_a_text_or_an_object() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -133,12 +133,20 @@ const OPTIONS: &[&[&str]] = &[
     &["--abbrev"],
     &["--quiet"],
     &["--exit-code"],
+    &["-B"],
+    &["-B", "-M"],
+    &["-B20%/20%", "-M60%"],
+    &["-B40%/90%", "-C"],
+    &["-B/1", "-C"],
+    &["-B/99%", "-M"],
     &["-l1"],
     &["-l1", "-M50"],
     &["-l4"],
     &["--diff-filter=CX"],
     &["--diff-filter=AMR"],
     &["--diff-filter=x"],
+    &["--diff-filter=B"],
+    &["--diff-filter=bD"],
     &["--diff-filter=cM"],
     &["--diff-filter=Dd"],
     &["--diff-filter=*C"],
@@ -201,7 +209,7 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
 #[test]
 fn random_options_of_random_repositories() {
     let seeds = if full() { 300 } else { 18 };
-    let (mut copies, mut limited, mut found) = (0, 0, 0);
+    let (mut copies, mut limited, mut found, mut rewritten) = (0, 0, 0, 0);
     for seed in 0..seeds {
         let mut random = Random::new(seed);
         let sandbox = Sandbox::new();
@@ -221,11 +229,14 @@ fn random_options_of_random_repositories() {
             assert_eq!(answer(&theirs), answer(&ours), "seed {seed}: {args:?}; git left, ours right");
             let contains = |text: &[u8], part: &str| text.windows(part.len()).any(|at| at == part.as_bytes());
             copies += usize::from(contains(&ours.stdout, "C100"));
+            let rewrites = [" M0", " M100", " T100"].iter().any(|part| contains(&ours.stdout, part));
+            rewritten += usize::from(rewrites);
             let looks = args.iter().any(|arg| arg.starts_with("-S"));
             found += usize::from(looks && !ours.stdout.is_empty());
             limited += usize::from(contains(&ours.stderr, "only found copies"));
         }
     }
-    let counts = format!("{copies} lists of copies, {limited} limited, {found} of a text");
-    assert!(copies > 3 && limited > 0 && found > 3, "{counts}: the dice are loaded");
+    let counts =
+        format!("{copies} lists of copies, {limited} limited, {found} of a text, {rewritten} rewritten");
+    assert!(copies > 3 && limited > 0 && found > 3 && rewritten > 9, "{counts}: the dice are loaded");
 }

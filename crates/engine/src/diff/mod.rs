@@ -1,12 +1,13 @@
 //! Differences as Git's diff commands have them: pairs of what is at a path on one side and on the other.
 //!
 //! [`tree()`] compares a tree with the index or the worktree; [`crate::status`] the index with the worktree, which [`unstaged()`] makes
-//! into what Git's plumbing shows. [`renames`] finds what was moved.
+//! into what Git's plumbing shows. [`renames`] finds what was moved, [`rewrites`] what was written anew.
 
 mod collapse;
 mod overlay;
 pub mod pickaxe;
 pub mod renames;
+pub mod rewrites;
 mod tree;
 mod unchanged;
 mod unstaged;
@@ -82,8 +83,10 @@ impl Dirt {
 pub struct Pair {
     /// How.
     pub status: Status,
-    /// Of a rename or copy: how alike the sides are, of [`MAX_SCORE`].
+    /// Of a rename or copy: how alike the sides are; of a rewrite: how much of the old side is gone; of [`MAX_SCORE`].
     pub score: u32,
+    /// It is one side of a pair that was split ([`rewrites`]).
+    pub is_half: bool,
     /// Of a rename or copy: where the old side was.
     pub source: Option<BString>,
     /// From the root of the worktree.
@@ -116,7 +119,7 @@ impl Pair {
             (Some(old), Some(new)) if same_type(old.mode, new.mode) => Status::Modified,
             _ => Status::TypeChanged,
         };
-        Pair { status, score: 0, source: None, path, old, new, dirt: Dirt::default() }
+        Pair { status, score: 0, is_half: false, source: None, path, old, new, dirt: Dirt::default() }
     }
 
     /// Whether the sides are known to be the same.
@@ -129,7 +132,7 @@ impl Pair {
     /// An unmerged path.
     pub fn unmerged(path: BString, new: Option<Side>) -> Pair {
         let (status, dirt) = (Status::Unmerged, Dirt::default());
-        Pair { status, score: 0, source: None, path, old: None, new, dirt }
+        Pair { status, score: 0, is_half: false, source: None, path, old: None, new, dirt }
     }
 }
 

@@ -15,6 +15,7 @@ use engine::{
         self, Against, Collapsed, Counts, Intended, Pair, Status, Unchanged,
         pickaxe::{self, Haystack, Needle},
         renames::{self, Skipped, Uses},
+        rewrites,
     },
     pathspec::Pathspecs,
     status::{self, Worktree},
@@ -267,9 +268,10 @@ pub(crate) fn obstacle(
         return Some("an argument that may be no object");
     }
     // Git warns of line ends that would not come back.
-    let looks_into_files = !request.cached && matches!(request.needle, Some(options::Needle::Text(_)));
+    let has_text = matches!(request.needle, Some(options::Needle::Text(_)));
+    let looks_into_files = !request.cached && (has_text || request.rewrites.is_some());
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
-        return Some("'-S' where line ends are converted");
+        return Some("'-S' or '-B' where line ends are converted");
     }
     let mut words = &request.words[..];
     if dress == Dress::Index {
@@ -306,6 +308,9 @@ fn finish(
     if request.reverse {
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
+    if let Some(scores) = request.rewrites {
+        pairs = rewrites::split(repo, pairs, scores, (root, index))?;
+    }
     let (mut skipped, mut uses, mut hashed) = (None, Uses::default(), HashSet::new());
     if let Some(detect) = request.detect {
         let configured = repo.config_int("diff.renameLimit")?;
@@ -320,6 +325,9 @@ fn finish(
         let found = renames::detect(repo, pairs, &options)?;
         (pairs, skipped, uses, hashed) = (found.pairs, found.skipped, found.uses, found.hashed);
     }
+    if request.rewrites.is_some() {
+        pairs = rewrites::join(pairs, &mut uses);
+    }
     if let Some(needle) = &request.needle {
         let haystack = Haystack { worktree: (root, index), hashed: &hashed, is_reversed: request.reverse };
         search(repo, request, needle, &haystack, &mut pairs)?;
@@ -330,7 +338,7 @@ fn finish(
         console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
     }
     let filter = &request.filter;
-    let is_taken = |pair: &Pair| filter.takes(pair.status.letter());
+    let is_taken = |pair: &Pair| filter.takes(pair.class());
     match filter.is_all_or_none() {
         true if pairs.iter().any(is_taken) => {}
         true => pairs.clear(),

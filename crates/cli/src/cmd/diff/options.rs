@@ -6,6 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{
     Depth, Intended, Missing, Unchanged,
     renames::{Detect, Empty, parse_score},
+    rewrites,
 };
 use format::{ObjectId, index::Stage};
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
@@ -33,6 +34,7 @@ enum Key {
     /// Means nothing to what is native.
     Idle(&'static str),
     LinePrefix,
+    Break,
     FindRenames,
     FindCopies,
     Harder,
@@ -88,6 +90,7 @@ macro_rules! table {
                 Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only(),
                 Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names"),
                 Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only(),
+                Opt::new(Key::Break, "-B, --break-rewrites[=<n>[/<m>]]", "find what was rewritten").only(),
                 Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only(),
                 Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only(),
                 Opt::new(Key::Harder, "--find-copies-harder", "find copies of unmodified files, too"),
@@ -149,7 +152,6 @@ macro_rules! table {
                 foreign("--output-indicator-new <char>"),
                 foreign("--output-indicator-old <char>"),
                 foreign("--output-indicator-context <char>"),
-                foreign("-B, --break-rewrites[=<n>]"),
                 foreign("-D, --irreversible-delete"),
                 foreign("--follow"),
                 foreign("--minimal"),
@@ -305,6 +307,7 @@ pub(super) struct Request {
     /// How many digits names have at least; `Some(None)` is for the configuration to say. Without it, all.
     pub(super) abbrev: Option<Option<usize>>,
     pub(super) line_prefix: BString,
+    pub(super) rewrites: Option<rewrites::Scores>,
     pub(super) detect: Option<Detect>,
     /// Listed for copies to be found of it.
     pub(super) unchanged: Unchanged,
@@ -363,6 +366,7 @@ impl Request {
             nul: false,
             abbrev: None,
             line_prefix: BString::default(),
+            rewrites: None,
             detect: None,
             unchanged: Unchanged::Left,
             empty: Empty::Paired,
@@ -448,6 +452,11 @@ impl Folded {
             Key::Recursive => request.depth = Depth::Files,
             Key::Directories => request.depth = Depth::Both,
             Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
+            Key::Break => {
+                let scores = rewrites::Scores::parse(&value.unwrap_or_default());
+                let bad = || mistake("break-rewrites expects <n>/<m> form");
+                request.rewrites = Some(scores.ok_or_else(bad)?);
+            }
             Key::FindRenames | Key::FindCopies => {
                 let copies = event.key == Key::FindCopies;
                 let name = if copies { "find-copies" } else { "find-renames" };

@@ -14,6 +14,7 @@ macro_rules! diff {
             on("-z"),
             both("--abbrev"),
             on("--line-prefix"),
+            on("--break-rewrites"),
             on("--find-renames"),
             on("--find-copies"),
             both("--find-copies-harder"),

@@ -47,13 +47,13 @@ pub(in crate::diff) struct File {
     /// Of a submodule: something within was changed.
     is_changed_within: bool,
     /// In bytes; `None` if that was not asked, or it is gone.
-    pub(super) size: Option<u64>,
-    pub(super) spans: Option<Spans>,
+    pub(in crate::diff) size: Option<u64>,
+    pub(in crate::diff) spans: Option<Spans>,
 }
 
 impl File {
     /// A side of the pair that has the number `at`.
-    pub(super) fn new(at: usize, pair: &Pair, side: Side) -> File {
+    pub(in crate::diff) fn new(at: usize, pair: &Pair, side: Side) -> File {
         let home = if side.oid.is_some() { Home::Objects } else { Home::Worktree };
         let (path, is_changed_within) = (pair.path.clone(), pair.dirt.is_within());
         File { pair: at, path, side, home, is_changed_within, size: None, spans: None }
@@ -114,7 +114,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Tells the sizes of objects.
-    pub(super) fn measure(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+    pub(in crate::diff) fn measure(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
         let mut unknown: Vec<&mut File> = Vec::new();
         for file in files {
             if file.size.is_none() && file.home == Home::Objects && file.is_regular() {
@@ -142,6 +142,19 @@ impl<'a> Contents<'a> {
             content.map(|content| Ok(Spans::of(content, self.is_text(&file.path, content)?))).transpose()
         })?;
         whole.iter_mut().zip(spans).for_each(|(file, spans)| file.spans = spans);
+        Ok(())
+    }
+
+    /// Tells sizes and cuts contents, wherever they are. One that is gone stays without.
+    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+        let found = self.each(files, |worker, file| {
+            let Some(content) = worker.content(file)? else { return Ok(None) };
+            let spans = Spans::of(content, self.is_text(&file.path, content)?);
+            Ok(Some((content.len() as u64, spans)))
+        })?;
+        for (file, found) in files.iter_mut().zip(found) {
+            (file.size, file.spans) = found.unzip();
+        }
         Ok(())
     }
 

@@ -27,6 +27,9 @@ pub(super) fn find(candidates: &mut Candidates) {
         for (place, &number) in alike.iter().enumerate() {
             let source = &candidates.sources[number];
             let is_used = source.used > 0;
+            if is_used && candidates.detect == Detect::Renames {
+                continue;
+            }
             let source = &source.file;
             if source.side.mode != target.side.mode && !(source.is_regular() && target.is_regular()) {
                 continue;

@@ -26,7 +26,7 @@ pub(super) fn find(
     minimum: u32,
     limit: usize,
 ) -> Result<Option<Skipped>, PlanError> {
-    if candidates.detect == Detect::Renames {
+    if candidates.detect == Detect::Renames && !candidates.has_halves() {
         by_basename(candidates, contents, minimum + (MAX_SCORE - minimum) / 2)?;
     }
     let (mut sources, targets) = candidates.left();

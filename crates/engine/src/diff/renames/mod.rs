@@ -145,6 +145,13 @@ impl Uses {
             }
         }
     }
+
+    /// One more comes from there: what is there.
+    pub(super) fn stays(&mut self, source: &BStr) {
+        if let Some(used) = self.0.get_mut(source) {
+            *used += 1;
+        }
+    }
 }
 
 /// What may have been renamed or copied.
@@ -154,6 +161,8 @@ struct Source {
     used: u32,
     /// It is the same on both sides.
     is_unchanged: bool,
+    /// Of a half: the number that the other half has among the targets, or what comes next if that is none.
+    other: Option<usize>,
 }
 
 /// What may have come from elsewhere.
@@ -212,7 +221,10 @@ impl Candidates {
                     if is_gone || detect == Detect::Copies {
                         let file = File::new(at, pair, side);
                         let is_unchanged = pair.is_unchanged();
-                        candidates.sources.push(Source { file, used: u32::from(!is_gone), is_unchanged });
+                        // Too much of it is left: it stays, unless something else takes its place.
+                        let used = u32::from(!is_gone || pair.is_half && pair.score == 0);
+                        let other = pair.is_half.then_some(candidates.targets.len());
+                        candidates.sources.push(Source { file, used, is_unchanged, other });
                     }
                 }
                 (None, None) => {}
@@ -237,9 +249,15 @@ impl Candidates {
 
     /// The sources that may still be taken, by what is not exact, and the targets that have none.
     fn left(&self) -> (Vec<usize>, Vec<usize>) {
-        let is_left = |&at: &usize| self.detect == Detect::Copies || self.sources[at].used == 0;
+        let are_all = self.detect == Detect::Copies || self.has_halves();
+        let is_left = |&at: &usize| are_all || self.sources[at].used == 0;
         let sources = (0..self.sources.len()).filter(is_left).collect();
         (sources, (0..self.targets.len()).filter(|&at| self.targets[at].from.is_none()).collect())
+    }
+
+    /// Whether pairs were split: Git then takes no shortcuts.
+    fn has_halves(&self) -> bool {
+        self.sources.iter().any(|source| source.other.is_some())
     }
 
     fn record(&mut self, target: usize, source: usize, score: u32) {
@@ -258,10 +276,13 @@ impl Candidates {
     /// Makes renames of the pairs.
     fn write_back(self, pairs: &mut Vec<Pair>) -> Uses {
         let mut is_left_out: Vec<bool> = pairs.iter().map(Pair::is_unchanged).collect();
-        for Source { file, used, is_unchanged } in &self.sources {
+        for Source { file, used, is_unchanged, other } in &self.sources {
             let pair = &mut pairs[file.pair];
             pair.old = Some(file.side);
-            is_left_out[file.pair] |= *used > 0 && pair.status == Status::Deleted;
+            is_left_out[file.pair] |= match other {
+                Some(other) => self.targets.get(*other).is_some_and(|other| other.from.is_some()),
+                None => *used > 0 && pair.status == Status::Deleted,
+            };
             // Only now the names of both sides are known.
             if !is_unchanged && pair.is_unchanged() {
                 pair.status = Status::Unknown;
@@ -271,12 +292,17 @@ impl Candidates {
             let pair = &mut pairs[file.pair];
             pair.new = Some(file.side);
             let Some((source, score)) = from else { continue };
-            let Source { file: source, .. } = &self.sources[source];
+            let Source { file: source, other, .. } = &self.sources[source];
             pair.old = Some(source.side);
-            // The file of an unmerged path may be the copy of what a stage has there.
+            let is_half = std::mem::take(&mut pair.is_half);
             if source.path != file.path {
                 (pair.source, pair.score) = (Some(source.path.clone()), score);
+            } else if is_half && other.is_some() {
+                // Its own other half.
+                pair.status = Status::Modified;
+                continue;
             }
+            // The file of an unmerged path may be the copy of what a stage has there.
             if pair.status != Status::Unmerged {
                 pair.status = Status::Renamed;
             }

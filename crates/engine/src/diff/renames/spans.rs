@@ -11,7 +11,7 @@ const LOOKED_AT: usize = 8000;
 
 /// What a content is made of: hashes of chunks, each with the bytes in chunks of it; by hash.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Spans(Vec<(u32, u32)>);
+pub(in crate::diff) struct Spans(Vec<(u32, u32)>);
 
 /// Whether it looks like text.
 pub(super) fn looks_like_text(content: &[u8]) -> bool {
@@ -53,6 +53,12 @@ impl Spans {
         });
         chunks.shrink_to_fit();
         Spans(chunks)
+    }
+
+    /// How many bytes of `other` may come from this, and how many do not.
+    pub(in crate::diff) fn changes(&self, other: &Spans) -> (u64, u64) {
+        let copied = self.in_common(other);
+        (copied, other.0.iter().map(|&(_, length)| u64::from(length)).sum::<u64>() - copied)
     }
 
     /// How many bytes of `other` may come from this.
