@@ -286,6 +286,7 @@ mod tests {
             "diff-files -C -C --no-rename-empty -O x --skip-to=a",
             "diff-files -S x --pickaxe-all",
             "diff-files -RzM50% -sq",
+            "diff-files -Sx --pickaxe-regex -B20%/30%",
             "diff-index --find-object=main:a HEAD",
             "diff-index --cached --quiet --diff-filter=ACM HEAD --",
             "diff-index -m --find-copies-harder -R --rotate-to a HEAD",
@@ -322,7 +323,6 @@ mod tests {
             ("diff-files -zp", "option '--patch'"),
             ("diff-index --stat HEAD", "option '--stat'"),
             ("diff-index -m -Gx HEAD", "option '-G'"),
-            ("diff-files -Sx --pickaxe-regex", "option '--pickaxe-regex'"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

@@ -389,6 +389,16 @@ fn what_has_to_do_with_a_text_or_an_object() {
         &["-Sx", "--skip-to=modified"],
         &["-S", ""],
         &["--pickaxe-all"],
+        &["-Sline [0-9]2$", "--pickaxe-regex"],
+        &["--pickaxe-regex", "-S", "^line|x*"],
+        &["-S(line 1)+\nline", "--pickaxe-regex", "-M"],
+        &["-S^.$|needle ?$", "--pickaxe-regex", "--pickaxe-all"],
+        &["-S[^n]e\\b", "--pickaxe-regex", "-B", "-M"],
+        &["-Sx(", "--pickaxe-regex"],
+        &["-Sx[", "--pickaxe-regex", "--", "nowhere"],
+        &["-S\\<", "--pickaxe-regex", "-C", "-R"],
+        &["--pickaxe-regex", "--name-only"],
+        &["--find-object=gone", "--pickaxe-regex", "-Sx"],
         &["--find-object=HEAD:gone"],
         &["--find-object", "gone", "-M", "--name-only"],
         &["--find-object=gone", "--find-object=HEAD:modified", "-R"],
@@ -400,8 +410,10 @@ fn what_has_to_do_with_a_text_or_an_object() {
     ];
     for options in options {
         oracle.same(&[&["diff-files"], *options].concat());
-        oracle.same(&[&["diff-index"], *options, &["HEAD"]].concat());
-        oracle.same(&[&["diff-index", "--cached"], *options, &["HEAD"]].concat());
+        let at = options.iter().position(|option| *option == "--").unwrap_or(options.len());
+        let (given, paths) = options.split_at(at);
+        oracle.same(&[&["diff-index"], given, &["HEAD"], paths].concat());
+        oracle.same(&[&["diff-index", "--cached"], given, &["HEAD"], paths].concat());
     }
     let run = oracle.same(&["diff-files", "-Sneedle"]);
     assert!(run.stdout.contains_str("\tbinary\n"), "{}", run.stdout);

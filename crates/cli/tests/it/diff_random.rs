@@ -163,6 +163,8 @@ const NEEDLES: &[&[&str]] = &[
     &["-Sline 2 1"],
     &["-Sof it\nline 1", "--pickaxe-all"],
     &["-Sdirty"],
+    &["-S^other [1-4]?5$", "--pickaxe-regex"],
+    &["-S[0-9]* of( it)*$|^other", "--pickaxe-regex"],
     &["--find-object=HEAD:a"],
     &["--find-object=HEAD:sub"],
 ];

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, index::Index};
 use repo::Repository;
-use sys::Dir;
+use sys::{Dir, Regex};
 
 use super::{
     Pair, Side,
@@ -18,6 +18,8 @@ use crate::checkout::PlanError;
 pub enum Needle<'a> {
     /// A text that is not as often on the one side as on the other (`-S`). No pair is binary to it.
     Text(&'a BStr),
+    /// What matches, and is not as often on the one side as on the other (`--pickaxe-regex`).
+    Matches(&'a Regex),
     /// One of these on either side (`--find-object`).
     Objects(&'a [ObjectId]),
 }
@@ -46,14 +48,28 @@ pub fn find(
             let is_one = |side: Option<Side>| side.is_some_and(|side| objects.contains(&name(side)));
             Ok(pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect())
         }
-        Needle::Text(text) => changed(repo, pairs, text, haystack),
+        Needle::Text(text) => changed(repo, pairs, |content| content.find_iter(text).count(), haystack),
+        Needle::Matches(regex) => changed(repo, pairs, |content| matches(content, regex), haystack),
     }
+}
+
+/// How often a content matches. Only what begins it begins a line for what comes behind a match.
+fn matches(content: &[u8], regex: &Regex) -> usize {
+    let (mut rest, mut count) = (content, 0);
+    while !rest.is_empty()
+        && let Some(found) = regex.find(rest, count == 0)
+    {
+        count += 1;
+        let step = usize::from(found.is_empty() && found.end < rest.len());
+        rest = &rest[found.end + step..];
+    }
+    count
 }
 
 fn changed(
     repo: &Repository,
     pairs: &[Pair],
-    text: &BStr,
+    count: impl Fn(&[u8]) -> usize + Sync,
     haystack: &Haystack<'_>,
 ) -> Result<Vec<bool>, PlanError> {
     let mut files: Vec<File> = Vec::new();
@@ -67,7 +83,7 @@ fn changed(
         }
     }
     let contents = Contents::new(repo, Some(haystack.worktree));
-    let counts = contents.count(&files.iter_mut().collect::<Vec<_>>(), text)?;
+    let counts = contents.count(&files.iter_mut().collect::<Vec<_>>(), count)?;
     let mut sums = vec![[0; 2]; pairs.len()];
     let mut is_seen = vec![false; pairs.len()];
     for (file, count) in files.iter().zip(counts) {

@@ -268,7 +268,7 @@ pub(crate) fn obstacle(
         return Some("an argument that may be no object");
     }
     // Git warns of line ends that would not come back.
-    let has_text = matches!(request.needle, Some(options::Needle::Text(_)));
+    let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
     let looks_into_files = !request.cached && (has_text || request.rewrites.is_some());
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
         return Some("'-S' or '-B' where line ends are converted");
@@ -369,8 +369,14 @@ fn search(
     haystack: &Haystack<'_>,
     pairs: &mut Vec<Pair>,
 ) -> Result<(), Failure> {
+    let regex;
     let needle = match needle {
         options::Needle::Text(text) => Needle::Text(text.as_bstr()),
+        options::Needle::Matches(pattern) => {
+            let wrong = |message: Vec<u8>| Failure::Fatal(text!("invalid regex: ", message.as_bstr()));
+            regex = sys::Regex::new(pattern).map_err(wrong)?;
+            Needle::Matches(&regex)
+        }
         options::Needle::Objects => Needle::Objects(&request.objects),
     };
     let is_found = pickaxe::find(repo, pairs, needle, haystack)?;

@@ -52,6 +52,7 @@ enum Key {
     Text,
     Object,
     AllIfAny,
+    AsRegex,
     /// By the path, and with what comes before it last or not at all.
     From(From),
     IgnoreSubmodules,
@@ -105,6 +106,7 @@ macro_rules! table {
                 Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only(),
                 Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only(),
                 Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only(),
+                Opt::new(Key::AsRegex, "--pickaxe-regex", "take the text of '-S' for a regular expression").only(),
                 Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only(),
                 Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only(),
                 Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only(),
@@ -176,7 +178,6 @@ macro_rules! table {
                 foreign("--textconv"),
                 foreign("--submodule[=<format>]"),
                 foreign("-G <regex>"),
-                foreign("--pickaxe-regex"),
                 foreign("--max-depth <depth>"),
                 foreign("--output <file>"),
             ],
@@ -295,6 +296,8 @@ pub(super) enum From {
 pub(super) enum Needle {
     /// It is not as often on both sides.
     Text(BString),
+    /// What matches is not.
+    Matches(BString),
     /// Objects.
     Objects,
 }
@@ -429,6 +432,7 @@ struct Folded {
     side: Option<Stage>,
     relative_to: Option<BString>,
     text: Option<BString>,
+    is_regex: bool,
 }
 
 impl Folded {
@@ -506,6 +510,7 @@ impl Folded {
             }
             Key::Object => request.object_words.extend(value),
             Key::AllIfAny => request.all_if_any = true,
+            Key::AsRegex => self.is_regex = true,
             Key::From(from) => request.from = Some((from, value.unwrap_or_default())),
             Key::IgnoreSubmodules => {
                 let when = value.unwrap_or_else(|| "all".into());
@@ -544,13 +549,20 @@ impl Folded {
             _ => Kind::Raw,
         };
         request.needle = match self.text {
+            Some(text) if self.is_regex => Some(Needle::Matches(text)),
             Some(text) => Some(Needle::Text(text)),
             None => (!request.object_words.is_empty()).then_some(Needle::Objects),
         };
         match request.needle {
-            Some(Needle::Text(_)) if request.depth == Depth::Directories => request.depth = Depth::Files,
+            Some(Needle::Text(_) | Needle::Matches(_)) if request.depth == Depth::Directories => {
+                request.depth = Depth::Files
+            }
             Some(Needle::Objects) => request.depth = Depth::Both,
             _ => {}
+        }
+        // Git stops at what it takes for a mistake of its own.
+        if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
+            return Err(unserved("'--pickaxe-regex' with '--find-object'"));
         }
         // Git then has only the first difference.
         if self.quiet && request.needle.is_some() {

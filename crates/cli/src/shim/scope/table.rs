@@ -30,6 +30,7 @@ macro_rules! diff {
             on("-S"),
             on("--find-object"),
             on("--pickaxe-all"),
+            on("--pickaxe-regex"),
             on("--rotate-to"),
             on("--skip-to"),
             on("--ignore-submodules"),

@@ -158,10 +158,14 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// How often each has a text, none of them in another.
-    pub(in crate::diff) fn count(&self, files: &[&mut File], text: &BStr) -> Result<Vec<usize>, PlanError> {
+    /// How often each has what is counted.
+    pub(in crate::diff) fn count(
+        &self,
+        files: &[&mut File],
+        count: impl Fn(&[u8]) -> usize + Sync,
+    ) -> Result<Vec<usize>, PlanError> {
         self.each(files, |worker, file| match worker.content(file)? {
-            Some(content) => Ok(content.find_iter(text).count()),
+            Some(content) => Ok(count(content)),
             None => Err(repo::Error::new(String::from("unable to read files to diff")).into()),
         })
     }
