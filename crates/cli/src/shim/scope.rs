@@ -286,6 +286,7 @@ mod tests {
             "diff-files -C -C --no-rename-empty -O x --skip-to=a",
             "diff-files -S x --pickaxe-all",
             "diff-files -RzM50% -sq",
+            "diff-index -m -Gx HEAD",
             "diff-files -Sx --pickaxe-regex -B20%/30%",
             "diff-index --find-object=main:a HEAD",
             "diff-index --cached --quiet --diff-filter=ACM HEAD --",
@@ -322,7 +323,6 @@ mod tests {
             ("diff-files -p", "option '--patch'"),
             ("diff-files -zp", "option '--patch'"),
             ("diff-index --stat HEAD", "option '--stat'"),
-            ("diff-index -m -Gx HEAD", "option '-G'"),
         ] {
             assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
         }

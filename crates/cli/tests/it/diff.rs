@@ -366,8 +366,18 @@ fn what_has_to_do_with_a_text_or_an_object() {
         changed(repo);
         repo.write("binary", b"a\0needle needle");
         repo.write("converted", "a\r\nb\r\n");
-        repo.write(".gitattributes", "converted eol=crlf\n");
-        repo.git(&["add", "binary", "converted", ".gitattributes"]);
+        repo.write(
+            ".gitattributes",
+            "converted eol=crlf\n*.text diff\n*.binary -diff\n*.mine diff=mine\n*.c diff=cpp\n",
+        );
+        repo.git(&["config", "diff.mine.binary", "true"]);
+        for path in ["a.text", "a.binary", "a.mine", "a.c"] {
+            repo.write(path, "not as text\0\n");
+        }
+        repo.git(&["add", "."]);
+        for path in ["a.text", "a.binary", "a.mine", "a.c"] {
+            repo.write(path, "as text\n");
+        }
         repo.write("binary", b"a\0needle ");
         repo.write("converted", "a\r\nb\r\na\r\n");
         repo.git(&["tag", "gone", "HEAD:gone"]);
@@ -398,6 +408,20 @@ fn what_has_to_do_with_a_text_or_an_object() {
         &["-Sx[", "--pickaxe-regex", "--", "nowhere"],
         &["-S\\<", "--pickaxe-regex", "-C", "-R"],
         &["--pickaxe-regex", "--name-only"],
+        &["-Gline 1"],
+        &["-G", "needle"],
+        &["-G^a$", "-R", "--name-status"],
+        &["-G^line [0-9]2$", "-M"],
+        &["-Gline", "-B", "-M", "--pickaxe-all"],
+        &["-G^$", "-C"],
+        &["-GSubproject"],
+        &["-Gas text"],
+        &["-Gx("],
+        &["-G", ""],
+        &["-Gx", "-Sx"],
+        &["-Gx", "--find-object=gone"],
+        &["-Gx", "--pickaxe-regex"],
+        &["-Gx", "--pickaxe-regex", "--name-only", "--name-status"],
         &["--find-object=gone", "--pickaxe-regex", "-Sx"],
         &["--find-object=HEAD:gone"],
         &["--find-object", "gone", "-M", "--name-only"],
@@ -415,6 +439,11 @@ fn what_has_to_do_with_a_text_or_an_object() {
         oracle.same(&[&["diff-index"], given, &["HEAD"], paths].concat());
         oracle.same(&[&["diff-index", "--cached"], given, &["HEAD"], paths].concat());
     }
+    for size in ["100", "1k"] {
+        oracle.same(&["-c", &format!("core.bigFileThreshold={size}"), "diff-files", "-Gline|text"]);
+    }
+    let run = oracle.same(&["diff-files", "-Gas text", "--name-only"]);
+    assert_eq!(run.stdout, "a.text\n");
     let run = oracle.same(&["diff-files", "-Sneedle"]);
     assert!(run.stdout.contains_str("\tbinary\n"), "{}", run.stdout);
 }

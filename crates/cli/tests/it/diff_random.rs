@@ -163,6 +163,9 @@ const NEEDLES: &[&[&str]] = &[
     &["-Sline 2 1"],
     &["-Sof it\nline 1", "--pickaxe-all"],
     &["-Sdirty"],
+    &["-Gline [0-9] 2"],
+    &["-G^other 4?[0-9]$", "--pickaxe-all"],
+    &["-Git$"],
     &["-S^other [1-4]?5$", "--pickaxe-regex"],
     &["-S[0-9]* of( it)*$|^other", "--pickaxe-regex"],
     &["--find-object=HEAD:a"],
@@ -233,7 +236,7 @@ fn random_options_of_random_repositories() {
             copies += usize::from(contains(&ours.stdout, "C100"));
             let rewrites = [" M0", " M100", " T100"].iter().any(|part| contains(&ours.stdout, part));
             rewritten += usize::from(rewrites);
-            let looks = args.iter().any(|arg| arg.starts_with("-S"));
+            let looks = args.iter().any(|arg| arg.starts_with("-S") || arg.starts_with("-G"));
             found += usize::from(looks && !ours.stdout.is_empty());
             limited += usize::from(contains(&ours.stderr, "only found copies"));
         }

@@ -11,6 +11,7 @@ mod clone;
 mod clone_collisions;
 mod conflicts;
 mod diff;
+mod diff_lines;
 mod diff_random;
 mod edits;
 mod faults;

@@ -4,6 +4,7 @@
 //! into what Git's plumbing shows. [`renames`] finds what was moved, [`rewrites`] what was written anew.
 
 mod collapse;
+mod lines;
 mod overlay;
 pub mod pickaxe;
 pub mod renames;

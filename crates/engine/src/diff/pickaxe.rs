@@ -8,8 +8,8 @@ use repo::Repository;
 use sys::{Dir, Regex};
 
 use super::{
-    Pair, Side,
-    renames::contents::{Contents, File},
+    Pair, Side, lines,
+    renames::contents::{Contents, File, Kind},
 };
 use crate::checkout::PlanError;
 
@@ -20,6 +20,8 @@ pub enum Needle<'a> {
     Text(&'a BStr),
     /// What matches, and is not as often on the one side as on the other (`--pickaxe-regex`).
     Matches(&'a Regex),
+    /// What a line matches that a diff removes or adds (`-G`). What is binary has no lines.
+    Lines(&'a Regex),
     /// One of these on either side (`--find-object`).
     Objects(&'a [ObjectId]),
 }
@@ -48,8 +50,26 @@ pub fn find(
             let is_one = |side: Option<Side>| side.is_some_and(|side| objects.contains(&name(side)));
             Ok(pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect())
         }
-        Needle::Text(text) => changed(repo, pairs, |content| content.find_iter(text).count(), haystack),
-        Needle::Matches(regex) => changed(repo, pairs, |content| matches(content, regex), haystack),
+        Needle::Text(text) => {
+            let count = |content: &[u8]| content.find_iter(text).count();
+            changed(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
+        }
+        Needle::Matches(regex) => {
+            let count = |content: &[u8]| matches(content, regex);
+            changed(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
+        }
+        Needle::Lines(regex) => {
+            let is_sought = |line: &[u8]| is_match(line, regex);
+            changed(repo, pairs, Kind::Text, |old, new| lines::differ(old, new, is_sought), haystack)
+        }
+    }
+}
+
+/// Whether a line matches. Git gives one its end if it has none.
+fn is_match(line: &[u8], regex: &Regex) -> bool {
+    match line.ends_with(b"\n") {
+        true => regex.find(line, true).is_some(),
+        false => regex.find(&[line, b"\n"].concat(), true).is_some(),
     }
 }
 
@@ -66,31 +86,30 @@ fn matches(content: &[u8], regex: &Regex) -> usize {
     count
 }
 
+/// Whether `differ` is true of each of `pairs` that may differ; a side that is not there is empty.
 fn changed(
     repo: &Repository,
     pairs: &[Pair],
-    count: impl Fn(&[u8]) -> usize + Sync,
+    kind: Kind,
+    differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
     haystack: &Haystack<'_>,
 ) -> Result<Vec<bool>, PlanError> {
-    let mut files: Vec<File> = Vec::new();
+    let mut both: Vec<[Option<File>; 2]> = Vec::new();
+    let mut places = Vec::new();
     for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_unchanged()) {
         let source = pair.source.as_ref().unwrap_or(&pair.path);
         let sides = [(source, pair.old, haystack.is_reversed), (&pair.path, pair.new, !haystack.is_reversed)];
-        for (path, side, may_be_dirty) in sides {
-            let Some(side) = side else { continue };
+        both.push(sides.map(|(path, side, may_be_dirty)| {
+            let side = side?;
             let in_worktree = side.oid.is_none_or(|oid| haystack.hashed.contains(&(path.clone(), oid)));
-            files.push(File::alone(at, path, side, in_worktree, may_be_dirty && pair.dirt.is_within()));
-        }
+            Some(File::alone(at, path, side, in_worktree, may_be_dirty && pair.dirt.is_within()))
+        }));
+        places.push(at);
     }
+    let mut is_found = vec![false; pairs.len()];
     let contents = Contents::new(repo, Some(haystack.worktree));
-    let counts = contents.count(&files.iter_mut().collect::<Vec<_>>(), count)?;
-    let mut sums = vec![[0; 2]; pairs.len()];
-    let mut is_seen = vec![false; pairs.len()];
-    for (file, count) in files.iter().zip(counts) {
-        // A side that is not there has none.
-        let is_old = !is_seen[file.pair] && pairs[file.pair].old.is_some();
-        is_seen[file.pair] = true;
-        sums[file.pair][usize::from(!is_old)] = count;
+    for (at, found) in places.into_iter().zip(contents.judge(&both, kind, differ)?) {
+        is_found[at] = found;
     }
-    Ok(sums.into_iter().map(|[old, new]| old != new).collect())
+    Ok(is_found)
 }

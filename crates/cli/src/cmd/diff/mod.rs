@@ -271,7 +271,7 @@ pub(crate) fn obstacle(
     let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
     let looks_into_files = !request.cached && (has_text || request.rewrites.is_some());
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
-        return Some("'-S' or '-B' where line ends are converted");
+        return Some("'-S', '-G' or '-B' where line ends are converted");
     }
     let mut words = &request.words[..];
     if dress == Dress::Index {
@@ -373,9 +373,12 @@ fn search(
     let needle = match needle {
         options::Needle::Text(text) => Needle::Text(text.as_bstr()),
         options::Needle::Matches(pattern) => {
-            let wrong = |message: Vec<u8>| Failure::Fatal(text!("invalid regex: ", message.as_bstr()));
-            regex = sys::Regex::new(pattern).map_err(wrong)?;
+            regex = compile(pattern)?;
             Needle::Matches(&regex)
+        }
+        options::Needle::Lines(pattern) => {
+            regex = compile(pattern)?;
+            Needle::Lines(&regex)
         }
         options::Needle::Objects => Needle::Objects(&request.objects),
     };
@@ -385,6 +388,10 @@ fn search(
         pairs.retain(|_| found.next().unwrap_or(false));
     }
     Ok(())
+}
+
+fn compile(pattern: &BString) -> Result<sys::Regex, Failure> {
+    sys::Regex::new(pattern).map_err(|message| Failure::Fatal(text!("invalid regex: ", message.as_bstr())))
 }
 
 fn format(

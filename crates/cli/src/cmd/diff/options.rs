@@ -50,6 +50,7 @@ enum Key {
     Filter,
     OrderFile,
     Text,
+    Lines,
     Object,
     AllIfAny,
     AsRegex,
@@ -105,6 +106,7 @@ macro_rules! table {
                 Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only(),
                 Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only(),
                 Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only(),
+                Opt::new(Key::Lines, "-G <regex>", "show only where a line that matches was removed or added").only(),
                 Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only(),
                 Opt::new(Key::AsRegex, "--pickaxe-regex", "take the text of '-S' for a regular expression").only(),
                 Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only(),
@@ -177,7 +179,6 @@ macro_rules! table {
                 foreign("--ext-diff"),
                 foreign("--textconv"),
                 foreign("--submodule[=<format>]"),
-                foreign("-G <regex>"),
                 foreign("--max-depth <depth>"),
                 foreign("--output <file>"),
             ],
@@ -298,6 +299,8 @@ pub(super) enum Needle {
     Text(BString),
     /// What matches is not.
     Matches(BString),
+    /// A line that matches was removed or added.
+    Lines(BString),
     /// Objects.
     Objects,
 }
@@ -419,6 +422,8 @@ const FORMATS_CLASH: &str =
     "options '--name-only', '--name-status', '--check', and '-s' cannot be used together";
 
 const NEEDLES_CLASH: &str = "options '-G', '-S', and '--find-object' cannot be used together";
+const REGEX_CLASH: &str =
+    "options '-G' and '--pickaxe-regex' cannot be used together, use '--pickaxe-regex' with '-S'";
 const ALL_CLASH: &str = "options '--pickaxe-all' and '--find-object' cannot be used together, use '--pickaxe-all' with '-G' and '-S'";
 
 /// Options that others change, on the way.
@@ -432,6 +437,8 @@ struct Folded {
     side: Option<Stage>,
     relative_to: Option<BString>,
     text: Option<BString>,
+    lines: bool,
+    counts: bool,
     is_regex: bool,
 }
 
@@ -501,11 +508,15 @@ impl Folded {
                 }
                 request.order_file = Some(file);
             }
-            Key::Text => {
+            Key::Text | Key::Lines => {
+                let is_text = event.key == Key::Text;
                 let text = value.unwrap_or_default();
                 if text.is_empty() {
-                    return Err(mistake("-S requires a non-empty argument"));
+                    let letter = if is_text { 'S' } else { 'G' };
+                    return Err(mistake(format!("-{letter} requires a non-empty argument")));
                 }
+                self.counts |= is_text;
+                self.lines |= !is_text;
                 self.text = Some(text);
             }
             Key::Object => request.object_words.extend(value),
@@ -535,11 +546,14 @@ impl Folded {
 
     fn finish(self, request: &mut Request) -> Result<(), Stop> {
         request.stage = self.side.or(request.stage);
+        let has_objects = !request.object_words.is_empty();
         if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
             request.clash = Some(FORMATS_CLASH);
-        } else if self.text.is_some() && !request.object_words.is_empty() {
+        } else if [self.counts, self.lines, has_objects].into_iter().filter(|given| *given).count() > 1 {
             request.clash = Some(NEEDLES_CLASH);
-        } else if request.all_if_any && !request.object_words.is_empty() {
+        } else if self.lines && self.is_regex {
+            request.clash = Some(REGEX_CLASH);
+        } else if request.all_if_any && has_objects {
             request.clash = Some(ALL_CLASH);
         }
         request.kind = match (self.names, self.statuses, self.nothing || self.quiet) {
@@ -549,12 +563,15 @@ impl Folded {
             _ => Kind::Raw,
         };
         request.needle = match self.text {
+            Some(text) if self.lines => Some(Needle::Lines(text)),
             Some(text) if self.is_regex => Some(Needle::Matches(text)),
             Some(text) => Some(Needle::Text(text)),
-            None => (!request.object_words.is_empty()).then_some(Needle::Objects),
+            None => has_objects.then_some(Needle::Objects),
         };
         match request.needle {
-            Some(Needle::Text(_) | Needle::Matches(_)) if request.depth == Depth::Directories => {
+            Some(Needle::Text(_) | Needle::Matches(_) | Needle::Lines(_))
+                if request.depth == Depth::Directories =>
+            {
                 request.depth = Depth::Files
             }
             Some(Needle::Objects) => request.depth = Depth::Both,
@@ -566,7 +583,7 @@ impl Folded {
         }
         // Git then has only the first difference.
         if self.quiet && request.needle.is_some() {
-            return Err(unserved("'--quiet' with '-S' or '--find-object'"));
+            return Err(unserved("'--quiet' with '-S', '-G' or '--find-object'"));
         }
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {

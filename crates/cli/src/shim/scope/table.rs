@@ -28,6 +28,7 @@ macro_rules! diff {
             on("--diff-filter"),
             on("-O"),
             on("-S"),
+            on("-G"),
             on("--find-object"),
             on("--pickaxe-all"),
             on("--pickaxe-regex"),

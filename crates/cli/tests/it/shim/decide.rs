@@ -97,7 +97,7 @@ fn copies_and_orders_are_native() {
     shim.was_handed_over(&nowhere, "an argument that may be no object");
     let converted = ["-c", "core.autocrlf=input", "diff-files", "-Sb"];
     oracle.same(&converted);
-    shim.was_handed_over(&converted, "'-S' or '-B' where line ends are converted");
+    shim.was_handed_over(&converted, "'-S', '-G' or '-B' where line ends are converted");
 }
 
 #[test]

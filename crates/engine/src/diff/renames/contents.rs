@@ -27,8 +27,18 @@ use crate::{
 /// Reading a file costs about as much as writing one, at so many steps.
 const STEPS_PER_FILE: usize = 8;
 
+/// `core.bigFileThreshold` where nothing is configured, in bytes.
+const BIG: u64 = 512 << 20;
+
 /// The attribute that says what is text.
 const DIFF: &str = "diff";
+
+/// What a content is to a diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::diff) enum Kind {
+    Any,
+    Text,
+}
 
 /// Where a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,25 +168,44 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// How often each has what is counted.
-    pub(in crate::diff) fn count(
+    /// Whether `judge` is true of the contents of each pair's sides; one that is not there is empty. Of what is of another kind it is not asked.
+    pub(in crate::diff) fn judge(
         &self,
-        files: &[&mut File],
-        count: impl Fn(&[u8]) -> usize + Sync,
-    ) -> Result<Vec<usize>, PlanError> {
-        self.each(files, |worker, file| match worker.content(file)? {
-            Some(content) => Ok(count(content)),
-            None => Err(repo::Error::new(String::from("unable to read files to diff")).into()),
+        pairs: &[[Option<File>; 2]],
+        kind: Kind,
+        judge: impl Fn(&[u8], &[u8]) -> bool + Sync,
+    ) -> Result<Vec<bool>, PlanError> {
+        // What is larger is binary, unless an attribute says otherwise.
+        let big = self.repo.config_int("core.bigFileThreshold")?.and_then(|size| u64::try_from(size).ok());
+        let big = big.unwrap_or(BIG);
+        self.map(pairs, |worker, sides| {
+            let mut contents = [Vec::new(), Vec::new()];
+            for (side, known) in sides.iter().zip(&mut contents) {
+                let Some(file) = side else { continue };
+                let unreadable = || repo::Error::new(String::from("unable to read files to diff"));
+                let content = worker.content(file)?.ok_or_else(unreadable)?;
+                let looks = || spans::looks_like_text(content) && content.len() as u64 <= big;
+                if kind == Kind::Text && !self.is_text_by_attribute(&file.path, looks())? {
+                    return Ok(false);
+                }
+                known.extend_from_slice(content);
+            }
+            let [old, new] = &contents;
+            Ok(judge(old, new))
         })
     }
 
     /// Whether a file is text to a diff: by its attribute `diff`, else by its looks. Asked only where it matters.
     fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, PlanError> {
         let looks = spans::looks_like_text(content);
-        let Some((_, Lazy { index, .. })) = self.worktree.as_ref().filter(|_| content.contains_str("\r\n"))
-        else {
-            return Ok(looks);
-        };
+        match content.contains_str("\r\n") {
+            true => self.is_text_by_attribute(path, looks),
+            false => Ok(looks),
+        }
+    }
+
+    fn is_text_by_attribute(&self, path: &BString, looks: bool) -> Result<bool, PlanError> {
+        let Some((_, Lazy { index, .. })) = &self.worktree else { return Ok(looks) };
         // A panic while it is held leaves at most what was read so far.
         let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let attributes = match &mut *attributes {
@@ -203,13 +232,21 @@ impl<'a> Contents<'a> {
         files: &[&mut File],
         work: impl Fn(&mut Worker<'_>, &File) -> Result<R, PlanError> + Sync,
     ) -> Result<Vec<R>, PlanError> {
+        self.map(files, |worker, file| work(worker, file))
+    }
+
+    fn map<J: Sync, R: Send + Sync>(
+        &self,
+        jobs: &[J],
+        work: impl Fn(&mut Worker<'_>, &J) -> Result<R, PlanError> + Sync,
+    ) -> Result<Vec<R>, PlanError> {
         crew::map(
             ("compare", &Tuning::default()),
-            files,
+            jobs,
             |_| STEPS_PER_FILE,
             &Mutex::new(Vec::new()),
             |number| self.worker(number),
-            |worker, file| work(worker, file),
+            |worker, job| work(worker, job),
         )
     }
 
