@@ -286,7 +286,12 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
             cores(options.threads)
         }
     };
-    let options = read::Options { threads, verify: options.verify, about_to_fill: sys::use_huge_pages };
+    let options = read::Options {
+        threads,
+        verify: options.verify,
+        about_to_fill: sys::use_huge_pages,
+        both: sys::both,
+    };
     let decoded = read::decode(&map, hash, options);
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
     if sys::unreadable_pages() > unreadable

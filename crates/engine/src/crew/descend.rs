@@ -12,7 +12,10 @@ use std::{
     thread::{self, Scope},
 };
 
-use sys::profile::{self, Phase};
+use sys::{
+    Start,
+    profile::{self, Phase},
+};
 
 use super::{Crew, Sizing, Tuning, Watch, Workers, locked};
 
@@ -62,6 +65,7 @@ pub(crate) fn descend<J: Send, S>(
         idle: AtomicUsize::new(0),
         sizing,
         phase: profile::current(),
+        beginning: Start::of(crew.first.saturating_sub(1)),
         start,
         work,
     };
@@ -108,6 +112,8 @@ struct Pool<'t, J, F, G> {
     idle: AtomicUsize,
     sizing: Sizing<'t>,
     phase: Phase,
+    /// Of those that are there from the beginning, but for the caller.
+    beginning: Start,
     start: F,
     work: G,
 }
@@ -120,6 +126,7 @@ where
 {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
+            self.beginning.begin();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number, (self.start)(number));
         };
@@ -131,7 +138,7 @@ where
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize, mut state: S) {
         let _traced = tracing::info_span!("worker", role = self.sizing.role, number).entered();
         let panicked = Unblock(self);
-        let mut pace = Paced { pool: self, scope, watch: self.sizing.watch(number) };
+        let mut pace = Paced { pool: self, scope, watch: self.sizing.watch(number), is_caller: number == 0 };
         let mut jobs = Vec::new();
         while let Some(job) = jobs.pop().or_else(|| self.take()) {
             (self.work)(&mut state, job, &mut jobs, &mut pace);
@@ -187,6 +194,7 @@ struct Paced<'scope, 'env, 't, J, F, G> {
     pool: &'scope Pool<'t, J, F, G>,
     scope: &'scope Scope<'scope, 'env>,
     watch: Option<Watch>,
+    is_caller: bool,
 }
 
 impl<J, S, F, G> Pace for Paced<'_, '_, '_, J, F, G>
@@ -196,7 +204,10 @@ where
     G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
 {
     fn step(&mut self) {
-        let Paced { pool, scope, watch } = self;
+        let Paced { pool, scope, watch, is_caller } = self;
+        if *is_caller {
+            pool.beginning.see_to();
+        }
         pool.sizing.step(watch, pool.idle.load(Ordering::Relaxed), |new| {
             locked(&pool.waiting).workers += new.len();
             new.for_each(|number| pool.hire(scope, number));

@@ -31,7 +31,7 @@ pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
 use sys::{
-    Dir,
+    Dir, Start,
     profile::{self, Phase},
 };
 use tuner::{Learnt, Nature, Tuner};
@@ -227,6 +227,7 @@ impl<'t> Crew<'t> {
             },
             sizing: Sizing::new(self, role),
             phase: profile::current(),
+            beginning: Start::of(self.first.saturating_sub(1)),
             start,
             act,
         };
@@ -353,6 +354,8 @@ struct Shift<'t, F, G> {
     sizing: Sizing<'t>,
     /// What the crew is hired for.
     phase: Phase,
+    /// Of those that are there from the beginning, but for the caller.
+    beginning: Start,
     start: F,
     act: G,
 }
@@ -360,6 +363,7 @@ struct Shift<'t, F, G> {
 impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<'_, F, G> {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
+            self.beginning.begin();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number);
         };
@@ -381,6 +385,9 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
             };
             let Some(units) = self.queue.next(number, most) else { break };
             (self.act)(&mut state, units, &mut || {
+                if number == 0 {
+                    self.beginning.see_to();
+                }
                 sizing.step(&mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
             });
         }

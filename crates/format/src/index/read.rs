@@ -1,6 +1,6 @@
 //! Bytes to an [`Index`].
 //!
-//! Order: header, entries, extensions, order of the entries. The paths of the entries and the untracked cache are read on one
+//! Order: header, entries, extensions, order of the entries. The paths of the entries, the cache-tree and the untracked cache are read on one
 //! thread, all else on another: nothing is read into one place to be copied to another, which
 //! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
 //! errors are Git's.
@@ -38,13 +38,25 @@ pub struct Options {
     pub verify: bool,
     /// Is told of much memory before it is filled for the first time, page by page: the system may have a cheaper way.
     pub about_to_fill: fn(Range<*const u8>),
+    /// Does two things at once, the first in a thread of its own.
+    pub both: Both,
 }
+
+/// Does both, if it can at the same time.
+pub type Both = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
 
 impl Options {
     /// With nobody to be told of memory.
-    pub fn new(threads: usize, verify: bool) -> Options {
-        Options { threads, verify, about_to_fill: |_| () }
+    pub const fn new(threads: usize, verify: bool) -> Options {
+        Options { threads, verify, about_to_fill: |_| (), both: at_once }
     }
+}
+
+fn at_once(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+    thread::scope(|scope| {
+        scope.spawn(beside);
+        here();
+    });
 }
 
 /// Why bytes are no index.
@@ -130,9 +142,9 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
         if hasher.finish() == Ok(checksum) { Ok(()) } else { Err(Error::Checksum) }
     };
     let codec = Codec { hash, compressed: version == Version::V4 };
-    let entries = Entries { codec, content, count: count as usize, about_to_fill: options.about_to_fill };
+    let entries = Entries { codec, content, count: count as usize, options };
     let verified = options.verify && !checksum.is_null();
-    let Read { entries, overview, extensions, paths, untracked } = match options.threads {
+    let Read { entries, overview, extensions, paths, caches } = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
         threads if verified => thread::scope(|scope| {
             let verified = scope.spawn(verify);
@@ -147,12 +159,12 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     index.entries = entries;
     index.overview = Some(overview);
     index.paths = paths.bytes;
-    index.untracked = untracked;
+    index.untracked = caches.untracked;
+    index.cache_tree = caches.tree;
     Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
 }
 
-/// What follows the entries, in an index that has none. The untracked cache, which is as large as all else of it, is read by itself
-/// ([`read_untracked`]).
+/// What follows the entries, in an index that has none, but for what takes longest to read ([`Caches`]).
 struct Extensions {
     index: Index,
     link: Option<Link>,
@@ -192,8 +204,7 @@ impl Extensions {
         for extension in extensions(content, offset) {
             let (signature, data) = extension?;
             match &signature {
-                &UNTRACKED => {}
-                b"TREE" => read.index.cache_tree = CacheTree::read(data, hash),
+                &TREE | &UNTRACKED => {}
                 b"REUC" => read.index.resolve_undo = ResolveUndo::read(data, hash),
                 b"FSMN" => read.fsmonitor = fsmonitor::Pending::read(data),
                 b"link" => read.link = Some(Link::read(data, hash)?),
@@ -213,14 +224,27 @@ impl Extensions {
     }
 }
 
+const TREE: [u8; 4] = *b"TREE";
 const UNTRACKED: [u8; 4] = *b"UNTR";
 
-/// The untracked cache among the extensions, if it is there and whole; the last of several, as with the others. What else is wrong there
-/// is for [`Extensions::read`] to say.
-fn read_untracked(content: &[u8], offset: usize, hash: HashKind) -> Option<UntrackedCache> {
-    let found =
-        extensions(content, offset).map_while(Result::ok).filter(|(signature, _)| *signature == UNTRACKED);
-    found.last().and_then(|(_, data)| UntrackedCache::read(data, hash))
+/// The caches among the extensions, as far as they are there and whole; the last of several, as with the others.
+struct Caches {
+    tree: Option<CacheTree>,
+    untracked: Option<UntrackedCache>,
+}
+
+impl Caches {
+    /// What is wrong with the extensions is for [`Extensions::read`] to say.
+    fn read(content: &[u8], offset: usize, hash: HashKind) -> Caches {
+        let last = |wanted: [u8; 4]| {
+            let found = extensions(content, offset).map_while(Result::ok);
+            found.filter(|(signature, _)| *signature == wanted).last().map(|(_, data)| data)
+        };
+        Caches {
+            tree: last(TREE).and_then(|data| CacheTree::read(data, hash)),
+            untracked: last(UNTRACKED).and_then(|data| UntrackedCache::read(data, hash)),
+        }
+    }
 }
 
 /// Signatures and contents of the extensions from `offset` on; the last is an error if it is not whole.
@@ -250,7 +274,7 @@ struct Read {
     overview: Overview,
     extensions: Extensions,
     paths: Paths,
-    untracked: Option<UntrackedCache>,
+    caches: Caches,
 }
 
 /// The entries of a file, yet to be read.
@@ -259,7 +283,7 @@ struct Entries<'a> {
     codec: Codec,
     content: &'a [u8],
     count: usize,
-    about_to_fill: fn(Range<*const u8>),
+    options: Options,
 }
 
 /// The page that saves most faults, bytes, where there are such.
@@ -284,7 +308,7 @@ fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
 impl Entries<'_> {
     /// Entries and what follows them.
     fn read(self, threads: usize) -> Result<Read, Error> {
-        let Entries { codec, content, count, about_to_fill } = self;
+        let Entries { codec, content, count, options: Options { about_to_fill, both, .. } } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
@@ -305,20 +329,19 @@ impl Entries<'_> {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
             let bytes = with_room(room, about_to_fill);
             let (paths, end) = codec.read_paths(content, HEADER, count, self.budget(), bytes)?;
-            Ok((paths, read_untracked(content, end, codec.hash)))
+            Ok((paths, Caches::read(content, end, codec.hash)))
         };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
-            thread::scope(|scope| {
-                let paths = scope.spawn(read_paths);
-                (read_entries(), paths.join().expect("reading does not panic"))
-            })
+            let (mut entries, mut paths) = (None, None);
+            both(&mut || paths = Some(read_paths()), &mut || entries = Some(read_entries()));
+            (entries.expect("both were done"), paths.expect("both were done"))
         } else {
             (read_entries(), read_paths())
         };
         // Of errors both have seen, the one with the paths can say where.
-        let (paths, untracked) = paths?;
+        let (paths, caches) = paths?;
         let (entries, overview, extensions) = entries?;
-        Ok(Read { entries, overview, extensions, paths, untracked })
+        Ok(Read { entries, overview, extensions, paths, caches })
     }
 
     /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a
@@ -364,7 +387,7 @@ mod tests {
     #[test]
     fn what_is_said_of_all_entries_holds_of_each() {
         let read = |index: &Index| {
-            let options = Options { threads: 2, verify: false, about_to_fill: |_| {} };
+            let options = Options::new(2, false);
             let mut index =
                 decode(&write(index), HashKind::Sha1, options).and_then(Decoded::finish).expect("ours");
             index.timestamp = (100, 0);

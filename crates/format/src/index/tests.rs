@@ -13,7 +13,7 @@ use super::{
 };
 use crate::hash::Hasher;
 
-const READ: read::Options = read::Options { threads: 1, verify: true, about_to_fill: |_| () };
+const READ: read::Options = read::Options::new(1, true);
 const WRITE: write::Options = write::Options { version: Version::V2, end_of_entries: false, blocks: 0 };
 
 fn name() -> impl Strategy<Value = BString> {

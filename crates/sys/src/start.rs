@@ -1,0 +1,109 @@
+//! Threads that begin at once.
+//!
+//! A new thread may be queued behind the one that started it although another CPU idles: schedulers that fill few virtual CPUs before they use more do so. There
+//! it waits for milliseconds, until that thread's time is over or somebody balances the load, and both together take as long as one. The new thread cannot
+//! help itself, as it does not run; so the other steps aside.
+
+use std::{
+    hint,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// In that time an idle CPU has been woken up and has begun.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// Threads that were started, and whether they have begun.
+#[derive(Debug)]
+pub struct Start {
+    at: Instant,
+    begun: AtomicUsize,
+    /// How many are waited for.
+    awaited: AtomicUsize,
+}
+
+impl Start {
+    /// Of so many threads, just now.
+    pub fn of(threads: usize) -> Start {
+        Start { at: Instant::now(), begun: AtomicUsize::new(0), awaited: AtomicUsize::new(threads) }
+    }
+
+    /// To be called by each of them as it begins.
+    pub fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// To be called now and then by who started them: steps aside, once, if some have not begun for too long. Whether that is so.
+    pub fn see_to(&self) -> bool {
+        let have_begun = self.begun.load(Ordering::Relaxed) >= self.awaited.load(Ordering::Relaxed);
+        if !have_begun && self.at.elapsed() > PATIENCE {
+            self.awaited.store(0, Ordering::Relaxed);
+            step_aside();
+        }
+        have_begun
+    }
+}
+
+/// Moves this thread to another CPU, if it may run on several, so that what is queued behind it can run here. Where that is forbidden nothing happens.
+fn step_aside() {
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let mut others = all;
+    others.unset(sched_getcpu());
+    if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
+        // It stays there; where it may be later is not for us to say.
+        let _ = sched_setaffinity(None, &all);
+    }
+}
+
+/// Does both at once, `beside` in a thread of its own; if there is none to be had, afterwards.
+pub fn both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+    let start = Start::of(1);
+    let is_started = thread::scope(|scope| {
+        let work = || {
+            start.begin();
+            beside();
+        };
+        let is_started = thread::Builder::new().spawn_scoped(scope, work).is_ok();
+        while is_started && !start.see_to() {
+            hint::spin_loop();
+        }
+        here();
+        is_started
+    });
+    if !is_started {
+        beside();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_done_once_and_all_cpus_stay_allowed() {
+        let before = sched_getaffinity(None).expect("it is allowed");
+        for _ in 0..20 {
+            let (mut beside, mut here) = (0, 0);
+            both(&mut || beside += 1, &mut || here += 1);
+            assert_eq!((beside, here), (1, 1));
+        }
+        step_aside();
+        assert_eq!(sched_getaffinity(None).expect("it is allowed"), before);
+    }
+
+    #[test]
+    fn who_started_a_thread_that_does_not_begin_steps_aside_once() {
+        let start = Start::of(1);
+        assert!(!start.see_to());
+        thread::sleep(2 * PATIENCE);
+        assert!(!start.see_to());
+        assert!(start.see_to(), "nobody is waited for any more");
+        let start = Start::of(1);
+        start.begin();
+        thread::sleep(2 * PATIENCE);
+        assert!(start.see_to());
+    }
+}
