@@ -22,6 +22,10 @@ use crate::{
 /// Nearly all directories fit in one call with this much; and network file systems send attributes with what fits.
 const BUFFER: usize = 128 * 1024;
 
+/// The greatest offset there is, at which nothing can follow: file systems that say so of a directory's last entry (ext4) need not be asked whether there are
+/// more.
+const END: u64 = i64::MAX as u64;
+
 /// A buffer for reading directories, to be kept from one to the next.
 pub struct Listing {
     buffer: Vec<MaybeUninit<u8>>,
@@ -84,8 +88,12 @@ impl Listing {
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut entries = RawDir::new(fd, &mut self.buffer);
+        let mut comes_next = 0;
         loop {
             let call = entries.is_buffer_empty().then(|| span(Phase::List));
+            if call.is_some() && comes_next == END {
+                return Ok(());
+            }
             let next = entries.next();
             drop(call);
             let Some(entry) = next else { return Ok(()) };
@@ -94,6 +102,7 @@ impl Listing {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(io::Error::from(errno).into()),
             };
+            comes_next = entry.next_entry_cookie();
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
                 continue;
