@@ -113,10 +113,14 @@ fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
 #[test]
 fn a_stat_for_each_file_and_a_listing_for_each_directory() {
     let (calls, dirs, files) = more(false, &[]);
-    // The end of a listing is a call, too.
-    assert_eq!(calls, Calls { stats: files, opens: dirs, lists: 2 * dirs });
-    let (calls, _, files) = more(false, &["-uno"]);
-    assert_eq!(calls.stats, files);
+    // The end of a listing is a call, too, where the file system does not say that it is there.
+    assert!(calls.lists == dirs || calls.lists == 2 * dirs, "{calls:?}");
+    assert_eq!((calls.stats, calls.opens), (files, dirs));
+    let (calls, dirs, files) = more(false, &["-uno"]);
+    let from_there = Calls { stats: files + dirs, opens: 0, lists: 0 };
+    // Where threads may not have working directories of their own.
+    let by_handles = Calls { stats: files, opens: dirs, lists: 0 };
+    assert!(calls == from_there || calls == by_handles, "{calls:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
     io::{self, ErrorKind},
     ops::Range,
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -19,7 +19,7 @@ use std::{
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage, Word};
 use repo::Repository;
-use sys::{Dir, FileType, Stat};
+use sys::{Dir, FileType, Home, Roamer, Stat};
 
 use crate::{
     checkout::Workers,
@@ -39,6 +39,16 @@ pub(super) enum Sight {
     /// Nothing of the worktree's: links on the way lead to this.
     Behind(Stat),
     Unreadable(io::Error),
+}
+
+impl Sight {
+    fn of(found: io::Result<Option<Stat>>) -> Sight {
+        match found {
+            Ok(Some(stat)) => Sight::There(stat),
+            Ok(None) => Sight::Missing,
+            Err(error) => Sight::Unreadable(error),
+        }
+    }
 }
 
 /// An entry that is not simply as recorded, or whose stat cannot tell: submodules, what is unmerged.
@@ -87,8 +97,20 @@ pub(super) struct Scan<'a> {
     notes: Mutex<Vec<Note>>,
     /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
     rest: Mutex<Vec<Job>>,
+    /// Where the process stands, if its threads may go elsewhere.
+    home: OnceLock<Option<Home<'a>>>,
     pub(super) interrupt: &'a AtomicBool,
 }
+
+/// What a worker keeps from one directory to the next.
+struct Looker<'h> {
+    listing: sys::Listing,
+    found: Vec<(u64, usize)>,
+    roamer: Option<Roamer<'h>>,
+}
+
+/// For fewer files nobody goes elsewhere: to be able to takes a few system calls.
+const WORTH_ROAMING: usize = 16;
 
 impl<'a> Scan<'a> {
     pub(super) fn new(
@@ -100,7 +122,7 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         if pathspecs.is_empty() && index.is_plain() && index.word() == Word::NotAsked {
             let all = u32::try_from(index.entries().len()).expect("their paths fit in 4 GiB");
-            return Scan::after(root, index, (rules, tuning), (0..=all).collect(), interrupt);
+            return Scan::after(root, index, (rules, tuning), (0..all + 1).collect(), interrupt);
         }
         let mut seen = Seen::default();
         let is_looked_at = |entry: &Entry| {
@@ -148,6 +170,7 @@ impl<'a> Scan<'a> {
             visited,
             notes: Mutex::default(),
             rest: Mutex::default(),
+            home: OnceLock::new(),
             interrupt,
         }
     }
@@ -184,29 +207,23 @@ impl<'a> Scan<'a> {
         if !rest.is_empty() {
             self.work_through(rest, 0, workers);
         }
+        if !(0..self.visited.len()).any(|at| self.is_left(at)) {
+            return;
+        }
         let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
         // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
         let asked = std::mem::replace(&mut self.before, left);
         let all = 0..self.index.entries().len();
-        if self.any(&all) {
-            let ahead = self.before[all.end] as usize;
-            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
-        }
+        let ahead = self.before[all.end] as usize;
+        self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
         self.before = asked;
     }
 
     fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers) {
-        let start = |_| (sys::Listing::default(), Vec::new());
-        crew::descend(
-            ("scan", self.tuning),
-            workers,
-            ahead,
-            jobs,
-            start,
-            |(listing, found), job, jobs, pace| {
-                self.look(listing, found, job, jobs, pace);
-            },
-        );
+        let start = |_| Looker { listing: sys::Listing::default(), found: Vec::new(), roamer: self.roamer() };
+        crew::descend(("scan", self.tuning), workers, ahead, jobs, start, |looker, job, jobs, pace| {
+            self.look(looker, job, jobs, pace)
+        });
     }
 
     /// What was found, in the order of the index.
@@ -216,14 +233,7 @@ impl<'a> Scan<'a> {
         notes
     }
 
-    fn look(
-        &self,
-        listing: &mut sys::Listing,
-        found: &mut Vec<(u64, usize)>,
-        job: Job,
-        jobs: &mut Vec<Job>,
-        pace: &mut dyn Pace,
-    ) {
+    fn look(&self, looker: &mut Looker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
         }
@@ -234,11 +244,18 @@ impl<'a> Scan<'a> {
             }
             What::All(entries) => entries,
         };
+        let Looker { listing, found, roamer } = looker;
         let first = jobs.len();
         self.split(&entries, job.prefix, |part| match part {
             Part::File(at) => found.push((0, at)),
             Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
         });
+        if let Some(roamer) = roamer.as_mut().filter(|_| !pace.is_slow())
+            && self.go_and_ask(roamer, (entries.start, job.prefix), found, pace)
+        {
+            found.clear();
+            return jobs[first..].reverse();
+        }
         // Of what is not there the directories in it will tell.
         if found.is_empty() && !(self.tuning.is_remote() && pace.is_slow()) {
             return jobs[first..].reverse();
@@ -260,6 +277,48 @@ impl<'a> Scan<'a> {
             jobs.extend(shared_out(found, job.prefix));
         }
         self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
+    }
+
+    /// Looks at files of one directory from there, and whether it is one: those in it rely on that. If nothing can be said, `false`; opening it tells why.
+    fn go_and_ask(
+        &self,
+        roamer: &mut Roamer<'_>,
+        (at, prefix): (usize, usize),
+        files: &[(u64, usize)],
+        pace: &mut dyn Pace,
+    ) -> bool {
+        let path = self.index.path_at(at)[..prefix].strip_suffix(b"/").unwrap_or_default();
+        if !path.is_empty() {
+            let is_directory = self
+                .root
+                .stat_near(path)
+                .is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory));
+            pace.step();
+            if !is_directory {
+                return false;
+            }
+        }
+        files.is_empty() || self.ask_from(roamer, path, files.iter().map(|&(_, at)| at), prefix, pace)
+    }
+
+    /// Looks at files of the directory at `path`, known to be one, from there, if it can be entered.
+    fn ask_from(
+        &self,
+        roamer: &mut Roamer<'_>,
+        path: &[u8],
+        files: impl Iterator<Item = usize>,
+        prefix: usize,
+        pace: &mut dyn Pace,
+    ) -> bool {
+        let Ok(here) = roamer.visit(path) else { return false };
+        let mut notes = Vec::new();
+        for at in files {
+            self.note(at, Sight::of(here.stat(&self.index.path_at(at)[prefix..])), &mut notes);
+            pace.step();
+        }
+        drop(here);
+        self.keep(notes);
+        true
     }
 
     /// Looks at files of one directory.
@@ -339,7 +398,7 @@ impl<'a> Scan<'a> {
                 }
                 Some(slash) => {
                     let length = prefix + slash + 1;
-                    let end = self.end_of(at, length, entries.end);
+                    let end = self.index.end_of(at, length, entries.end);
                     visit(Part::Directory(at..end, length));
                     end
                 }
@@ -357,38 +416,16 @@ impl<'a> Scan<'a> {
         entries.start + self.before[entries.start + 1..=entries.end].partition_point(|&count| count == none)
     }
 
-    /// Where the entries end that begin with the first `length` bytes of the path at `at`: the nearer, the cheaper.
-    fn end_of(&self, at: usize, length: usize, bound: usize) -> usize {
-        let lead = &self.index.path_at(at)[..length];
-        let is_below = |other: usize| self.index.path_at(other).starts_with(lead);
-        let (mut low, mut step) = (at, 1);
-        while low + step < bound && is_below(low + step) {
-            low += step;
-            step *= 2;
-        }
-        let mut high = (low + step).min(bound);
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if is_below(middle) { low = middle } else { high = middle }
-        }
-        high
-    }
-
     /// One stat, and what it says of the entry.
     fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
         self.note(at, self.sight(dir, &self.index.path_at(at)[prefix..]), notes);
     }
 
     fn sight(&self, dir: &Dir, path: &[u8]) -> Sight {
-        let found = match self.tuning.is_remote() {
+        Sight::of(match self.tuning.is_remote() {
             true => dir.stat_below(path),
             false => dir.stat_near(path),
-        };
-        match found {
-            Ok(Some(stat)) => Sight::There(stat),
-            Ok(None) => Sight::Missing,
-            Err(error) => Sight::Unreadable(error),
-        }
+        })
     }
 
     fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
@@ -459,28 +496,31 @@ impl Beside for Scan<'_> {
             return;
         }
         let mut notes = Vec::new();
-        let mut files: Vec<(u64, usize)> = Vec::with_capacity(listed.len().min(within.len()));
-        let mut next = 0;
-        self.split(within, prefix, |part| match part {
-            Part::File(at) if !self.is_left(at) => {}
-            Part::File(at) => match listed.find(&mut next, &self.index.path_at(at)[prefix..]) {
-                Some((_, ino)) => files.push((ino, at)),
-                None => self.note(at, Sight::Missing, &mut notes),
-            },
-            Part::Directory(entries, length) => {
-                let name = &self.index.path_at(entries.start)[prefix..length - 1];
-                let is_link = match listed.find(&mut next, name) {
-                    // A job of its own.
-                    Some((FileType::Directory, _)) => return,
-                    Some((file_type, _)) => file_type == FileType::Symlink,
-                    None => false,
-                };
-                for at in entries.filter(|&at| self.is_left(at)) {
-                    let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
-                    self.note(at, sight, &mut notes);
+        let mut files: Vec<(u64, usize)> = Vec::with_capacity(listed.files.len());
+        files.extend(listed.files.iter().filter(|&&(_, at)| self.is_left(at)));
+        for others in listed.others {
+            self.split(others, prefix, |part| match part {
+                Part::File(at) if !self.is_left(at) => {}
+                // It may be a submodule.
+                Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
+                    Some((_, ino)) => files.push((ino, at)),
+                    None => self.note(at, Sight::Missing, &mut notes),
+                },
+                Part::Directory(entries, length) => {
+                    let name = &self.index.path_at(entries.start)[prefix..length - 1];
+                    let is_link = match listed.find(name) {
+                        // A job of its own.
+                        Some((FileType::Directory, _)) => return,
+                        Some((file_type, _)) => file_type == FileType::Symlink,
+                        None => false,
+                    };
+                    for at in entries.filter(|&at| self.is_left(at)) {
+                        let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
+                        self.note(at, sight, &mut notes);
+                    }
                 }
-            }
-        });
+            });
+        }
         if pace.is_slow() {
             files.sort_unstable();
             let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -493,20 +533,43 @@ impl Beside for Scan<'_> {
         self.keep(notes);
     }
 
-    fn unlisted(&self, from: &Handle, prefix: usize, within: &Range<usize>, pace: &mut dyn Pace) {
+    fn roamer(&self) -> Option<Roamer<'_>> {
+        if self.tuning.is_remote() || self.files() < WORTH_ROAMING {
+            return None;
+        }
+        let home = self.home.get_or_init(|| Home::of(self.root).ok()).as_ref()?;
+        Roamer::new(home).ok()
+    }
+
+    fn unlisted(
+        &self,
+        (from, roamer): (&Handle, Option<&mut Roamer<'_>>),
+        path: &BStr,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    ) {
         // A slow disk is asked in the end, with listings.
         if pace.is_slow() || !self.any(within) {
             return;
         }
-        let mut notes = Vec::new();
-        self.split(within, prefix, |part| match part {
-            Part::File(at) if self.is_left(at) => {
-                self.ask_below(from, at, &mut notes);
-                pace.step();
-            }
+        let mut files = Vec::new();
+        self.split(within, path.len(), |part| match part {
+            Part::File(at) if self.is_left(at) => files.push(at),
             // A directory is a job of its own, or looked at in the end.
             Part::File(_) | Part::Directory(..) => {}
         });
+        let dir = path.strip_suffix(b"/").unwrap_or_default();
+        if let Some(roamer) = roamer
+            && files.len() > 1
+            && self.ask_from(roamer, dir, files.iter().copied(), path.len(), pace)
+        {
+            return;
+        }
+        let mut notes = Vec::new();
+        for at in files {
+            self.ask_below(from, at, &mut notes);
+            pace.step();
+        }
         self.keep(notes);
     }
 

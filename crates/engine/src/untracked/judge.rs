@@ -7,7 +7,7 @@ use sys::FileType;
 
 use super::{
     Directories, Ignored, Nested, Walk,
-    tracked::Below,
+    tracked::{Below, Known},
     tree::{Descent, Manner, State},
 };
 use crate::{ignore::Level, pathspec::Reach};
@@ -32,14 +32,14 @@ pub(super) enum Judged {
 const NOTHING: Judged = Judged::Is(State::Nothing, false);
 
 impl Walk<'_> {
-    /// Judges `path`, in a directory `place` of which names are asked for in the order of bytes (`cursor`). A directory's path
+    /// Judges `path`, in a directory `place`; `known` is what the index says of it, if that was looked up. A directory's path
     /// gets a slash at its end.
     pub(super) fn judge(
         &self,
         path: &mut BString,
         file_type: FileType,
         place: &Place<'_>,
-        cursor: &mut usize,
+        known: Option<Known>,
     ) -> Judged {
         let name = path.rfind_byte(b'/').map_or(path.as_bstr(), |slash| path[slash + 1..].as_bstr());
         let folds = self.tracked.folds_case();
@@ -50,7 +50,8 @@ impl Walk<'_> {
             return NOTHING;
         }
         let is_dir = file_type == FileType::Directory;
-        let known = self.tracked.look(path.as_bstr(), is_dir, place.within, cursor);
+        let look = || self.tracked.look(path.as_bstr(), is_dir, place.within, &mut 0);
+        let known = known.unwrap_or_else(look);
         if known.entry && !is_dir {
             return NOTHING;
         }

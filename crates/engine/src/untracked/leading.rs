@@ -64,7 +64,7 @@ impl Walk<'_> {
             }
             let mut path = goal[..end].to_owned();
             let place = Place { ignored, level: &|| level.as_deref(), within: &within };
-            match self.judge(&mut path, FileType::Directory, &place, &mut 0) {
+            match self.judge(&mut path, FileType::Directory, &place, None) {
                 Judged::Is(state, entry) => {
                     top.add(state, path.as_bstr(), entry, self.options.ignored);
                     return Vec::new();

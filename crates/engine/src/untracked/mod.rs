@@ -34,7 +34,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Index, UntrackedCache};
 use repo::Repository;
 
-use sys::profile::{self, Phase};
+use sys::{
+    Roamer,
+    profile::{self, Phase},
+};
 
 use crate::{
     crew::{self, Pace, Tuning, Workers},
@@ -315,8 +318,17 @@ pub(crate) trait Beside: Sync {
         pace: &mut dyn Pace,
     );
 
-    /// A directory was not listed, because it is known what is in it: so are those above, up to `from`.
-    fn unlisted(&self, from: &Handle, prefix: usize, within: &Range<usize>, pace: &mut dyn Pace);
+    /// A worker's own, if its files are to be looked at from where they are.
+    fn roamer(&self) -> Option<Roamer<'_>>;
+
+    /// The directory at `path` (with a slash at its end) was not listed, because it is known what is in it: so are those above, up to `from`.
+    fn unlisted(
+        &self,
+        by: (&Handle, Option<&mut Roamer<'_>>),
+        path: &BStr,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    );
 
     /// Whether the file of the entry at `at`, in such a directory, is the entry's, as far as its stat tells.
     fn is_clean(&self, from: &Handle, at: usize) -> bool;
@@ -346,7 +358,9 @@ impl Walk<'_> {
         let top = tree::Node::top();
         let jobs = self.start(&top);
         if !jobs.is_empty() {
-            let (role, worker) = (("untracked", self.tuning), |_| tree::Worker::default());
+            let role = ("untracked", self.tuning);
+            let roamer = || self.beside.filter(|_| self.recorded.is_some()).and_then(Beside::roamer);
+            let worker = |_| tree::Worker::new(roamer());
             let ahead = self.beside.map_or(0, Beside::files);
             crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs, pace);

@@ -77,6 +77,17 @@ impl<'a> Tracked<'a> {
         range.into_iter().find(|&at| self.index.entries()[at].flags.contains(Flags::SKIP_WORKTREE))
     }
 
+    /// To go through the entries `within` a directory, beside its names. Those that are neither a listed file's nor in a listed directory come to `others`.
+    pub(super) fn along<'b>(
+        &'b self,
+        within: &'b Range<usize>,
+        dir: &'b BStr,
+        others: &'b mut Vec<Range<usize>>,
+    ) -> Along<'b> {
+        let (index, folds_case) = (self.index, self.folds_case());
+        Along { index, folds_case, dir, within, at: within.start, others }
+    }
+
     /// What is known of `path`. `within` are the entries of its directory; from one name to the next in the
     /// order of bytes, `cursor` is kept.
     pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
@@ -122,6 +133,85 @@ impl<'a> Tracked<'a> {
             }
         };
         Known { entry, below }
+    }
+}
+
+/// The entries of a directory, gone through beside the names that are listed in it.
+pub(super) struct Along<'a> {
+    index: &'a Index,
+    folds_case: bool,
+    /// With a slash at its end.
+    dir: &'a BStr,
+    within: &'a Range<usize>,
+    /// The next entry.
+    at: usize,
+    others: &'a mut Vec<Range<usize>>,
+}
+
+/// What a name that is listed is to the index.
+pub(super) enum Met {
+    /// The file of this entry: the first of those at its path.
+    File(usize),
+    /// Something else.
+    Other(Known),
+    /// That has to be looked up.
+    Unclear,
+}
+
+impl Along<'_> {
+    /// Names come in the order of the index, those of directories with a slash at their end.
+    pub(super) fn meet(&mut self, name: &[u8]) -> Met {
+        if self.folds_case {
+            return Met::Unclear;
+        }
+        let mut next = self.next();
+        if next.is_some_and(|next| next < name) {
+            self.pass_over_to(name);
+            next = self.next();
+        }
+        let Some(bare) = name.strip_suffix(b"/") else {
+            if next != Some(name) {
+                return Met::Other(Known { entry: false, below: Below::Nothing });
+            }
+            let first = self.at;
+            self.at += self.index.stages_at(first);
+            return Met::File(first);
+        };
+        // An entry of that name would come before, with others in between (`a`, `a-b`, `a/`).
+        if self.at > self.within.start && self.rest(self.at - 1) >= bare {
+            return Met::Unclear;
+        }
+        let below = match next {
+            Some(next) if next.starts_with(name) => {
+                let start = self.at;
+                self.at = self.index.end_of(start, self.dir.len() + name.len(), self.within.end);
+                Below::Entries(start..self.at)
+            }
+            _ => Below::Nothing,
+        };
+        Met::Other(Known { entry: false, below })
+    }
+
+    /// There are no more names.
+    pub(super) fn end(self) {
+        if self.at < self.within.end {
+            self.others.push(self.at..self.within.end);
+        }
+    }
+
+    fn next(&self) -> Option<&'_ [u8]> {
+        (self.at < self.within.end).then(|| self.rest(self.at))
+    }
+
+    fn rest(&self, at: usize) -> &[u8] {
+        &self.index.path_at(at)[self.dir.len()..]
+    }
+
+    fn pass_over_to(&mut self, name: &[u8]) {
+        let path = [self.dir.as_bytes(), name].concat();
+        let next = self.index.seek(self.at, path.as_bstr()).min(self.within.end);
+        self.others.push(self.at..next);
+        self.at = next;
     }
 }
 

@@ -11,13 +11,14 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use sys::FileType;
+use sys::{FileType, Roamer};
 
 use super::{
     Directories, Ignored, Walk, Warning,
     judge::{Judged, Place},
     recorded::{self, Known, Looked},
     rules::{IgnoreFile, Ladder, Own},
+    tracked::Met,
 };
 use crate::{crew::Pace, handle::Handle, ignore::Level};
 
@@ -89,24 +90,34 @@ pub(super) struct Job {
 
 /// What a thread keeps from one directory to the next.
 #[derive(Default)]
-pub(super) struct Worker {
+pub(super) struct Worker<'p> {
+    roamer: Option<Roamer<'p>>,
     listing: sys::Listing,
     names: Vec<u8>,
     entries: Vec<Name>,
+    files: Vec<(u64, usize)>,
+    others: Vec<Range<usize>>,
 }
 
-impl Worker {
+impl<'p> Worker<'p> {
+    pub(super) fn new(roamer: Option<Roamer<'p>>) -> Self {
+        Worker { roamer, ..Worker::default() }
+    }
+
     /// Lists a directory, `path` beneath `dir` or itself.
     fn read(&mut self, dir: &sys::Dir, path: &[u8]) -> io::Result<sys::Dir> {
-        let Worker { listing, names, entries } = self;
+        let Worker { listing, names, entries, .. } = self;
         names.clear();
         entries.clear();
         let visit = |entry: sys::Entry<'_>| {
             let start = names.len();
             names.extend_from_slice(entry.name);
-            let (range, key) = (start..names.len(), key(entry.name));
+            let range = start..names.len();
+            if entry.file_type == FileType::Directory {
+                names.push(b'/');
+            }
             entries.push(Name {
-                key,
+                key: key(&names[start..]),
                 range,
                 file_type: entry.file_type,
                 ino: entry.ino,
@@ -128,11 +139,19 @@ impl Worker {
 
 pub(crate) struct Name {
     key: u64,
+    /// Where it is; a directory's is followed by a slash.
     range: Range<usize>,
     file_type: FileType,
     ino: u64,
     /// In the order of the listing.
     place: usize,
+}
+
+impl Name {
+    /// As it begins in the index: a directory's with its slash.
+    fn indexed<'n>(&self, names: &'n [u8]) -> &'n [u8] {
+        &names[self.range.start..self.range.end + usize::from(self.file_type == FileType::Directory)]
+    }
 }
 
 /// The first bytes of a name, in the order of names: most are told apart by these alone.
@@ -143,28 +162,25 @@ fn key(name: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The names in a directory, sorted.
+/// The names in a directory, in the order of the index.
 pub(crate) struct Listed<'l> {
     names: &'l [u8],
     entries: &'l [Name],
+    /// The entries of the index that files have: inode number and position of the first of each, in their order.
+    pub(crate) files: &'l [(u64, usize)],
+    /// The entries that neither a file has, nor what is in a directory.
+    pub(crate) others: &'l [Range<usize>],
 }
 
 impl Listed<'_> {
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// The type and inode number of what has this name. It is looked for at `next` first, which then is what comes after it.
-    pub(crate) fn find(&self, next: &mut usize, name: &[u8]) -> Option<(FileType, u64)> {
-        let key = key(name);
-        let of = |entry: &Name| (entry.key, &self.names[entry.range.clone()]);
-        let at = match self.entries.get(*next) {
-            Some(entry) if of(entry) == (key, name) => *next,
-            _ => self.entries.binary_search_by(|entry| of(entry).cmp(&(key, name))).ok()?,
+    /// The type and inode number of what has this name.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<(FileType, u64)> {
+        let find = |name: &[u8]| {
+            let of = |entry: &Name| (entry.key, entry.indexed(self.names));
+            let at = self.entries.binary_search_by(|entry| of(entry).cmp(&(key(name), name))).ok()?;
+            Some((self.entries[at].file_type, self.entries[at].ino))
         };
-        *next = at + 1;
-        Some((self.entries[at].file_type, self.entries[at].ino))
+        find(name).or_else(|| find(&[name, b"/"].concat()))
     }
 }
 
@@ -258,12 +274,13 @@ impl Node {
 
 impl Walk<'_> {
     /// Looks into a directory: lists it, judges what is in it, brings a job for each directory to be looked into.
-    pub(super) fn look(&self, worker: &mut Worker, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
+    pub(super) fn look(&self, worker: &mut Worker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
         let Job { node, from, ladder, known } = job;
         let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
         if !is_settled
             && !self.interrupt.load(Ordering::Relaxed)
-            && let Looked::Listing(entry) = self.look_up(&node, (&from, &ladder, known), jobs, pace)
+            && let Looked::Listing(entry) =
+                self.look_up(worker.roamer.as_mut(), &node, (&from, &ladder, known), jobs, pace)
         {
             self.look_into(worker, &node, (&from, ladder.get(self), entry), jobs, pace);
         }
@@ -272,7 +289,7 @@ impl Walk<'_> {
 
     fn look_into(
         &self,
-        worker: &mut Worker,
+        worker: &mut Worker<'_>,
         node: &Arc<Node>,
         (from, level, mut entry): (&Arc<Handle>, Option<Arc<Level>>, Option<Box<recorded::Entry>>),
         jobs: &mut Vec<Job>,
@@ -335,20 +352,30 @@ impl Walk<'_> {
         let handle = from.next(&dir, path.len());
         let level = || rules.level().as_deref();
         let place = Place { ignored: node.descent.ignored, level: &level, within: &node.descent.within };
-        let Worker { names, entries, .. } = worker;
+        let Worker { names, entries, files, others, .. } = worker;
         entries.sort_unstable_by(|one, other| {
-            let rest = || names[one.range.clone()].cmp(&names[other.range.clone()]);
+            let rest = || one.indexed(names).cmp(other.indexed(names));
             one.key.cmp(&other.key).then_with(rest)
         });
-        let mut cursor = 0;
+        files.clear();
+        others.clear();
+        let mut along = self.tracked.along(&node.descent.within, path, others);
         let longest = entries.iter().map(|name| name.range.len()).max().unwrap_or(0);
         let mut child = BString::from(Vec::with_capacity(path.len() + longest + 1));
         child.extend_from_slice(path);
         let first = jobs.len();
         for name in entries.iter() {
+            let known = match along.meet(name.indexed(names)) {
+                Met::File(at) => {
+                    files.push((name.ino, at));
+                    continue;
+                }
+                Met::Other(known) => Some(known),
+                Met::Unclear => None,
+            };
             child.truncate(path.len());
             child.extend_from_slice(&names[name.range.clone()]);
-            match self.judge(&mut child, name.file_type, &place, &mut cursor) {
+            match self.judge(&mut child, name.file_type, &place, known) {
                 Judged::Is(State::Nothing, _) => {}
                 Judged::Is(state, is_entry) => {
                     node.add(state, child.as_bstr(), is_entry, self.options.ignored);
@@ -371,6 +398,7 @@ impl Walk<'_> {
                 }
             }
         }
+        along.end();
         if let Some(mut entry) = entry {
             compare(&mut entry);
             self.record(node, *entry);
@@ -378,7 +406,7 @@ impl Walk<'_> {
         // The first of them is the next to be done.
         jobs[first..].reverse();
         if let Some(beside) = self.beside {
-            let listed = Listed { names, entries };
+            let listed = Listed { names, entries, files, others };
             beside.directory(&dir, path.len(), &listed, &node.descent.within, pace);
         }
     }

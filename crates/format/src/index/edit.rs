@@ -144,6 +144,34 @@ impl Index {
         from + low + tail[low..high].partition_point(|entry| self.path(entry) < path)
     }
 
+    /// Where the entries end that begin with the first `length` bytes of the path at `at`, at `bound` at the latest: the nearer, the cheaper.
+    pub fn end_of(&self, at: usize, length: usize, bound: usize) -> usize {
+        let lead = &self.path_at(at)[..length];
+        let is_below = |other: usize| self.path_at(other).starts_with(lead);
+        let (mut low, mut step) = (at, 1);
+        while low + step < bound && is_below(low + step) {
+            low += step;
+            step *= 2;
+        }
+        let mut high = (low + step).min(bound);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if is_below(middle) { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    /// How many entries there are at the path of the one at `at`, the first of them: several if it is unmerged.
+    pub fn stages_at(&self, at: usize) -> usize {
+        match self.entries[at].stage {
+            Stage::Normal => 1,
+            _ => {
+                let path = self.path_at(at);
+                self.entries[at..].iter().take_while(|entry| self.path(entry) == path).count()
+            }
+        }
+    }
+
     fn store_path(&mut self, path: &BStr) -> PathSpan {
         let start = self.paths.len();
         self.paths.extend_from_slice(path);
