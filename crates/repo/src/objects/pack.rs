@@ -1,6 +1,7 @@
 //! One pack and its index, mapped when first needed.
 
 use std::collections::HashSet;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -79,15 +80,22 @@ impl Pack {
 
     fn open(&self) -> Result<Map, PackError> {
         let idx = self.idx().map_err(Clone::clone)?;
-        let map = map(&self.path)?;
+        let mut file = sys::by_path::open(&self.path).map_err(PackError::io)?;
+        let map = Map::of(&file).map_err(PackError::io)?;
         if map.len() < pack::HEADER_LEN + self.hash.len() {
             return Err(PackError::TooShort);
         }
-        let count = pack::parse_header(&map).map_err(PackError::Header)?;
+        // Read, as what is read ahead of a map's page can be megabytes.
+        let mut header = [0; pack::HEADER_LEN];
+        let mut trailer = vec![0; self.hash.len()];
+        file.read_exact(&mut header).map_err(PackError::io)?;
+        file.seek(SeekFrom::Start((map.len() - trailer.len()) as u64)).map_err(PackError::io)?;
+        file.read_exact(&mut trailer).map_err(PackError::io)?;
+        let count = pack::parse_header(&header).map_err(PackError::Header)?;
         if count != idx.count() {
             return Err(PackError::Count { pack: count, index: idx.count() });
         }
-        if map[map.len() - self.hash.len()..] != *idx.pack_checksum() {
+        if trailer != *idx.pack_checksum() {
             return Err(PackError::Mismatch);
         }
         Ok(map)
