@@ -103,6 +103,8 @@ const READING_LIMIT: usize = 64;
 const WRITING_LIMIT: usize = 8;
 /// As many are still at one place, more or less.
 const IN_ORDER_LIMIT: usize = 16;
+/// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question.
+const QUICK_PER_CORE: usize = 16;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
 const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
@@ -205,6 +207,15 @@ impl<'t> Crew<'t> {
         }
         let (first, limit) = (self.first.min(IN_ORDER_LIMIT), self.limit.min(IN_ORDER_LIMIT));
         Crew { first, limit, order, ..self }
+    }
+
+    /// One of as many as a disk that answers quickly keeps busy, whatever the order, from the beginning to the end: a look takes longer than it.
+    pub(crate) fn quick(self) -> Self {
+        if self.tuning.is_none() {
+            return self;
+        }
+        let size = self.limit.min(QUICK_PER_CORE * self.cores);
+        Crew { first: size, limit: size, large: true, ..self }
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
@@ -478,6 +489,9 @@ mod tests {
         let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order(false);
         assert!(swept.first <= IN_ORDER_LIMIT && swept.limit == IN_ORDER_LIMIT);
         let tuning = Tuning { learnt: Mutex::default(), nature: Nature::ReadsAhead };
+        let quick = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).quick();
+        assert_eq!((quick.first, quick.limit), ((16 * quick.cores).min(READING_LIMIT), quick.first));
+        assert_eq!(Crew::decide(Workers::Fixed(1), 0, 100_000, Some(&tuning)).quick().limit, 1);
         let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).in_order(true);
         assert_eq!((many.first, many.limit), (READING_LIMIT, READING_LIMIT));
         assert_eq!(Crew::decide(Workers::Fixed(3), 0, 100_000, Some(&tuning)).in_order(true).first, 3);

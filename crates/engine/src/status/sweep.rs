@@ -20,6 +20,8 @@ const MANY: usize = 1000;
 const SAMPLES: usize = 4;
 /// and how many waits say so. On a slow disk each file costs a dozen, of which the order of the index would spare most.
 const COLD: u64 = 2;
+/// An answer in less, s, is that of a disk with nothing that has to move: there workers must not wait for each other.
+const QUICK: f64 = 0.001;
 /// Directories that are asked for at the same time, at least and at most,
 const TOGETHER: usize = 8;
 const MOST_TOGETHER: usize = 32;
@@ -37,6 +39,8 @@ enum Cold {
     /// It serves one at a time, or few.
     OneByOne,
     ManyAtOnce,
+    /// It answers so soon that neither counts.
+    Quick,
 }
 
 impl Scan<'_> {
@@ -62,8 +66,11 @@ impl Scan<'_> {
             let waits = sys::waits().saturating_sub(before);
             if waits >= COLD {
                 let alone = start.elapsed().as_secs_f64() / waits as f64;
-                let serves_many = workers == Workers::Auto && self.serves_many(alone);
-                return Some(if serves_many { Cold::ManyAtOnce } else { Cold::OneByOne });
+                return Some(match workers {
+                    _ if alone < QUICK => Cold::Quick,
+                    Workers::Auto if self.serves_many(alone) => Cold::ManyAtOnce,
+                    _ => Cold::OneByOne,
+                });
             }
         }
         None
@@ -130,9 +137,12 @@ impl Scan<'_> {
             }
         }
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
-        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning))
-            .of_units(runs.len())
-            .in_order(cold == Cold::ManyAtOnce);
+        let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning)).of_units(runs.len());
+        let crew = match cold {
+            Cold::OneByOne => crew.in_order(false),
+            Cold::ManyAtOnce => crew.in_order(true),
+            Cold::Quick => crew.quick(),
+        };
         crew.run(
             "sweep",
             weights.into_iter(),
@@ -221,7 +231,8 @@ mod tests {
         let expected = noted(scanned);
         assert!(expected.len() > 100, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
-        for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
+        let auto = [Cold::ManyAtOnce, Cold::Quick].map(|cold| (Workers::Auto, cold));
+        for (workers, cold) in few.into_iter().chain(auto) {
             let mut swept = new();
             // All in no time, and nothing in a long time.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));

@@ -2,7 +2,7 @@
 //!
 //! All tools look at one tree in turn, the order turned around from run to run, each as it finds it: nobody leaves a fresher index to the
 //! next. First with a plain index, then with an untracked cache that is valid, on the local disk with Git's file system monitor, too. Where FUSE serves the disk each sample has a mount of its own,
-//! where a block device does its caches are dropped; the local disk is warm.
+//! where a block device does, or the local disk is to be cold, caches are dropped.
 
 mod counts;
 mod targets;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// A made tree of so many files in directories of sixteen or so, too.
     #[arg(long)]
     made: Option<usize>,
-    /// Only these disks; by default the local one, nfs, ebs and hdd.
+    /// Only these disks; by default the local one, warm and cold, nfs, ebs and hdd.
     #[arg(long = "on", value_enum)]
     disks: Vec<Disk>,
     /// So many untracked files among the tracked ones.
@@ -93,7 +93,7 @@ impl Untracked {
     }
 }
 
-const DISKS: [Disk; 4] = [Disk::Local, Disk::Nfs, Disk::Ebs, Disk::Hdd];
+const DISKS: [Disk; 5] = [Disk::Local, Disk::Cold, Disk::Nfs, Disk::Ebs, Disk::Hdd];
 /// Files in a directory of a made tree.
 const FULLNESS: usize = 17;
 /// On a warm disk, where a run takes a tenth of a second.
@@ -192,7 +192,7 @@ impl Lab<'_> {
                 let sample =
                     self.measured(ground, |tools, at| tools.status(tool, untracked, &at.join("tree")))?;
                 if run == 0 {
-                    eprintln!("lab:   {} {case} {tool} {:.3} s", disk.name(), sample.wall);
+                    eprintln!("lab:   {} {case} {tool} {:.3} s {}", disk.name(), sample.wall, sample.served);
                 }
                 let key = Key {
                     tree: tree.name.clone(),

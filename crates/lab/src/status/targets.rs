@@ -7,7 +7,7 @@ use crate::weather::{ground::Disk, table::Table, trees::Tree};
 /// A case on a disk: our tool, whose it is held against, and at most what part of that.
 type Target = (Disk, &'static str, &'static str, &'static str, f64);
 
-const TARGETS: [Target; 15] = [
+const TARGETS: [Target; 17] = [
     (Disk::Local, "unormal-0", "sapwood", "git", 0.85),
     (Disk::Local, "uno-0", "sapwood", "git", 0.85),
     (Disk::Local, "uall-0", "sapwood", "git", 0.85),
@@ -20,6 +20,8 @@ const TARGETS: [Target; 15] = [
     (Disk::Efs, "unormal-0", "sapwood-cache", "git-cache", 0.4),
     (Disk::Hdd, "unormal-0", "sapwood", "git", 0.35),
     (Disk::Hdd, "uno-0", "sapwood", "git", 0.35),
+    (Disk::Cold, "unormal-0", "sapwood", "git", 1.0),
+    (Disk::Cold, "uno-0", "sapwood", "git", 1.0),
     (Disk::Delayed, "unormal-0", "sapwood", "git", 0.6),
     (Disk::Queued, "unormal-0", "sapwood", "git", 0.6),
     (Disk::Throttled, "unormal-0", "sapwood", "git", 1.0),

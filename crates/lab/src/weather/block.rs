@@ -16,6 +16,8 @@ use crate::{
 /// What makes it slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
+    /// It is as fast as the machine's own disk; only its caches are cold.
+    Cold,
     Delayed(Serves),
     Throttled,
 }
@@ -81,10 +83,6 @@ impl Delayed {
         Ok(delayed)
     }
 
-    pub(super) fn cold(&self) -> Result<(), Error> {
-        drop_caches()
-    }
-
     pub(super) fn end(mut self) -> Result<(), Error> {
         self.take_down()
     }
@@ -127,24 +125,17 @@ pub(super) struct Throttle {
 impl Throttle {
     /// Of the device that is mounted at `at`.
     pub(super) fn on(at: &Path) -> Result<Throttle, Error> {
-        use std::os::unix::fs::MetadataExt as _;
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| Error::Io { what: "cannot throttle by", path, source }
         };
-        let device = fs::metadata(at).map_err(failed(at))?.dev();
-        // Loop devices and their minor numbers fit into the old form of the number.
-        let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
+        let (major, minor) = device(at)?;
         let group = PathBuf::from(format!("/sys/fs/cgroup/blkio/sapwood-lab-{}", std::process::id()));
         fs::create_dir(&group).map_err(failed(&group))?;
         let throttle = Throttle { group };
         let limit = throttle.group.join("blkio.throttle.read_iops_device");
         fs::write(&limit, format!("{major}:{minor} {READS}\n")).map_err(failed(&limit))?;
         Ok(throttle)
-    }
-
-    pub(super) fn cold(&self) -> Result<(), Error> {
-        drop_caches()
     }
 
     /// The same, run by a shell that goes into the group first.
@@ -165,8 +156,31 @@ impl Drop for Throttle {
     }
 }
 
+/// How many reads the device that is mounted at `at` has done.
+pub(super) fn reads(at: &Path) -> Result<u64, Error> {
+    let (major, minor) = device(at)?;
+    let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
+    let text = fs::read_to_string(&path).map_err(|source| Error::Io {
+        what: "cannot read",
+        path: path.clone(),
+        source,
+    })?;
+    // They are the first of its numbers.
+    let reads = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    reads.ok_or_else(|| Error::Setup(format!("{} holds no numbers", path.display())))
+}
+
+/// The device that is mounted at `at`, by its numbers.
+fn device(at: &Path) -> Result<(u64, u64), Error> {
+    use std::os::unix::fs::MetadataExt as _;
+    let failed = |source| Error::Io { what: "cannot look at", path: at.to_owned(), source };
+    let device = fs::metadata(at).map_err(failed)?.dev();
+    // Loop devices and their minor numbers fit into the old form of the number.
+    Ok((device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00))
+}
+
 /// What was written is on the disk, and nothing of it in memory.
-fn drop_caches() -> Result<(), Error> {
+pub(super) fn drop_caches() -> Result<(), Error> {
     must(Path::new("sync"), &[], Path::new("/"))?;
     let path = Path::new("/proc/sys/vm/drop_caches");
     fs::write(path, "3\n").map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })

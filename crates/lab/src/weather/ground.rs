@@ -8,7 +8,7 @@ use std::{
 use testkit::weather::{Mount, Profile};
 
 use super::{
-    block::{Delayed, Serves, Slow, Throttle},
+    block::{self, Delayed, Serves, Slow, Throttle},
     table::Sample,
 };
 use crate::{
@@ -31,6 +31,8 @@ pub(crate) enum Disk {
     Hdd,
     /// ext4 on a loop device, caches warm.
     Local,
+    /// The same, caches cold.
+    Cold,
     /// ext4 on a block device that takes 5 ms for each read (nbdkit's delay filter), one after the other, caches cold.
     Delayed,
     /// The same that serves ten at once.
@@ -49,6 +51,7 @@ impl Disk {
             Disk::Ebs => "ebs",
             Disk::Hdd => "hdd",
             Disk::Local => "local",
+            Disk::Cold => "cold",
             Disk::Delayed => "delayed",
             Disk::Queued => "queued",
             Disk::Throttled => "throttled",
@@ -89,6 +92,7 @@ impl Ground {
             return Volume::fresh(FileSystem::Ext4, scratch).map(Ground::Local);
         }
         let slow = match disk {
+            Disk::Cold => Slow::Cold,
             Disk::Delayed => Slow::Delayed(Serves::OneByOne),
             Disk::Queued => Slow::Delayed(Serves::Queue),
             _ => Slow::Throttled,
@@ -146,25 +150,34 @@ impl Ground {
                 if let Some(volume) = volume.take() {
                     volume.keep()?;
                 }
-                let usage = match slow {
+                let counted = |invocation: Invocation| {
+                    block::drop_caches()?;
+                    let before = block::reads(at)?;
+                    let usage = measure::run(&invocation)?;
+                    Ok(Sample::new(usage, None).with_reads(block::reads(at)? - before))
+                };
+                match slow {
+                    Slow::Cold => {
+                        let volume = Volume::of_image(image, at)?;
+                        let sample = counted(invocation(at));
+                        volume.keep()?;
+                        sample
+                    }
                     Slow::Delayed(serves) => {
                         let delayed = Delayed::mount(image, at, *serves)?;
-                        delayed.cold()?;
-                        let usage = measure::run(&invocation(at));
+                        let sample = counted(invocation(at));
                         delayed.end()?;
-                        usage
+                        sample
                     }
                     Slow::Throttled => {
                         let volume = Volume::of_image(image, at)?;
                         let throttle = Throttle::on(at)?;
-                        throttle.cold()?;
-                        let usage = measure::run(&throttle.within(invocation(at)));
+                        let sample = counted(throttle.within(invocation(at)));
                         drop(throttle);
                         volume.keep()?;
-                        usage
+                        sample
                     }
-                };
-                Ok(Sample::new(usage?, None))
+                }
             }
         }
     }

@@ -38,6 +38,11 @@ impl Sample {
         Sample { wall, user, sys, peak_rss, operations, served, late }
     }
 
+    /// As counted by the disk's own device.
+    pub(crate) fn with_reads(self, reads: u64) -> Sample {
+        Sample { operations: reads, served: format!("{reads} reads"), ..self }
+    }
+
     #[cfg(test)]
     pub(crate) fn wall_only(wall: f64) -> Sample {
         Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, operations: 0, served: String::new(), late: (0, 0) }
