@@ -121,6 +121,11 @@ impl Repository {
         Ok((kind == Kind::Commit).then_some(id))
     }
 
+    /// What tags lead to, and what that is.
+    pub fn untagged(&self, id: ObjectId) -> Result<(ObjectId, Kind), Error> {
+        self.peel_tags(id).map(|(id, kind, _)| (id, kind))
+    }
+
     /// The tree of a commit-ish or tree-ish.
     pub fn tree_of(&self, id: ObjectId) -> Result<ObjectId, Error> {
         match self.peel_tags(id)? {

@@ -178,6 +178,11 @@ fn options_that_do_not_go_together() {
         oracle.same(&[&["diff-index"], *options, &["HEAD:gone"]].concat());
         oracle.same(&[&["diff-index", "--cached"], *options, &["nowhere", "--"]].concat());
     }
+    oracle.both(|repo| drop(repo.git(&["tag", "-a", "-m", "x", "annotated", "HEAD:gone"])));
+    for revision in ["HEAD^{tree}", "HEAD:gone", "annotated", "HEAD"] {
+        oracle.same(&["diff-index", "--merge-base", revision]);
+        oracle.same(&["diff-index", "--merge-base", "--cached", revision]);
+    }
     let run = oracle.same(&["diff-index", "--name-only", "--name-status", "--merge-base", "HEAD^{tree}"]);
     assert_eq!(run.code, 128);
     assert!(run.stderr.starts_with(b"fatal: options '--name-only'"), "{}", run.stderr);
@@ -396,6 +401,14 @@ fn what_has_to_do_with_a_text_or_an_object() {
         &["-SSubproject commit"],
         &["-Smodified", "--diff-filter=T"],
         &["-S", "x", "-s", "--exit-code"],
+        &["-S", "x", "--quiet"],
+        &["-Sline 1", "--quiet"],
+        &["-Gline", "--quiet", "--diff-filter=M"],
+        &["-Gline", "--quiet", "--diff-filter=d"],
+        &["--find-object=HEAD:modified", "--quiet"],
+        &["--find-object=:modified", "--name-only"],
+        &["--find-object", ":0:gone"],
+        &["--find-object=:nowhere"],
         &["-Sx", "--skip-to=modified"],
         &["-S", ""],
         &["--pickaxe-all"],
@@ -493,6 +506,16 @@ fn in_another_order() {
         &["-Onowhere"],
         &["-Onowhere", "--quiet"],
         &["-O", "sub"],
+        &["-O.git/order", "-O", ""],
+        &["-O", "", "-O.git/order"],
+        &["-O-"],
+        &["-O:(optional).git/order"],
+        &["-O.git/order", "-O:(optional)nowhere"],
+        &["-O:(optional)nowhere", "--name-only"],
+        &["--skip-to=modified", "--quiet"],
+        &["--rotate-to=becomes a directory", "--quiet"],
+        &["--rotate-to=modified", "--quiet", "--diff-filter=M"],
+        &["--rotate-to=modified", "--quiet", "--diff-filter=Mm"],
         &["--rotate-to", "modified"],
         &["--rotate-to=modified", "-O.git/order"],
         &["--skip-to=modified", "--name-status"],
@@ -507,7 +530,14 @@ fn in_another_order() {
         oracle.same(&[&["diff-index", "--cached"], *options, &["HEAD"]].concat());
         oracle.same(&[&["diff-index"], *options, &["HEAD", "--", "nowhere"]].concat());
     }
-    for options in [&["-O../.git/order"][..], &["-Onowhere"], &["--skip-to=modified", "--relative"]] {
+    oracle.both(|repo| repo.write("-", "sub\n"));
+    for options in [
+        &["-O../.git/order"][..],
+        &["-Onowhere"],
+        &["-O-"],
+        &["-O:(optional)../.git/order"],
+        &["--skip-to=modified", "--relative"],
+    ] {
         oracle.same_in("sub", &[&["diff-files"], options].concat());
         oracle.same_in("sub", &[&["diff-index", "--cached"], options, &["HEAD"]].concat());
     }

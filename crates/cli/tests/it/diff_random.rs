@@ -152,6 +152,8 @@ const OPTIONS: &[&[&str]] = &[
     &["--diff-filter=*C"],
     &["-O.gitmodules"],
     &["-O/dev/null"],
+    &["-O:(optional)nowhere"],
+    &["-O", ""],
     &["--ita-invisible-in-index"],
     &["--ita-visible-in-index"],
     &["--ignore-submodules=none"],
@@ -163,6 +165,10 @@ const NEEDLES: &[&[&str]] = &[
     &["-Sline 2 1"],
     &["-Sof it\nline 1", "--pickaxe-all"],
     &["-Sdirty"],
+    &["--quiet", "--skip-to=b"],
+    &["--quiet", "--rotate-to=sub/b"],
+    &["--quiet", "-Sother 1"],
+    &["--quiet", "--find-object=:b"],
     &["-Gline [0-9] 2"],
     &["-G^other 4?[0-9]$", "--pickaxe-all"],
     &["-Git$"],
@@ -197,8 +203,6 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
         args.extend(OPTIONS[random.below(OPTIONS.len())]);
     }
     if random.below(5) == 0 {
-        // Git then has only the first difference to look at.
-        args.retain(|arg| *arg != "--quiet");
         args.extend(NEEDLES[random.below(NEEDLES.len())]);
     }
     args.extend(FORMATS[random.below(FORMATS.len())]);

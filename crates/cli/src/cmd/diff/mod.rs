@@ -24,7 +24,7 @@ use format::{
     ObjectId,
     index::{Index, Stage},
 };
-use repo::Repository;
+use repo::{Repository, objects};
 use sys::Dir;
 
 pub(crate) use options::{Dress, survey};
@@ -211,9 +211,14 @@ fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Res
 
 /// The merge base of a commit and HEAD.
 fn base(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
-    let commit = repo.peel_to_commit(oid)?.ok_or_else(|| Failure::fatal(format!("{oid} is no commit")))?;
+    let (untagged, kind) = repo.untagged(oid)?;
+    let is_commit = kind == objects::Kind::Commit;
+    if !is_commit {
+        console::error(format!("object {oid} is a {kind}, not a commit"));
+    }
     let head = repo.head()?.oid().ok_or_else(|| Failure::fatal("unable to get HEAD"))?;
-    match repo.merge_bases(commit, head)?[..] {
+    let bases = if is_commit { repo.merge_bases(untagged, head)? } else { Vec::new() };
+    match bases[..] {
         [] => Err(Failure::fatal("no merge base found")),
         [base] => Ok(base),
         _ => Err(Failure::fatal("multiple merge bases found")),
@@ -305,6 +310,9 @@ fn finish(
         Some(Some(base)) => base.clone(),
     };
     pairs.retain(|pair| pair.path.starts_with(&base));
+    if request.is_quick() {
+        leave_the_first(&mut pairs, request.is_of_trees_first);
+    }
     if request.reverse {
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
@@ -359,6 +367,15 @@ fn finish(
         ));
     }
     Ok(u8::from(request.exit_code && !pairs.is_empty()))
+}
+
+/// Leaves what Git has found when it knows that there is a difference. Of a tree and the worktree it looks at the paths of the tree first.
+fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
+    if is_of_trees_first {
+        pairs.sort_by_key(|pair| pair.old.is_none());
+    }
+    let first = pairs.iter().position(|pair| pair.status != Status::Unmerged);
+    pairs.truncate(first.map_or(pairs.len(), |first| first + 1));
 }
 
 /// Leaves what has to do with what is looked for, or everything (`--pickaxe-all`) if anything has.

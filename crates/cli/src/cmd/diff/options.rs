@@ -263,6 +263,11 @@ impl Filter {
         !self.all_or_none && !self.only.is_empty() && self.only.iter().all(is_excluded)
     }
 
+    /// Whether it leaves out nothing.
+    fn is_none(&self) -> bool {
+        self.only.is_empty() && self.without.is_empty() && !self.all_or_none || self.is_undone()
+    }
+
     pub(super) fn is_all_or_none(&self) -> bool {
         self.all_or_none
     }
@@ -290,6 +295,13 @@ pub(super) enum From {
     First,
     /// It is left out.
     Only,
+}
+
+/// Whether a file has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Needed,
+    Optional,
 }
 
 /// What is looked for in the pairs.
@@ -326,6 +338,9 @@ pub(super) struct Request {
     pub(super) depth: Depth,
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
+    pub(super) is_quiet: bool,
+    /// A tree is compared with the worktree.
+    pub(super) is_of_trees_first: bool,
     pub(super) filter: Filter,
     pub(super) needle: Option<Needle>,
     /// How objects that are looked for were named, and what they are once that is known.
@@ -333,7 +348,8 @@ pub(super) struct Request {
     pub(super) objects: Vec<ObjectId>,
     /// If anything has to do with it, all is shown.
     pub(super) all_if_any: bool,
-    pub(super) order_file: Option<BString>,
+    /// The last that is there or has to be.
+    pub(super) order_files: Vec<(BString, Presence)>,
     pub(super) from: Option<(From, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
     pub(super) intended: Option<Intended>,
@@ -364,6 +380,11 @@ pub(super) fn unserved(what: &str) -> Stop {
 }
 
 impl Request {
+    /// Whether Git looks no further than the first difference.
+    pub(super) fn is_quick(&self) -> bool {
+        self.is_quiet && self.filter.is_none()
+    }
+
     pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
         let table = dress.table();
         let parsed = table.one_by_one(args, dress.revisions())?;
@@ -382,12 +403,14 @@ impl Request {
             depth: Depth::Directories,
             reverse: false,
             exit_code: false,
+            is_quiet: false,
+            is_of_trees_first: false,
             filter: Filter::default(),
             needle: None,
             object_words: Vec::new(),
             objects: Vec::new(),
             all_if_any: false,
-            order_file: None,
+            order_files: Vec::new(),
             from: None,
             ignore_submodules: None,
             intended: None,
@@ -404,6 +427,7 @@ impl Request {
             folded.take(&mut request, event)?;
         }
         folded.finish(&mut request)?;
+        request.is_of_trees_first = dress == Dress::Index && !request.cached;
         let dashes = parsed.rest.iter().position(|word| word == "--");
         request.words = parsed.rest[..dashes.unwrap_or(parsed.rest.len())].to_vec();
         request.paths = dashes.map(|at| parsed.rest[at + 1..].to_vec());
@@ -503,10 +527,12 @@ impl Folded {
             }
             Key::OrderFile => {
                 let file = value.unwrap_or_default();
-                if file.is_empty() || file == "-" || file.starts_with(b":(optional)") {
-                    return Err(unserved("such a '-O'"));
+                match file.strip_prefix(b":(optional)") {
+                    Some(b"") => return Err(unserved("such a '-O'")),
+                    Some(file) => request.order_files.push((file.into(), Presence::Optional)),
+                    None if file.is_empty() => request.order_files.clear(),
+                    None => request.order_files.push((file, Presence::Needed)),
                 }
-                request.order_file = Some(file);
             }
             Key::Text | Key::Lines => {
                 let is_text = event.key == Key::Text;
@@ -581,20 +607,12 @@ impl Folded {
         if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
             return Err(unserved("'--pickaxe-regex' with '--find-object'"));
         }
-        // Git then has only the first difference.
-        if self.quiet && request.needle.is_some() {
-            return Err(unserved("'--quiet' with '-S', '-G' or '--find-object'"));
-        }
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {
             request.detect = Some(Detect::Copies);
         }
-        // Git then has only the first difference, and may miss the path.
-        if self.quiet && request.from.is_some() {
-            return Err(unserved("'--quiet' with '--rotate-to' or '--skip-to'"));
-        }
         if self.quiet {
-            request.exit_code = true;
+            (request.exit_code, request.is_quiet) = (true, true);
             (request.detect, request.unchanged) = (None, Unchanged::Left);
         }
         Ok(())

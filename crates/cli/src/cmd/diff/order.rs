@@ -1,12 +1,12 @@
 //! In which order pairs are shown: by the patterns of a file (`-O`), then from a path on (`--rotate-to`, `--skip-to`).
 
-use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _};
+use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{diff::Pair, pathspec::wildmatch};
 use repo::Repository;
 
-use super::options::{From, Request};
+use super::options::{From, Presence, Request};
 use crate::{console::text, failure::Failure, global::Invocation, text::os_error};
 
 /// Puts `pairs` into the order that was asked for. Where there are none, nothing is read and no path missed.
@@ -19,7 +19,11 @@ pub(super) fn arrange(
     if pairs.is_empty() {
         return Ok(());
     }
-    if let Some(file) = &request.order_file {
+    let file = request.order_files.iter().rev().find(|(file, presence)| {
+        let (_, path) = place_of(run, repo, request, file.as_bstr());
+        *presence == Presence::Needed || !matches!(sys::by_path::stat_followed(&path), Ok(None))
+    });
+    if let Some((file, _)) = file {
         let content = read(run, repo, request, file.as_bstr())?;
         let patterns: Vec<&[u8]> = patterns(&content).collect();
         pairs.sort_by_cached_key(|pair| place(&patterns, pair.path.as_bstr()));
@@ -36,14 +40,21 @@ pub(super) fn arrange(
     Ok(())
 }
 
-fn read(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> Result<Vec<u8>, Failure> {
-    // Git is at the top of the worktree and names the file from there.
-    let prefix = if file.starts_with(b"/") { BStr::new("") } else { repo.prefix() };
+/// How Git names a file that was given, and where it is.
+fn place_of(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> (BString, PathBuf) {
+    // Git is at the top of the worktree and names the file from there. What could be the standard input is a file there.
+    let is_from_top = file.starts_with(b"/") || file == "-";
+    let prefix = if is_from_top { BStr::new("") } else { repo.prefix() };
     let name = text!(prefix, file);
     let path = match repo.work_tree() {
-        Some(top) if !request.cached => top.join(OsStr::from_bytes(&name)),
+        Some(top) if !request.cached || file == "-" => top.join(OsStr::from_bytes(&name)),
         _ => run.cwd.join(OsStr::from_bytes(file)),
     };
+    (name, path)
+}
+
+fn read(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> Result<Vec<u8>, Failure> {
+    let (name, path) = place_of(run, repo, request, file);
     let mut content = Vec::new();
     let read = sys::by_path::open(&path).and_then(|mut file| file.read_to_end(&mut content));
     read.map_err(|error| Failure::Fatal(text!("failed to read orderfile '", name, "': ", os_error(&error))))?;
