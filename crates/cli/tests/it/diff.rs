@@ -651,6 +651,9 @@ fn gitmodules_that_cannot_be_read() {
         oracle.same(&[&["diff-index"], args].concat());
         oracle.same(&[&["diff-index", "--ignore-submodules=dirty"], args].concat());
     }
+    // Nobody is asked about one that is missing and counts as it is in the index.
+    oracle.same(&["diff-index", "-m", "HEAD", "--", "gone"]);
+    oracle.same(&["diff-index", "-m", "HEAD"]);
     oracle.same(&["diff-files"]);
     oracle.same(&["status", "-s"]);
 }

@@ -27,7 +27,7 @@ use crate::{
         submodules::{self, Submodules},
     },
     crew::Tuning,
-    diff::{Dirt, Pair, Side},
+    diff::{Dirt, Missing, Pair, Side},
     pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
     untracked::{self, Excludes, Found},
@@ -47,6 +47,8 @@ pub struct Options<'a> {
     pub unmerged: Option<Stage>,
     /// What counts of submodules (`--ignore-submodules`); `None` is what `.gitmodules` and the configuration say.
     pub submodules: Option<Ignore>,
+    /// What becomes of a submodule that is missing: nobody is asked about one that counts as it is in the index.
+    pub missing: Missing,
     /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
     pub ignore_untracked_in_submodules: bool,
     /// Ends it early.
@@ -240,6 +242,7 @@ impl Judge<'_> {
         if entry.mode.is_gitlink() {
             let ignore = match self.options.submodules {
                 Some(ignore) => ignore,
+                None if stat.is_none() && self.options.missing == Missing::AsIndexed => Ignore::None,
                 None => self.submodules.ignore(self.index, path)?,
             };
             let dirt = match (is_directory, stat) {

@@ -168,6 +168,7 @@ fn examine(
         touched: status::Touched::Changed,
         unmerged,
         submodules: request.ignore_submodules,
+        missing: request.missing,
         ignore_untracked_in_submodules: false,
         interrupt: run.interrupt.flag(),
     };

@@ -278,6 +278,7 @@ fn collect_beside(
         touched: Touched::Compared,
         unmerged: Some(Stage::Ours),
         submodules: request.submodules,
+        missing: diff::Missing::Gone,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         interrupt: run.interrupt.flag(),
     };
