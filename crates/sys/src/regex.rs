@@ -81,7 +81,8 @@ impl Locale {
     fn of_environment() -> Option<Locale> {
         // SAFETY: the name is a C string, and no other locale is given to change.
         let locale = unsafe { libc::newlocale(libc::LC_CTYPE_MASK, c"".as_ptr(), std::ptr::null_mut()) };
-        (!locale.is_null()).then_some(Locale(locale))
+        // Made only then: it is freed with what has it.
+        (!locale.is_null()).then(|| Locale(locale))
     }
 
     fn take(&self) -> Used {

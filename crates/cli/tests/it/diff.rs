@@ -461,6 +461,30 @@ fn what_has_to_do_with_a_text_or_an_object() {
     assert!(run.stdout.contains_str("\tbinary\n"), "{}", run.stdout);
 }
 
+/// What one character is, the environment says.
+#[test]
+fn characters_of_the_environment() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("one", "\u{e9}\n");
+        repo.write("bytes", b"\xe9\n");
+        repo.write("letter", "e\n");
+        repo.git(&["add", "."]);
+        ["one", "bytes", "letter"].iter().for_each(|path| repo.write(path, ""));
+    });
+    let answer = |mut command: std::process::Command, locale: &str, options: &[&str]| {
+        command.env("LC_ALL", locale).args(["diff-files", "--name-only"]).args(options);
+        command.output().expect("it runs").stdout
+    };
+    let (git, ours) = (oracle.git(), oracle.ours());
+    for locale in ["C", "C.UTF-8", "not there"] {
+        for options in [&["-G^.$"][..], &["-S^[^x]$", "--pickaxe-regex"]] {
+            let theirs = answer(git.git_command(), locale, options);
+            let ours = answer(ours.command(SAPWOOD.as_ref()), locale, options);
+            assert_eq!(theirs.as_bstr(), ours.as_bstr(), "{locale} {options:?}");
+        }
+    }
+}
+
 /// Of several that come from one file the last that is shown is the rename, and what is not shown was still made of it.
 #[test]
 fn copies_in_another_order_and_without_some() {
