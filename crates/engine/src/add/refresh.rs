@@ -8,7 +8,7 @@ use sys::{Dir, FileType};
 
 use crate::{
     checkout::{
-        self, PlanError,
+        self, Looked, PlanError,
         facts::{Seen, Want},
         submodules,
     },
@@ -71,7 +71,7 @@ pub fn refresh(
     let entries = index.entries();
     let asked: Vec<usize> = (0..entries.len()).filter(|&at| is_asked(&entries[at])).collect();
     let looked = checkout::compare(repo, worktree, index, &asked, Want::StatIfAny)?;
-    let mut answers = asked.into_iter().zip(looked).peekable();
+    let (mut asked, mut looked) = (asked.into_iter().peekable(), looked.into_iter().peekable());
     let mut refreshed = Refreshed::default();
     for at in 0..index.entries().len() {
         let entry = &index.entries()[at];
@@ -86,9 +86,23 @@ pub fn refresh(
             }
             continue;
         }
-        let Some((_, (seen, verdict, as_it_was))) = answers.next_if(|(of, _)| *of == at) else {
+        if asked.next_if_eq(&at).is_none() {
             index.entries_mut()[at].flags.insert(Flags::UPTODATE);
             continue;
+        }
+        let marks = options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
+        let (seen, verdict, as_it_was) = match looked.next_if(|looked| looked.at == at) {
+            Some(Looked { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
+            None if !marks => {
+                index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+                refreshed.changed |= index.vouch(at);
+                continue;
+            }
+            // It is recorded anew, with all of its stat data.
+            None => match worktree.stat(index.path(entry)) {
+                Ok(Some(stat)) => (Seen::There(stat), Match::Same, true),
+                _ => (Seen::Absent, Match::Different, false),
+            },
         };
         let stat = match seen {
             Seen::There(stat) => stat,
@@ -125,7 +139,6 @@ pub fn refresh(
             }
             continue;
         }
-        let marks = options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
         let entry = &mut index.entries_mut()[at];
         if as_it_was && !marks {
             if !gitlink {

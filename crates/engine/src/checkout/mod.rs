@@ -35,8 +35,8 @@ pub use plan::{
     plan, plan_following,
 };
 pub use record::{record, record_interrupted};
-pub(crate) use refresh::compare;
 pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
+pub(crate) use refresh::{Looked, compare};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
 pub use submodules::{is_anything_staged, read_modules};

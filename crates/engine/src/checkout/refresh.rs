@@ -4,7 +4,7 @@
 //! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date and get
 //! the file's stat; the rest is reported.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -25,8 +25,13 @@ use super::{
     submodules::{self, State, Submodules},
 };
 use crate::{
+    crew::Tuning,
     diff::Dirt,
     stat::{Match, StatRules, index_stat},
+    status::{
+        self,
+        scan::{Note, Scan, Sight},
+    },
 };
 
 /// How a path differs, as `--name-status` has it.
@@ -85,12 +90,13 @@ pub fn refresh(
     let _phase = profile::span(Phase::Plan);
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
-    let looked = compare(repo, worktree, index, &asked, Want::Stat)?;
+    let found = compare(repo, worktree, index, &asked, Want::Stat)?;
     let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
         changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
     }
-    for (&at, &(seen, verdict, _)) in asked.iter().zip(&looked) {
+    let mut clean: Vec<(usize, sys::Stat)> = Vec::new();
+    for Looked { at, seen, verdict, .. } in found {
         let entry = &index.entries()[at];
         let is_same = match (verdict, entry.mode.is_gitlink()) {
             (Match::Same, true) => {
@@ -99,6 +105,9 @@ pub fn refresh(
             (verdict, _) => verdict == Match::Same,
         };
         if is_same {
+            if let Seen::There(stat) = seen {
+                clean.push((at, stat));
+            }
             continue;
         }
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
@@ -121,33 +130,36 @@ pub fn refresh(
         };
         changes.insert(index.path(entry).to_owned(), change);
     }
-    let clean: Vec<(usize, sys::Stat)> = asked
-        .iter()
-        .zip(&looked)
-        .filter(|&(&at, _)| !changes.contains_key(index.path_at(at)))
-        .filter_map(|(&at, looked)| match looked.0 {
-            Seen::There(stat) => Some((at, stat)),
-            _ => None,
-        })
-        .collect();
     for (at, stat) in clean {
         let entry = &mut index.entries_mut()[at];
         if !entry.mode.is_gitlink() {
             entry.stat = index_stat(&stat);
         }
-        entry.flags.insert(Flags::UPTODATE);
+    }
+    let is_clean = |at: &usize| !changes.contains_key(index.path_at(*at));
+    let clean: Vec<usize> = asked.into_iter().filter(is_clean).collect();
+    for at in clean {
+        index.entries_mut()[at].flags.insert(Flags::UPTODATE);
         index.vouch(at);
     }
     let unclean = |(path, (kind, is_displaced))| Unclean { kind, path, is_displaced };
     Ok(changes.into_iter().map(unclean).collect())
 }
 
-/// What is at the path of an entry, whether it is the entry's ([`Match::Same`]) or not ([`Match::Different`]), and
-/// whether the entry's stat data is right.
-pub(crate) type Looked = (Seen, Match, bool);
+/// An entry whose file does not simply look as it was recorded.
+pub(crate) struct Looked {
+    /// Its position.
+    pub(crate) at: usize,
+    /// What is at its path.
+    pub(crate) seen: Seen,
+    /// Whether that is the entry's ([`Match::Same`]) or not ([`Match::Different`]).
+    pub(crate) verdict: Match,
+    /// The entry's stat data is right.
+    pub(crate) as_it_was: bool,
+}
 
-/// Compares the entries at the positions `asked` with their files, in parallel; where stat data do not settle it by content. Of
-/// submodules only whether there is a directory is looked at.
+/// Compares the entries at the positions `asked`, in order, with their files, in parallel; where stat data do not settle it by content. Of
+/// submodules, which are all told of, only whether there is a directory is looked at. All that is not told of is as recorded.
 pub(crate) fn compare(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -156,24 +168,39 @@ pub(crate) fn compare(
     want: Want,
 ) -> Result<Vec<Looked>, PlanError> {
     let rules = StatRules::of(repo)?;
-    let questions: Vec<(&BStr, Want)> = asked.iter().map(|&at| (index.path_at(at), want)).collect();
-    let seen = facts::probe(worktree, index, &questions)?;
-    let mut looked: Vec<Looked> = Vec::with_capacity(asked.len());
+    let tuning = Tuning::reading(worktree);
+    let never = AtomicBool::new(false);
+    let mut scan = Scan::at(worktree, index, (rules, &tuning), asked, &never);
+    scan.run(status::workers(repo)?);
+    let notes = scan.into_notes();
+    // Of what is not there, it counts what is in its way.
+    let is_there = |note: &Note| matches!(note.sight, Sight::There(_));
+    let absent: Vec<(&BStr, Want)> =
+        notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();
+    let mut absent = facts::probe(worktree, index, &absent)?.into_iter();
+    let mut looked: Vec<Looked> = Vec::with_capacity(notes.len());
     let mut unsure = Vec::new();
-    for (number, (&at, seen)) in asked.iter().zip(seen).enumerate() {
-        let verdict = match seen {
-            Seen::There(stat) => rules.compare(&index.entries()[at], &stat, index.timestamp),
-            _ => Match::Different,
+    for Note { at, sight, verdict } in notes {
+        let (seen, verdict) = match sight {
+            Sight::There(stat) => (Seen::There(stat), verdict),
+            _ => match absent.next().expect("each was asked about") {
+                Seen::There(stat) => {
+                    let verdict = rules.compare(&index.entries()[at], &stat, index.timestamp);
+                    (Seen::There(stat), verdict)
+                }
+                seen => (seen, Match::Different),
+            },
         };
         if matches!(verdict, Match::Racy | Match::Touched) {
-            unsure.push(number);
+            unsure.push(looked.len());
         }
-        looked.push((seen, verdict, matches!(verdict, Match::Same | Match::Racy)));
+        let as_it_was = matches!(verdict, Match::Same | Match::Racy);
+        looked.push(Looked { at, seen, verdict, as_it_was });
     }
-    let entries: Vec<usize> = unsure.iter().map(|&number| asked[number]).collect();
+    let entries: Vec<usize> = unsure.iter().map(|&number| looked[number].at).collect();
     let same = facts::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
     for (&number, same) in unsure.iter().zip(same) {
-        looked[number].1 = if same { Match::Same } else { Match::Different };
+        looked[number].verdict = if same { Match::Same } else { Match::Different };
     }
     Ok(looked)
 }

@@ -4,7 +4,7 @@
 
 pub mod adopt;
 pub mod files;
-mod scan;
+pub(crate) mod scan;
 mod sweep;
 
 use std::sync::atomic::AtomicBool;

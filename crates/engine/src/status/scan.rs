@@ -32,7 +32,7 @@ use crate::{
 
 /// What is at an entry's path.
 #[derive(Debug)]
-pub(super) enum Sight {
+pub(crate) enum Sight {
     /// Nothing, or something on the way there that is no directory.
     Missing,
     There(Stat),
@@ -53,11 +53,11 @@ impl Sight {
 
 /// An entry that is not simply as recorded, or whose stat cannot tell: submodules, what is unmerged.
 #[derive(Debug)]
-pub(super) struct Note {
+pub(crate) struct Note {
     /// Its position.
-    pub(super) at: usize,
-    pub(super) sight: Sight,
-    pub(super) verdict: Match,
+    pub(crate) at: usize,
+    pub(crate) sight: Sight,
+    pub(crate) verdict: Match,
 }
 
 /// How many may look at files: one without `core.preloadIndex`.
@@ -86,7 +86,7 @@ enum What {
 /// the first few only, and one by one a full directory's files would take longer than all else.
 const IN_A_ROW: usize = 16;
 
-pub(super) struct Scan<'a> {
+pub(crate) struct Scan<'a> {
     pub(super) root: &'a Dir,
     pub(super) index: &'a Index,
     rules: StatRules,
@@ -152,6 +152,19 @@ impl<'a> Scan<'a> {
         Scan::after(root, index, (rules, tuning), before, interrupt)
     }
 
+    /// Only of the entries at these positions, in order.
+    pub(crate) fn at(
+        root: &'a Dir,
+        index: &'a Index,
+        how: (StatRules, &'a Tuning),
+        positions: &[usize],
+        interrupt: &'a AtomicBool,
+    ) -> Scan<'a> {
+        let mut positions = positions.iter().peekable();
+        let is_asked = (0..index.entries().len()).map(|at| positions.next_if_eq(&&at).is_some());
+        Scan::after(root, index, how, running(is_asked), interrupt)
+    }
+
     /// `before`: see [`Scan::before`].
     fn after(
         root: &'a Dir,
@@ -201,7 +214,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Looks at all that has not been looked at yet.
-    pub(super) fn run(&mut self, workers: Workers) {
+    pub(crate) fn run(&mut self, workers: Workers) {
         self.sweep_if_cold(workers);
         let rest = std::mem::take(self.rest.get_mut().unwrap_or_else(PoisonError::into_inner));
         if !rest.is_empty() {
@@ -227,7 +240,7 @@ impl<'a> Scan<'a> {
     }
 
     /// What was found, in the order of the index.
-    pub(super) fn into_notes(self) -> Vec<Note> {
+    pub(crate) fn into_notes(self) -> Vec<Note> {
         let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
         notes.sort_unstable_by_key(|note| note.at);
         notes
