@@ -53,7 +53,7 @@ impl Descriptor {
         let (to, from) = (CString::new(to).ok()?, CString::new(from).ok()?);
         // SAFETY: both are C strings that outlive the call.
         let descriptor = unsafe { libc::iconv_open(to.as_ptr(), from.as_ptr()) };
-        (descriptor as isize != -1).then_some(Descriptor(descriptor))
+        (descriptor as isize != -1).then(|| Descriptor(descriptor))
     }
 }
 
