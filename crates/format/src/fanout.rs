@@ -28,48 +28,41 @@ pub(crate) fn count(fanout: &[u8]) -> Option<u32> {
 /// damage can bring about, makes names unfindable, nothing worse.
 pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> Option<u32> {
     let key = oid.as_bytes();
-    let first = usize::from(key[0]);
-    let start = if first == 0 { 0 } else { be32(fanout, (first - 1) * 4) as usize };
-    let end = be32(fanout, first * 4) as usize;
-    let name = |n: usize| &names[n * stride..n * stride + key.len()];
-
-    // Names are hashes, so evenly spread: a look near where the name would be if they were perfectly
-    // so, widened until it holds the name, touches a page or two where bisecting touches many.
-    let share = u64::from(u32::from_be_bytes(key[1..5].try_into().expect("names are longer")));
-    let guess = start + (((end - start) as u64 * share) >> 32) as usize;
-    let (mut low, mut high, mut step) = (guess, guess, 8);
-    while low > start && name(low) > key {
-        high = low;
-        low = low.saturating_sub(step).max(start);
-        step *= 2;
-    }
-    while high < end && name(high) <= key {
-        low = high;
-        high = (high + step).min(end);
-        step *= 2;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match name(middle).cmp(key) {
-            std::cmp::Ordering::Less => low = middle + 1,
-            std::cmp::Ordering::Greater => high = middle,
-            std::cmp::Ordering::Equal => return Some(middle as u32),
-        }
-    }
-    None
+    let at = first_from(fanout, names, stride, oid);
+    let is_there =
+        at < be32(fanout, usize::from(key[0]) * 4) && names[at as usize * stride..].starts_with(key);
+    is_there.then_some(at)
 }
 
 /// Position of the first name that is `oid` or comes after it. As [`find`].
 pub(crate) fn first_from(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> u32 {
     let key = oid.as_bytes();
     let first = usize::from(key[0]);
-    let mut low = if first == 0 { 0 } else { be32(fanout, (first - 1) * 4) as usize };
-    let mut high = be32(fanout, first * 4) as usize;
+    let start = if first == 0 { 0 } else { be32(fanout, (first - 1) * 4) as usize };
+    let end = be32(fanout, first * 4) as usize;
+    let is_before = |n: usize| &names[n * stride..n * stride + key.len()] < key;
+
+    // Names are hashes, so evenly spread: a look near where the name would be if they were perfectly
+    // so, widened until it holds the name, touches a page or two where bisecting touches many.
+    let share = u64::from(u32::from_be_bytes(key[1..5].try_into().expect("names are longer")));
+    let guess = start + (((end - start) as u64 * share) >> 32) as usize;
+    let (mut low, mut high, mut step) = (guess, guess, 8);
+    while low > start && !is_before(low) {
+        high = low;
+        low = low.saturating_sub(step).max(start);
+        step *= 2;
+    }
+    while high < end && is_before(high) {
+        low = high;
+        high = (high + step).min(end);
+        step *= 2;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
-        match &names[middle * stride..middle * stride + key.len()] < key {
-            true => low = middle + 1,
-            false => high = middle,
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
     low as u32

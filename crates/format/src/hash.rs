@@ -105,6 +105,16 @@ impl ObjectId {
     }
 }
 
+impl ObjectId {
+    /// How many digits both begin with.
+    pub fn shared_digits(&self, other: &ObjectId) -> usize {
+        let same = self.as_bytes().iter().zip(other.as_bytes()).take_while(|(one, two)| one == two).count();
+        let half =
+            self.bytes.get(same).zip(other.bytes.get(same)).is_some_and(|(one, two)| one >> 4 == two >> 4);
+        (2 * same + usize::from(half)).min(self.kind.hex_len())
+    }
+}
+
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // At once: a list of an index shows as many as it has entries.
@@ -141,6 +151,17 @@ impl Prefix {
         (hex.len() <= kind.hex_len()).then_some(Prefix { first, digits: hex.len() })
     }
 
+    /// The first `digits` of a name, or all it has.
+    pub fn of(oid: &ObjectId, digits: usize) -> Prefix {
+        let digits = digits.min(oid.kind.hex_len());
+        let mut first = *oid;
+        first.bytes[digits.div_ceil(2)..].fill(0);
+        if digits % 2 == 1 {
+            first.bytes[digits / 2] &= 0xf0;
+        }
+        Prefix { first, digits }
+    }
+
     /// No name that begins so comes before this.
     pub fn first(&self) -> ObjectId {
         self.first
@@ -152,6 +173,12 @@ impl Prefix {
         oid.kind == self.first.kind
             && oid.bytes[..bytes] == self.first.bytes[..bytes]
             && (!half || oid.bytes[bytes] >> 4 == self.first.bytes[bytes] >> 4)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.first.to_string()[..self.digits])
     }
 }
 
@@ -234,6 +261,27 @@ mod tests {
             hex(ObjectId::empty_tree(HashKind::Sha256)),
             "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
         );
+    }
+
+    #[test]
+    fn beginnings() {
+        for hex in ["00ff10".repeat(7)[..40].to_owned(), "0123456789abcdef".repeat(4)] {
+            let kind = if hex.len() == 40 { HashKind::Sha1 } else { HashKind::Sha256 };
+            let oid = ObjectId::from_hex(kind, hex.as_bytes()).expect("digits");
+            for digits in 0..=hex.len() {
+                let prefix = Prefix::of(&oid, digits);
+                assert_eq!(Some(prefix), Prefix::from_hex(kind, &hex.as_bytes()[..digits]));
+                assert_eq!(prefix.to_string(), hex[..digits]);
+                if digits < hex.len() {
+                    let mut other = hex.clone().into_bytes();
+                    other[digits] = if other[digits] == b'7' { b'8' } else { b'7' };
+                    let other = ObjectId::from_hex(kind, &other).expect("digits");
+                    assert_eq!(oid.shared_digits(&other), digits);
+                }
+            }
+            assert_eq!(Prefix::of(&oid, 1000), Prefix::of(&oid, hex.len()));
+            assert_eq!(oid.shared_digits(&oid), hex.len());
+        }
     }
 
     #[test]

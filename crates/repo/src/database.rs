@@ -139,8 +139,14 @@ impl Repository {
     pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
         let prefix = Prefix::from_hex(self.layout.hash, hex)
             .ok_or_else(|| Error::new(format!("bad abbreviated name '{hex}'")))?;
+        self.beginning(prefix)
+    }
+
+    /// The objects whose names begin so, sorted.
+    pub(crate) fn beginning(&self, prefix: Prefix) -> Result<Vec<ObjectId>, Error> {
         self.objects.with_prefix(prefix).map_err(|(path, error)| {
-            Error::unreadable(format!("unable to look up '{hex}' in {}: {}", path.display(), error.reason()))
+            let reason = error.reason();
+            Error::unreadable(format!("unable to look up '{prefix}' in {}: {reason}", path.display()))
         })
     }
 

@@ -1,7 +1,7 @@
 //! What Git shows of commits in a line: abbreviated name and subject.
 
 use bstr::{BString, ByteSlice};
-use format::ObjectId;
+use format::{ObjectId, hash::Prefix};
 
 use crate::{Error, Repository, convert::encoding};
 
@@ -24,15 +24,12 @@ impl Repository {
 
     /// Shortest unique abbreviation of at least so many digits.
     pub fn abbreviate_to(&self, id: ObjectId, least: usize) -> Result<String, Error> {
-        let hex = id.to_string();
-        let least = least.min(hex.len());
-        let others = self.with_prefix(hex[..least].into())?;
-        let shared = |other: &ObjectId| {
-            let other = other.to_string();
-            hex.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
-        };
+        let others = self.beginning(Prefix::of(&id, least))?;
+        let shared = |other: &ObjectId| id.shared_digits(other);
         let longest = others.iter().filter(|&other| *other != id).map(shared).max().unwrap_or(0);
-        Ok(hex[..least.max(longest + 1).min(hex.len())].to_owned())
+        let mut hex = id.to_string();
+        hex.truncate(least.max(longest + 1));
+        Ok(hex)
     }
 
     /// `core.abbrev`, or what makes a collision unlikely for the number of objects there is.

@@ -1,10 +1,11 @@
 //! Loose objects: one file each, below a directory named by the first byte.
 
+use std::collections::{HashMap, hash_map::Entry};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use format::{ObjectId, hash::Prefix};
 use sys::{Dir, File};
@@ -15,11 +16,13 @@ pub(super) struct LooseDir {
     path: PathBuf,
     // A handle saves resolving the long path for each object; `None` if it cannot be had.
     dir: OnceLock<Option<Dir>>,
+    // What was in the directories that were listed, by their byte.
+    listed: Mutex<HashMap<u8, Vec<ObjectId>>>,
 }
 
 impl LooseDir {
     pub(super) fn new(path: PathBuf) -> LooseDir {
-        LooseDir { path, dir: OnceLock::new() }
+        LooseDir { path, dir: OnceLock::new(), listed: Mutex::default() }
     }
 
     pub(super) fn path(&self) -> &PathBuf {
@@ -41,9 +44,27 @@ impl LooseDir {
         matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
     }
 
-    /// The objects whose names begin as `prefix` does, which has two digits at least.
-    pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
+    /// The objects whose names begin as `prefix` does, which has two digits at least. Each directory is listed once, unless it is asked for `anew`.
+    pub(super) fn with_prefix(
+        &self,
+        prefix: Prefix,
+        anew: bool,
+    ) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
         let first = prefix.first();
+        let byte = first.as_bytes()[0];
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            listed.remove(&byte);
+        }
+        let all = match listed.entry(byte) {
+            Entry::Occupied(listed) => listed.into_mut(),
+            Entry::Vacant(place) => place.insert(self.list(first)?),
+        };
+        Ok(all.iter().filter(|oid| prefix.begins(oid)).copied().collect())
+    }
+
+    /// The objects in the directory in which this one would be.
+    fn list(&self, first: ObjectId) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
         let (name, _) = relative(&first);
         let (above, path) = (&name[..2], self.path.join(OsStr::from_bytes(&name[..2])));
         let entries = match sys::by_path::list(&path) {
@@ -53,7 +74,7 @@ impl LooseDir {
         };
         let named =
             |(name, _): &(OsString, _)| ObjectId::from_hex(first.kind(), &[above, name.as_bytes()].concat());
-        Ok(entries.iter().filter_map(named).filter(|oid| prefix.begins(oid)).collect())
+        Ok(entries.iter().filter_map(named).collect())
     }
 
     /// Opens an object; `None` if there is no such file.

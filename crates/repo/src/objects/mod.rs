@@ -167,13 +167,19 @@ impl Objects {
 
     /// All objects whose names begin so, sorted. An error, with the file it is of, if others cannot be looked for.
     pub fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
+        let with_prefix = |dir: &LooseDir, prefix, anew| {
+            dir.with_prefix(prefix, anew).map_err(|(path, error)| (path, PackError::io(error)))
+        };
         let packs = self.packs();
         let mut found = packs.with_prefix(prefix)?;
         for dir in &self.loose {
-            found.extend(dir.with_prefix(prefix).map_err(|(path, error)| (path, PackError::io(error)))?);
+            found.extend(with_prefix(dir, prefix, false)?);
         }
         if found.is_empty() {
             found = self.rescan(&packs).with_prefix(prefix)?;
+            for dir in &self.loose {
+                found.extend(with_prefix(dir, prefix, true)?);
+            }
         }
         found.sort();
         found.dedup();
