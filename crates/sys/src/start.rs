@@ -5,7 +5,6 @@
 //! help itself, as it does not run; so the other steps aside.
 
 use std::{
-    hint,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
@@ -13,8 +12,8 @@ use std::{
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// In that time an idle CPU has been woken up and has begun.
-const PATIENCE: Duration = Duration::from_micros(100);
+/// In that time an idle CPU has been woken up and has begun: who moved there before would be in the way.
+const PATIENCE: Duration = Duration::from_micros(400);
 
 /// Threads that were started, and whether they have begun.
 #[derive(Debug)]
@@ -36,14 +35,17 @@ impl Start {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// To be called now and then by who started them: steps aside, once, if some have not begun for too long. Whether that is so.
-    pub fn see_to(&self) -> bool {
-        let have_begun = self.begun.load(Ordering::Relaxed) >= self.awaited.load(Ordering::Relaxed);
-        if !have_begun && self.at.elapsed() > PATIENCE {
+    /// To be called now and then by who started them: steps aside, once, if some have not begun for too long.
+    pub fn see_to(&self) {
+        if self.is_due() {
             self.awaited.store(0, Ordering::Relaxed);
             step_aside();
         }
-        have_begun
+    }
+
+    fn is_due(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) < self.awaited.load(Ordering::Relaxed)
+            && self.at.elapsed() > PATIENCE
     }
 }
 
@@ -58,8 +60,8 @@ fn step_aside() {
     }
 }
 
-/// Does both at once, `beside` in a thread of its own; if there is none to be had, afterwards.
-pub fn both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+/// Does both at once, `beside` in a thread of its own; if there is none to be had, afterwards. `here` calls what it is given now and then.
+pub fn both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     let start = Start::of(1);
     let is_started = thread::scope(|scope| {
         let work = || {
@@ -67,10 +69,7 @@ pub fn both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
             beside();
         };
         let is_started = thread::Builder::new().spawn_scoped(scope, work).is_ok();
-        while is_started && !start.see_to() {
-            hint::spin_loop();
-        }
-        here();
+        here(&|| start.see_to());
         is_started
     });
     if !is_started {
@@ -87,7 +86,11 @@ mod tests {
         let before = sched_getaffinity(None).expect("it is allowed");
         for _ in 0..20 {
             let (mut beside, mut here) = (0, 0);
-            both(&mut || beside += 1, &mut || here += 1);
+            let mut count = |now_and_then: &dyn Fn()| {
+                now_and_then();
+                here += 1;
+            };
+            both(&mut || beside += 1, &mut count);
             assert_eq!((beside, here), (1, 1));
         }
         step_aside();
@@ -97,13 +100,13 @@ mod tests {
     #[test]
     fn who_started_a_thread_that_does_not_begin_steps_aside_once() {
         let start = Start::of(1);
-        assert!(!start.see_to());
         thread::sleep(2 * PATIENCE);
-        assert!(!start.see_to());
-        assert!(start.see_to(), "nobody is waited for any more");
+        assert!(start.is_due());
+        start.see_to();
+        assert!(!start.is_due(), "nobody is waited for any more");
         let start = Start::of(1);
         start.begin();
         thread::sleep(2 * PATIENCE);
-        assert!(start.see_to());
+        assert!(!start.is_due());
     }
 }

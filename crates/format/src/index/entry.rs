@@ -21,6 +21,8 @@ const LENGTH_MASK: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
+/// So many entries are read in a tenth of a millisecond or so.
+const NOW_AND_THEN: usize = 1024;
 /// Bytes before the object name.
 const FIELDS: usize = 40;
 
@@ -73,11 +75,15 @@ impl Codec {
         count: usize,
         budget: usize,
         mut entries: Vec<Entry>,
+        now_and_then: &dyn Fn(),
     ) -> Result<(Vec<Entry>, Overview, usize), Error> {
         let mut overview = Overview::default();
         let mut previous = None;
         let mut start = 0;
-        for _ in 0..count {
+        for number in 0..count {
+            if number % NOW_AND_THEN == 0 {
+                now_and_then();
+            }
             let name = self.name(data, offset, previous)?;
             let length = name.length();
             if start + length > budget {

@@ -42,8 +42,8 @@ pub struct Options {
     pub both: Both,
 }
 
-/// Does both, if it can at the same time.
-pub type Both = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut());
+/// Does both, if it can at the same time. The second calls what it is given now and then, at least every tenth of a millisecond or so.
+pub type Both = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn()));
 
 impl Options {
     /// With nobody to be told of memory.
@@ -52,10 +52,10 @@ impl Options {
     }
 }
 
-fn at_once(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut()) {
+fn at_once(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     thread::scope(|scope| {
         scope.spawn(beside);
-        here();
+        here(&|| ());
     });
 }
 
@@ -312,10 +312,10 @@ impl Entries<'_> {
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
-        let read_entries = || {
+        let read_entries = |now_and_then: &dyn Fn()| {
             let entries = with_room(count, about_to_fill);
             let (mut entries, overview, end) =
-                codec.read_entries(content, HEADER, count, self.budget(), entries)?;
+                codec.read_entries(content, HEADER, count, self.budget(), entries, now_and_then)?;
             let mut extensions = Extensions::read(content, end, codec.hash)?;
             // What is said of entries by their number can be told once all are there, in both halves of a split index.
             if extensions.link.is_none()
@@ -333,10 +333,11 @@ impl Entries<'_> {
         };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             let (mut entries, mut paths) = (None, None);
-            both(&mut || paths = Some(read_paths()), &mut || entries = Some(read_entries()));
+            let mut read_entries = |now_and_then: &dyn Fn()| entries = Some(read_entries(now_and_then));
+            both(&mut || paths = Some(read_paths()), &mut read_entries);
             (entries.expect("both were done"), paths.expect("both were done"))
         } else {
-            (read_entries(), read_paths())
+            (read_entries(&|| ()), read_paths())
         };
         // Of errors both have seen, the one with the paths can say where.
         let (paths, caches) = paths?;
