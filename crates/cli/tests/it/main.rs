@@ -4,6 +4,7 @@
 
 mod adopt;
 mod args;
+mod behind_links;
 mod check_attr;
 mod check_ignore;
 mod clean;

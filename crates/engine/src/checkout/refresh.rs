@@ -1,8 +1,8 @@
 //! Comparing the whole index with the worktree: Git's `refresh_index`, and the list of local changes
 //! it leads to.
 //!
-//! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date and get
-//! the file's stat; the rest is reported.
+//! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date, and get
+//! the file's stat if theirs was out of date; the rest is reported.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 

@@ -263,15 +263,22 @@ impl<'a> Scan<'a> {
             Part::File(at) => found.push((0, at)),
             Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
         });
-        if let Some(roamer) = roamer.as_mut().filter(|_| !pace.is_slow())
-            && self.go_and_ask(roamer, (entries.start, job.prefix), found, pace)
-        {
-            found.clear();
-            return jobs[first..].reverse();
-        }
-        // Of what is not there the directories in it will tell.
-        if found.is_empty() && !(self.tuning.is_remote() && pace.is_slow()) {
-            return jobs[first..].reverse();
+        let roamer = roamer.as_mut().filter(|_| !pace.is_slow());
+        let path = self.path_of(entries.start, job.prefix);
+        if self.tuning.is_remote() {
+            // Of what is not there the directories in it will tell.
+            if found.is_empty() && !pace.is_slow() {
+                return jobs[first..].reverse();
+            }
+        } else if (found.is_empty() || roamer.is_some()) && self.is_directory(path, pace) {
+            // So what is in it may be looked at from there: no link is on the way. If it is none, opening it tells why.
+            let files = found.iter().map(|&(_, at)| at);
+            let is_done = found.is_empty()
+                || roamer.is_some_and(|roamer| self.ask_from(roamer, path, files, job.prefix, pace));
+            if is_done {
+                found.clear();
+                return jobs[first..].reverse();
+            }
         }
         let opened = self.open(entries.start, job.prefix);
         pace.step();
@@ -292,26 +299,14 @@ impl<'a> Scan<'a> {
         self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
     }
 
-    /// Looks at files of one directory from there, and whether it is one: those in it rely on that. If nothing can be said, `false`; opening it tells why.
-    fn go_and_ask(
-        &self,
-        roamer: &mut Roamer<'_>,
-        (at, prefix): (usize, usize),
-        files: &[(u64, usize)],
-        pace: &mut dyn Pace,
-    ) -> bool {
-        let path = self.index.path_at(at)[..prefix].strip_suffix(b"/").unwrap_or_default();
-        if !path.is_empty() {
-            let is_directory = self
-                .root
-                .stat_near(path)
-                .is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory));
-            pace.step();
-            if !is_directory {
-                return false;
-            }
+    /// Whether there is a directory at `path`, and nothing says otherwise; the root is one.
+    fn is_directory(&self, path: &[u8], pace: &mut dyn Pace) -> bool {
+        if path.is_empty() {
+            return true;
         }
-        files.is_empty() || self.ask_from(roamer, path, files.iter().map(|&(_, at)| at), prefix, pace)
+        let found = self.root.stat_near(path);
+        pace.step();
+        found.is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory))
     }
 
     /// Looks at files of the directory at `path`, known to be one, from there, if it can be entered.
@@ -352,10 +347,15 @@ impl<'a> Scan<'a> {
 
     /// The directory whose path are the first `prefix` bytes of that of the entry at `at`.
     fn open(&self, at: usize, prefix: usize) -> io::Result<Dir> {
-        match self.index.path_at(at)[..prefix].strip_suffix(b"/") {
-            None => self.root.try_clone(),
-            Some(path) => self.root.open_dir(path.as_bstr()),
+        match self.path_of(at, prefix) {
+            b"" => self.root.try_clone(),
+            path => self.root.open_dir(path),
         }
+    }
+
+    /// The path of that directory, without a slash at its end.
+    fn path_of(&self, at: usize, prefix: usize) -> &'a [u8] {
+        self.index.path_at(at)[..prefix].strip_suffix(b"/").unwrap_or_default()
     }
 
     fn ask_all(&self, dir: &Dir, files: impl Iterator<Item = usize>, prefix: usize, step: &mut dyn FnMut()) {

@@ -3,7 +3,8 @@
 //! Whatever wrote the files did it mostly in that order, so inodes and directories lie like that, and what the kernel reads ahead is what is
 //! asked for next. Workers share one place that moves through the index: however many there are, the disk reads at one place. What is
 //! untracked is looked for afterwards, in directories that are in memory by then. How many workers that are is found out beforehand: by whether a disk that
-//! is asked for many things at once answers sooner than one that is asked for one after the other.
+//! is asked for many things at once answers sooner than one that is asked for one after the other. Where an answer takes next to no time none of this counts, and
+//! workers have parts of their own.
 //!
 //! What cannot be looked at is noted as by any scan; what an interruption leaves out is left to the scan that follows.
 

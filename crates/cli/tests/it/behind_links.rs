@@ -1,0 +1,41 @@
+//! Tracked files whose directory gave way to a link to the same files: they are gone, wherever the link is and whoever asks.
+
+use std::fs;
+
+use testkit::Oracle;
+
+use crate::SAPWOOD;
+
+#[test]
+fn nothing_is_looked_at_through_a_link() {
+    // What is replaced: a directory with directories alone, one deeper, one with files.
+    for replaced in ["a", "a/b", "a/b/d3"] {
+        for preload in ["true", "false"] {
+            let oracle = Oracle::new(SAPWOOD, |repo| {
+                for number in 0..40 {
+                    repo.write(format!("a/b/d{}/f{number}", number % 8), "x\n");
+                }
+                repo.commit("all");
+                repo.git(&["config", "core.preloadIndex", preload]);
+                repo.git(&["update-index", "--untracked-cache"]);
+                fs::rename(repo.join(replaced), repo.join("elsewhere")).expect("it was made");
+                let up = "../".repeat(replaced.matches('/').count());
+                repo.symlink(&format!("{up}elsewhere"), replaced);
+            });
+            for args in [
+                &["diff-files", "--name-status"][..],
+                &["diff-index", "--name-status", "HEAD"],
+                &["-c", "core.untrackedCache=false", "status", "-s", "-uno"],
+                &["status", "-s", "-uno"],
+                &["status", "-s"],
+                &["ls-files", "-d"],
+                &["update-index", "--refresh"],
+                &["update-index", "--refresh", "--ignore-missing"],
+                &["checkout"],
+                &["reset"],
+            ] {
+                oracle.same(args);
+            }
+        }
+    }
+}
