@@ -1,13 +1,14 @@
 //! Bytes that may be an index: reading them ends in a value or an error, on one thread as on
-//! several; what was read can be written, and read again as the same.
+//! several, and kept as they are stored; what was read can be written, and read again as the same.
 
 #![no_main]
 
+use bytes::Bytes;
 use format::{
     HashKind,
     index::{
         Index, Version,
-        read::{Options, decode},
+        read::{Options, decode, decode_stored},
         write::{self, Part, to_vec},
     },
 };
@@ -18,7 +19,17 @@ fuzz_target!(|data: &[u8]| {
         let read = |data: &[u8], threads| {
             decode(data, hash, Options::new(threads, false)).and_then(|decoded| decoded.finish())
         };
-        let Ok(index) = read(data, 1) else { continue };
+        let stored = decode_stored(Bytes::copy_from_slice(data), hash, Options::new(1, false))
+            .and_then(|decoded| decoded.finish());
+        let index = match read(data, 1) {
+            Ok(index) => index,
+            Err(error) => {
+                assert_eq!(stored.map(|index| index.len()), Err(error));
+                continue;
+            }
+        };
+        let stored = stored.expect("it was read");
+        assert_eq!(content(&index), content(&stored));
         let parallel = read(data, 4).expect("it was read by one thread");
         assert_eq!(content(&index), content(&parallel));
         let options = write::Options { version: Version::V2, end_of_entries: true, blocks: 2 };

@@ -11,7 +11,7 @@ use format::index::Index;
 use repo::Repository;
 use store::{
     Fsync, LockOptions, SharedRepository, Wait,
-    index::{Expire, ReadOptions, WriteOptions},
+    index::{Expire, ReadOptions, Wanted, WriteOptions},
     refs::{Locks, LogPolicy},
 };
 
@@ -136,6 +136,13 @@ impl Settings {
             told_of_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
+    }
+
+    /// For a command that looks an answer up in the index, and neither changes it nor acts upon it: entries stay in the file. Before anything is told
+    /// [`work::must_have_been_readable`](crate::work::must_have_been_readable) has to be asked.
+    pub(crate) fn for_answers(self) -> Settings {
+        let index_read = ReadOptions { wanted: Wanted::Answers, ..self.index_read };
+        Settings { index_read, ..self }
     }
 
     /// How `index` is written, which is about to be; a warning if it is new and its version is none.

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode,
-    index::{Flags, Fsmonitor, Index, Word},
+    index::{Fsmonitor, Index, Word},
     path::{self, Protect},
 };
 
@@ -105,7 +105,7 @@ pub fn apply(index: &mut Index, answer: Answer, names: Names) -> Worth {
 pub fn remove(index: &mut Index) -> Worth {
     match index.fsmonitor.take() {
         Some(_) => {
-            clear(index, 0..index.entries().len());
+            clear(index, 0..index.len());
             Worth::Writing
         }
         None => Worth::Little,
@@ -117,7 +117,7 @@ fn forget_all(index: &mut Index) -> bool {
     if let Some(untracked) = &mut index.untracked {
         untracked.invalidate_all();
     }
-    clear(index, 0..index.entries().len())
+    clear(index, 0..index.len())
 }
 
 fn forget(index: &mut Index, paths: &[BString], names: Names) {
@@ -135,7 +135,7 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
     if unknown.is_empty() {
         return;
     }
-    for at in 0..index.entries().len() {
+    for at in 0..index.len() {
         let folded = index.path_at(at).to_ascii_lowercase();
         let ends = folded.find_iter("/").chain([folded.len()]);
         if let Some(end) = ends.into_iter().find(|&end| unknown.contains(&folded[..end])) {
@@ -148,12 +148,7 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
 
 /// Takes the marks away. Whether there were any.
 fn clear(index: &mut Index, range: std::ops::Range<usize>) -> bool {
-    let mut any = false;
-    for entry in &mut index.entries_mut()[range] {
-        any |= entry.flags.contains(Flags::FSMONITOR_VALID);
-        entry.flags.remove(Flags::FSMONITOR_VALID);
-    }
-    any
+    range.fold(false, |any, at| index.doubt(at) | any)
 }
 
 /// The untracked cache learns of it. What no index may hold (`.git`) is not in the cache either, but the directory it is in may be a repository
@@ -184,7 +179,7 @@ mod tests {
     use super::*;
     use format::{
         HashKind, ObjectId,
-        index::{NewEntry, Stage, Stat},
+        index::{Flags, NewEntry, Stage, Stat},
     };
 
     /// An index whose entries are all marked, as a monitor left it at `token`.

@@ -264,7 +264,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
                 let ours = [Stage::Normal, Stage::Ours];
                 let index = self.index.borrow();
                 let at = ours.into_iter().find_map(|stage| index.position(name, stage).ok());
-                at.map(|at| index.entries()[at].oid)
+                at.map(|at| index.entry(at).oid)
             }
             // A tree that cannot be read says nothing.
             Source::Tree(tree) => self.repo.borrow().lookup_path(tree, name).ok().flatten(),

@@ -133,7 +133,7 @@ impl Repository {
             };
             let path = self.relative_path(path)?;
             let stage = [Stage::Normal, Stage::Base, Stage::Ours, Stage::Theirs][usize::from(stage)];
-            return Ok(index.position(path.as_bstr(), stage).ok().map(|at| index.entries()[at].oid));
+            return Ok(index.position(path.as_bstr(), stage).ok().map(|at| index.entry(at).oid));
         }
         let Some(colon) = colon_outside_braces(spec) else { return Ok(None) };
         let Some(tree) = self.simple(spec[..colon].as_bstr(), Hint::Treeish)? else { return Ok(None) };

@@ -15,6 +15,7 @@ use std::{
 };
 
 use bstr::BStr;
+use bytes::Bytes;
 use format::{
     HashKind, ObjectId,
     index::{
@@ -43,6 +44,18 @@ pub struct ReadOptions {
     pub threads: usize,
     /// Whether the trailing checksum must hold. Git looks at it in `fsck` only.
     pub verify: bool,
+    /// What is wanted of it.
+    pub wanted: Wanted,
+}
+
+/// What is wanted of an index that is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it.
+    #[default]
+    All,
+    /// Answers about some of the entries, or about each once: they may stay as they are in the file, which stays mapped ([`read::decode_stored`]).
+    Answers,
 }
 
 /// How to write an index.
@@ -286,13 +299,16 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
             cores(options.threads)
         }
     };
-    let options = read::Options {
+    let how = read::Options {
         threads,
         verify: options.verify,
         about_to_fill: sys::use_huge_pages,
         both: sys::both,
     };
-    let decoded = read::decode(&map, hash, options);
+    let decoded = match options.wanted {
+        Wanted::All => read::decode(&map, hash, how),
+        Wanted::Answers => read::decode_stored(Bytes::from_owner(map), hash, how),
+    };
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
     if sys::unreadable_pages() > unreadable
         && let Some((path, source)) = sys::unreadable()

@@ -75,6 +75,12 @@ impl std::ops::Deref for Map {
     }
 }
 
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ use std::{
 
 use rustix::{
     fs::{CWD, Mode, OFlags},
+    path::Arg,
     process::{chdir, fchdir},
     thread::{UnshareFlags, unshare_unsafe},
 };
@@ -87,7 +88,7 @@ pub struct Visit<'p, 'h>(&'p mut Roamer<'h>);
 
 impl Visit<'_, '_> {
     /// `lstat` of what is in it; `None` if there is nothing.
-    pub fn stat(&self, name: &[u8]) -> io::Result<Option<Stat>> {
+    pub fn stat(&self, name: impl Arg + Copy) -> io::Result<Option<Stat>> {
         stat_all_at(CWD, name)
     }
 }
@@ -114,12 +115,12 @@ mod tests {
         let looks = || {
             let Ok(mut roamer) = Roamer::new(&home) else { return };
             let here = roamer.visit(b"a/b").expect("it is there");
-            assert_eq!(here.stat(b"file").expect("it can be looked at").map(|stat| stat.size), Some(4));
-            assert_eq!(here.stat(b"none").expect("it can be looked at"), None);
+            assert_eq!(here.stat("file").expect("it can be looked at").map(|stat| stat.size), Some(4));
+            assert_eq!(here.stat("none").expect("it can be looked at"), None);
             drop(here);
             assert!(roamer.visit(b"a/b/file").is_err() && roamer.visit(b"a/c").is_err());
             assert_eq!(std::env::current_dir().expect("it is there"), before);
-            assert!(roamer.visit(b"").expect("it is there").stat(b"a").expect("so is that").is_some());
+            assert!(roamer.visit(b"").expect("it is there").stat("a").expect("so is that").is_some());
             assert_eq!(std::env::current_dir().expect("it is there"), before);
         };
         std::thread::scope(|scope| {

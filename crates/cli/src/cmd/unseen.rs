@@ -5,21 +5,21 @@ use engine::{
     pathspec::{Pathspecs, Seen},
     status::Worktree,
 };
-use format::index::{Entry, Index};
+use format::index::Index;
 
 use crate::console::{self, text};
 
 /// Tells it in the order of the index, as Git, which goes along it, and reads `.gitmodules` where the first submodule is.
 pub(super) fn tell(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
-    let is_meant = |entry: &&Entry| {
-        let path = index.path(entry);
-        pathspecs.is_empty() || pathspecs.matches_entry(path, entry.mode, &mut Seen::default())
+    let is_meant = |&at: &usize| {
+        pathspecs.is_empty()
+            || pathspecs.matches_entry(index.path_at(at), index.mode_at(at), &mut Seen::default())
     };
     let submodule = match worktree.warnings.is_empty() || worktree.unreadable.is_empty() {
         true => None,
-        false => index.entries().iter().filter(|entry| entry.mode.is_gitlink()).find(is_meant),
+        false => index.gitlinks().find(is_meant),
     };
-    let before = |path: &bstr::BStr| submodule.is_none_or(|entry| path < index.path(entry));
+    let before = |path: &bstr::BStr| submodule.is_none_or(|at| path < index.path_at(at));
     let after = worktree.unreadable.partition_point(|(path, _)| before(path.as_bstr()));
     let (early, late) = worktree.unreadable.split_at(after);
     let note = |(path, error): &(bstr::BString, std::io::Error)| {

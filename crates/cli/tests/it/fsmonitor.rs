@@ -315,3 +315,23 @@ fn what_no_monitor_can_watch_is_gits() {
     shim.run(&repo, &args);
     shim.was_native(&args);
 }
+
+/// Entries are looked up in the file, which nobody changes in place. Whoever does gets no answer, rather than a wrong one.
+#[test]
+fn an_index_that_is_cut_short_while_the_monitor_is_asked() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    begin(&repo);
+    repo.write_executable(".git/monitor", "#!/bin/sh\nprintf 'token\\0/\\0'\n");
+    repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
+    repo.git(&["status"]);
+    let index = fs::read(repo.join(".git/index")).expect("there");
+    repo.write_executable(".git/monitor", "#!/bin/sh\n: >.git/index\nprintf 'token\\0/\\0'\n");
+    for args in [&["status"][..], &["status", "-uno", "-s"], &["diff-files"], &["ls-files", "-m"]] {
+        repo.write(".git/index", &index);
+        let run = repo.run(SAPWOOD.as_ref(), args);
+        assert_eq!(run.code, 128, "{args:?}: {run:?}");
+        assert!(run.stderr.contains_str("/.git/index': Input/output error"), "{args:?}: {run:?}");
+        assert_eq!(fs::read(repo.join(".git/index")).expect("there"), b"");
+    }
+}

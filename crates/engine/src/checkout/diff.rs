@@ -161,7 +161,7 @@ fn visit_all(
     // The root is always entered, as by Git: what the tree holds may have been replaced (`refs/replace/`).
     let mut found = Found::default();
     let visited = walker.run(source, root)?;
-    let mut seen = vec![false; index.entries().len()];
+    let mut seen = vec![false; index.len()];
     flatten(index, visited, &mut found, &mut seen);
     walker.left_over(count, &mut found, &seen);
     Ok(found)
@@ -280,13 +280,13 @@ impl<'a> Walker<'a> {
     /// What becomes of a directory that stands as one entry was settled before ([`crate::sparse::settle()`]).
     fn is_one_entry(&self, directory: &Directory<'_>) -> bool {
         self.index.sparse && directory.range.len() == 1 && {
-            let entry = &self.index.entries()[directory.range.start];
-            entry.mode.is_tree() && self.index.path(entry).len() == directory.path.len() + 1
+            let at = directory.range.start;
+            self.index.mode_at(at).is_tree() && self.index.path_at(at).len() == directory.path.len() + 1
         }
     }
 
     fn any_unmerged(&self, range: &Range<usize>) -> bool {
-        self.index.entries()[range.clone()].iter().any(|entry| entry.stage != Stage::Normal)
+        range.clone().any(|at| self.index.stage_at(at) != Stage::Normal)
     }
 
     fn visit(
@@ -394,26 +394,23 @@ impl<'a> Walker<'a> {
     }
 
     fn slot(&self, path: &BStr, within: &Range<usize>) -> Slot {
-        let entries = &self.index.entries()[within.clone()];
-        let at = within.start + entries.partition_point(|entry| self.index.path(entry) < path);
-        match self.index.entries().get(at) {
-            Some(entry) if at < within.end && self.index.path(entry) == path => match entry.stage {
-                Stage::Normal => Slot::Merged(at),
-                _ => Slot::Unmerged(at),
-            },
-            _ => Slot::Nothing,
+        let at = self.index.first_in(within.clone(), path);
+        if at == within.end || self.index.path_at(at) != path {
+            return Slot::Nothing;
+        }
+        match self.index.stage_at(at) {
+            Stage::Normal => Slot::Merged(at),
+            _ => Slot::Unmerged(at),
         }
     }
 
     fn range_below(&self, dir: &BStr, within: &Range<usize>) -> Range<usize> {
-        let entries = &self.index.entries()[within.clone()];
         let mut bound = dir.to_owned();
         bound.push(b'/');
-        let start = entries.partition_point(|entry| self.index.path(entry) < bound.as_bstr());
+        let start = self.index.first_in(within.clone(), bound.as_bstr());
         // '0' follows '/'.
         *bound.last_mut().expect("a slash was pushed") = b'0';
-        let len = entries[start..].partition_point(|entry| self.index.path(entry) < bound.as_bstr());
-        within.start + start..within.start + start + len
+        start..self.index.first_in(start..within.end, bound.as_bstr())
     }
 
     /// What only the index has. A two-way merge keeps it (cases 4, 5) unless it is unmerged; who puts a tree
@@ -425,9 +422,8 @@ impl<'a> Walker<'a> {
         }
         let mut last: Option<&BStr> = None;
         for at in (0..seen.len()).filter(|&at| !seen[at]) {
-            let entry = &self.index.entries()[at];
-            let path = self.index.path(entry);
-            let merged = entry.stage == Stage::Normal;
+            let path = self.index.path_at(at);
+            let merged = self.index.stage_at(at) == Stage::Normal;
             if last == Some(path) || two_way && merged {
                 continue;
             }

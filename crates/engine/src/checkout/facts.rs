@@ -316,7 +316,7 @@ pub(crate) fn same_content(
         &Mutex::new(Vec::new()),
         |_| cleaning.worker(),
         |worker, &at| {
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             let path = index.path(entry);
             match hash(root, path, entry, &mut **worker)? {
                 Some(oid) => Ok(oid == entry.oid),

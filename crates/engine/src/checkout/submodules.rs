@@ -147,8 +147,8 @@ fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
 /// What is there and cannot be read is a warning.
 pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, PlanError> {
     let path = BStr::new(GITMODULES);
-    let entries = &index.entries()[index.range_of(path)];
-    if entries.iter().any(|entry| entry.stage != Stage::Normal) {
+    let mut entries = index.range_of(path);
+    if entries.clone().any(|at| index.stage_at(at) != Stage::Normal) {
         return Ok(Modules::default());
     }
     let examine = |source| PlanError::Examine { path: path.to_owned(), source };
@@ -159,7 +159,7 @@ pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, PlanErr
             Err(error) => Ok(Modules::unreadable(&file, &sys::reason(&error))),
         };
     }
-    let recorded = entries.first().map(|entry| entry.oid);
+    let recorded = entries.next().map(|at| index.entry(at).oid);
     let Some(oid) = recorded.or_else(|| repo.rev_parse("HEAD:.gitmodules".into()).ok()) else {
         return Ok(Modules::default());
     };

@@ -138,8 +138,8 @@ pub fn tree(
     }
     comparison.rest();
     if scope.unchanged == Unchanged::Listed {
-        for entry in index.entries().iter().filter(|entry| entry.stage == Stage::Normal) {
-            let path = index.path(entry);
+        for entry in index.entries_in(0..index.len()).filter(|entry| entry.stage == Stage::Normal) {
+            let path = index.path(&entry);
             if !others.contains(path) && is_entry_meant(path, entry.mode, scope.pathspecs) {
                 let side = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 let same = || Pair::new(path.to_owned(), side, side);
@@ -207,13 +207,13 @@ impl Comparison<'_> {
                 return Ok(());
             }
             (Slot::Merged(at), Against::Index { intended }) => {
-                let entry = &self.index.entries()[at];
+                let entry = &self.index.entry(at);
                 let is_hidden = intended == Intended::Hidden && entry.flags.contains(Flags::INTENT_TO_ADD);
                 let side = Side { mode: entry.mode, oid: Some(entry.oid) };
                 ((!is_hidden).then_some(side), Dirt::default())
             }
             (Slot::Merged(at) | Slot::Unmerged(at), Against::Worktree { missing, .. }) => {
-                let entry = &self.index.entries()[at];
+                let entry = &self.index.entry(at);
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
                     _ if is_unreadable => (None, Dirt::default()),
@@ -266,13 +266,13 @@ impl Comparison<'_> {
         let Against::Worktree { missing, .. } = self.against else { return };
         for path in std::mem::take(&mut self.unreadable) {
             let Some(at) = self.index.range_of(path).next() else { continue };
-            let entry = &self.index.entries()[at];
+            let entry = &self.index.entry(at);
             let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
             self.pairs.insert(path.to_owned(), Pair::new(path.to_owned(), old, None));
         }
         for (path, change) in std::mem::take(&mut self.changes) {
             let Some(at) = self.index.range_of(path).next() else { continue };
-            let entry = &self.index.entries()[at];
+            let entry = &self.index.entry(at);
             if change.new.is_some() || missing == Missing::Gone {
                 let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 let pair = Pair::new(path.to_owned(), old, named(change, entry.oid));
@@ -287,7 +287,7 @@ fn is_meant(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs
     if pathspecs.is_empty() {
         return true;
     }
-    let indexed = index.entries()[index.range_of(path)].first().map(|entry| entry.mode);
+    let indexed = index.range_of(path).next().map(|at| index.mode_at(at));
     match indexed.or(old.map(|side| side.mode)) {
         Some(mode) => is_entry_meant(path, mode, pathspecs),
         None => pathspecs.matches(path, &mut Seen::default()),

@@ -43,8 +43,8 @@ pub fn with_unchanged(
     for pair in pairs {
         all.entry(pair.path.clone()).or_default().push(pair);
     }
-    for entry in index.entries() {
-        let path = index.path(entry);
+    for entry in index.entries_in(0..index.len()) {
+        let path = index.path(&entry);
         let is_asked_for = entry.stage == Stage::Normal || Some(entry.stage) == stage;
         if !is_asked_for || known.contains(path) || !is_entry_meant(path, entry.mode, scope.pathspecs) {
             continue;

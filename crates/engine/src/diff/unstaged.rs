@@ -9,7 +9,7 @@ use super::{Intended, Pair, Side, Status};
 /// only intended to be added is a new file, or [`Intended::Shown`] an empty one that was changed.
 pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: Intended) -> Vec<Pair> {
     let plumbed = |change: Pair| {
-        let entry = || index.entries()[index.range_of(change.path.as_bstr())].first();
+        let entry = || index.entries_in(index.range_of(change.path.as_bstr())).next();
         let mut pair = match (change.status, intended) {
             (Status::Added, Intended::Shown) => {
                 let old = entry().map(|entry| Side { mode: entry.mode, oid: Some(entry.oid) });

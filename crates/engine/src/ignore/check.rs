@@ -264,8 +264,8 @@ impl<'a> Checker<'a> {
 
     fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let index = self.index?;
-        let entries = &index.entries()[index.range_of(path)];
-        let entry = entries.iter().find(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))?;
+        let mut entries = index.entries_in(index.range_of(path));
+        let entry = entries.find(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))?;
         self.repo.objects().reader().read(&entry.oid).ok().map(|(_, content)| content.to_vec())
     }
 }

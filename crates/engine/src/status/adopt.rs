@@ -67,7 +67,7 @@ pub fn adopt(
     let mut report = Report::default();
     let (asked, notes) = look(root, index, rules, patience, interrupt);
     let is_unsure = |note: &Note| {
-        let entry = &index.entries()[note.at];
+        let entry = &index.entry(note.at);
         entry.stage == Stage::Normal && matches!(note.verdict, Match::Racy | Match::Touched)
     };
     let unsure: Vec<usize> = notes.iter().filter(|note| is_unsure(note)).map(|note| note.at).collect();
@@ -78,7 +78,7 @@ pub fn adopt(
     // Looked the same and are not.
     let mut wrong: Vec<usize> = Vec::new();
     for note in &notes {
-        let entry = &index.entries()[note.at];
+        let entry = &index.entry(note.at);
         let path = index.path(entry);
         let stat = match &note.sight {
             Sight::There(stat) => *stat,

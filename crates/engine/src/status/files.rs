@@ -59,7 +59,7 @@ pub fn changed(
             && match entry.stage {
                 Stage::Normal => is_meant(entry),
                 // Each stage is asked for, and may be of another kind.
-                _ => index.entries()[index.range_of(index.path(entry))].iter().any(&mut is_meant),
+                _ => index.entries_in(index.range_of(index.path(entry))).any(|entry| is_meant(&entry)),
             }
     };
     let tuning = Tuning::reading(root);
@@ -69,7 +69,7 @@ pub fn changed(
     // Positions that only the content can tell of, and which state is theirs if it differs.
     let mut unsure = Vec::new();
     for note in scan.into_notes() {
-        let entries = match index.entries()[note.at].stage {
+        let entries = match index.entry(note.at).stage {
             Stage::Normal => note.at..note.at + 1,
             _ => index.range_of(index.path_at(note.at)),
         };
@@ -79,7 +79,7 @@ pub fn changed(
             // `ls-files` alone follows links on the way, as the kernel does for Git.
             Sight::Behind(stat) => {
                 for at in entries {
-                    let entry = &index.entries()[at];
+                    let entry = &index.entry(at);
                     let is_same = entry.flags.contains(Flags::ASSUME_VALID)
                         || match rules.compare(entry, &stat, index.timestamp) {
                             Match::Same => true,
@@ -103,7 +103,7 @@ pub fn changed(
             }
         };
         for at in entries {
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             let verdict = match at == first {
                 true => verdict,
                 false => rules.compare(entry, &stat, index.timestamp),
@@ -144,7 +144,7 @@ pub fn unreadable_beside(
     let mut readable: HashMap<&BStr, bool> = HashMap::new();
     let mut found = Vec::new();
     for at in range {
-        let entry = &index.entries()[at];
+        let entry = &index.entry(at);
         let path = index.path(entry);
         let is_skipped = entry.mode.is_tree() || entry.flags.contains(Flags::SKIP_WORKTREE);
         if is_skipped || pathspecs.matches_entry(path, entry.mode, &mut Seen::default()) {

@@ -158,7 +158,7 @@ impl Judge<'_> {
             Match::Same | Match::Different => false,
         };
         let is_file = |note: &Note| {
-            let entry = &self.index.entries()[note.at];
+            let entry = &self.index.entry(note.at);
             entry.stage == Stage::Normal && !entry.mode.is_gitlink()
         };
         let unsure: Vec<usize> =
@@ -167,7 +167,7 @@ impl Judge<'_> {
         let mut same = same.into_iter();
         let mut differ = Vec::new();
         for note in notes {
-            let entry = &self.index.entries()[note.at];
+            let entry = &self.index.entry(note.at);
             if is_file(&note) && compared(&note) && same.next() == Some(true) {
                 if let Sight::There(stat) = &note.sight
                     && index_stat(stat) != entry.stat
@@ -216,7 +216,7 @@ impl Judge<'_> {
         changes.push(Pair::unmerged(path.to_owned(), self.side(entry, stat)));
         let compared = self.options.unmerged.and_then(|stage| self.index.position(path, stage).ok());
         if let Some(at) = compared {
-            changes.extend(self.change(&self.index.entries()[at], stat)?);
+            changes.extend(self.change(&self.index.entry(at), stat)?);
         }
         Ok(())
     }

@@ -120,9 +120,14 @@ impl<'a> Scan<'a> {
         pathspecs: &Pathspecs,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
-        if pathspecs.is_empty() && index.is_plain() && index.word() == Word::NotAsked {
-            let all = u32::try_from(index.entries().len()).expect("their paths fit in 4 GiB");
-            return Scan::after(root, index, (rules, tuning), (0..all + 1).collect(), interrupt);
+        if pathspecs.is_empty() && index.is_plain() {
+            let before = match index.word() {
+                Word::NotAsked => {
+                    (0..=u32::try_from(index.len()).expect("their paths fit in 4 GiB")).collect()
+                }
+                _ => running((0..index.len()).map(|at| !index.is_vouched_for_at(at))),
+            };
+            return Scan::after(root, index, (rules, tuning), before, interrupt);
         }
         let mut seen = Seen::default();
         let is_looked_at = |entry: &Entry| {
@@ -137,18 +142,18 @@ impl<'a> Scan<'a> {
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
-        mut is_looked_at: impl FnMut(&'a Entry) -> bool,
+        mut is_looked_at: impl FnMut(&Entry) -> bool,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let mut last = BStr::new("");
-        let asked = |entry: &'a Entry| {
+        let asked = |entry: Entry| {
             let is_first = entry.stage == Stage::Normal || {
-                let path = index.path(entry);
+                let path = index.path(&entry);
                 std::mem::replace(&mut last, path) != path
             };
-            is_first && is_looked_at(entry)
+            is_first && is_looked_at(&entry)
         };
-        let before = running(index.entries().iter().map(asked));
+        let before = running(index.entries_in(0..index.len()).map(asked));
         Scan::after(root, index, (rules, tuning), before, interrupt)
     }
 
@@ -161,7 +166,7 @@ impl<'a> Scan<'a> {
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let mut positions = positions.iter().peekable();
-        let is_asked = (0..index.entries().len()).map(|at| positions.next_if_eq(&&at).is_some());
+        let is_asked = (0..index.len()).map(|at| positions.next_if_eq(&&at).is_some());
         Scan::after(root, index, how, running(is_asked), interrupt)
     }
 
@@ -173,7 +178,7 @@ impl<'a> Scan<'a> {
         before: Vec<u32>,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
-        let visited = index.entries().iter().map(|_| AtomicBool::new(false)).collect();
+        let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
         Scan {
             root,
             index,
@@ -226,7 +231,7 @@ impl<'a> Scan<'a> {
         let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
         // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
         let asked = std::mem::replace(&mut self.before, left);
-        let all = 0..self.index.entries().len();
+        let all = 0..self.index.len();
         let ahead = self.before[all.end] as usize;
         self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
         self.before = asked;
@@ -321,7 +326,11 @@ impl<'a> Scan<'a> {
         let Ok(here) = roamer.visit(path) else { return false };
         let mut notes = Vec::new();
         for at in files {
-            self.note(at, Sight::of(here.stat(&self.index.path_at(at)[prefix..])), &mut notes);
+            let found = match self.index.c_path_at(at, prefix) {
+                Some(name) => here.stat(name),
+                None => here.stat(self.index.path_at(at)[prefix..].as_bytes()),
+            };
+            self.note(at, Sight::of(found), &mut notes);
             pace.step();
         }
         drop(here);
@@ -377,7 +386,7 @@ impl<'a> Scan<'a> {
         prefix: usize,
     ) {
         if !self.tuning.is_remote() {
-            found.iter_mut().for_each(|(ino, at)| *ino = self.index.entries()[*at].stat.ino.into());
+            found.iter_mut().for_each(|(ino, at)| *ino = self.index.entry(*at).stat.ino.into());
         } else if found.len() + directories < 2 {
             // Not worth a listing.
             return;
@@ -404,7 +413,11 @@ impl<'a> Scan<'a> {
     pub(super) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
         let mut at = self.next_asked(entries);
         while at < entries.end {
-            at = match self.index.path_at(at)[prefix..].find_byte(b'/') {
+            let slash = match self.index.directory_at(at) == prefix {
+                true => None,
+                false => self.index.path_at(at)[prefix..].find_byte(b'/'),
+            };
+            at = match slash {
                 None => {
                     visit(Part::File(at));
                     at + 1
@@ -443,7 +456,7 @@ impl<'a> Scan<'a> {
 
     fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
         self.visited[at].store(true, Ordering::Relaxed);
-        let entry = &self.index.entries()[at];
+        let entry = &self.index.entry(at);
         let verdict = match &sight {
             Sight::There(stat) => self.rules.compare(entry, stat, self.index.timestamp),
             _ => Match::Different,
@@ -587,7 +600,7 @@ impl Beside for Scan<'_> {
     }
 
     fn is_clean(&self, from: &Handle, at: usize) -> bool {
-        let entry = &self.index.entries()[at];
+        let entry = &self.index.entry(at);
         if entry.stage != Stage::Normal || !self.is_asked(at) {
             return self.index.is_vouched_for(entry);
         }

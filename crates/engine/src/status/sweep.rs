@@ -80,7 +80,7 @@ impl Scan<'_> {
     /// Whether those who wait together wait less than one after the other, for each of whom a wait is `alone` seconds. They ask for the directories
     /// of one level, the first that has several: they have to be read in any case, and a file system puts those near the root far from each other.
     fn serves_many(&self, alone: f64) -> bool {
-        let mut level = vec![(0..self.index.entries().len(), 0)];
+        let mut level = vec![(0..self.index.len(), 0)];
         let mut tries = TRIES;
         loop {
             level = self.directories_in(&level);
@@ -130,7 +130,7 @@ impl Scan<'_> {
 
     fn sweep(&self, workers: Workers, cold: Cold) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
-        for at in (0..self.index.entries().len()).filter(|&at| self.is_left(at)) {
+        for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
             match runs.last_mut() {
                 Some((run, of)) if *of == prefix && self.is_in_one(run.start, at, prefix) => run.end = at + 1,
@@ -238,7 +238,7 @@ mod tests {
             // All in no time, and nothing in a long time.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
             swept.sweep(workers, cold);
-            assert!((0..index.entries().len()).all(|at| !swept.is_left(at)));
+            assert!((0..index.len()).all(|at| !swept.is_left(at)));
             // Nothing is looked at twice.
             swept.run(workers);
             assert_eq!(noted(swept), expected);

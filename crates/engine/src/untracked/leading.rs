@@ -23,7 +23,7 @@ impl Walk<'_> {
         let goal = self.pathspecs.common_directory();
         let Ok(root) = self.root.try_clone() else { return Vec::new() };
         let root = Handle::top(root);
-        let all = 0..self.index.entries().len();
+        let all = 0..self.index.len();
         let enter =
             |within| Descent { manner: Manner::Enter, ignored: false, nested: None, within, entry: false };
         let job = |path: &BStr, descent, level: Option<Arc<Level>>| {

@@ -249,7 +249,7 @@ impl<'a> Others<'a> {
             self.from = 0;
         }
         self.from = self.index.seek(self.from, path);
-        self.index.entries().get(self.from).is_none_or(|entry| self.index.path(entry) != path)
+        self.from == self.index.len() || self.index.path_at(self.from) != path
     }
 }
 

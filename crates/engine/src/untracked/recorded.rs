@@ -214,7 +214,7 @@ impl Entry {
         }
         self.forgets = true;
         self.exclude = content.map(|content| {
-            let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entries()[at].oid);
+            let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entry(at).oid);
             tracked
                 .filter(|oid| *oid == facts::name(index.hash, content))
                 .unwrap_or_else(|| own_name(index.hash, content))
@@ -358,7 +358,7 @@ impl Walk<'_> {
         let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
         let at = self.index.position(file.as_bstr(), Stage::Normal);
         if let (Ok(at), Some(beside)) = (at, self.beside)
-            && self.index.entries()[at].oid == *exclude
+            && self.index.entry(at).oid == *exclude
             && beside.is_clean(from, at)
         {
             return true;

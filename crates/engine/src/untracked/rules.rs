@@ -160,7 +160,7 @@ impl Walk<'_> {
     /// The content of an entry that is not to be in the worktree.
     fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let at = self.tracked.skipped(path)?;
-        let entry = &self.index.entries()[at];
+        let entry = &self.index.entry(at);
         debug_assert!(entry.flags.contains(Flags::SKIP_WORKTREE), "only such are told of");
         self.repo.objects().reader().read(&entry.oid).ok().map(|(_, content)| content.to_vec())
     }

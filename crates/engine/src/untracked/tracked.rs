@@ -47,8 +47,8 @@ impl<'a> Tracked<'a> {
     pub(super) fn new(index: &'a Index, folds_case: bool) -> Self {
         let folded = folds_case.then(|| {
             let mut folded = Folded { paths: HashMap::new(), dirs: HashSet::new() };
-            for entry in index.entries() {
-                let path: BString = index.path(entry).to_ascii_lowercase().into();
+            for entry in index.entries_in(0..index.len()) {
+                let path: BString = index.path(&entry).to_ascii_lowercase().into();
                 let mut dir = path.as_bstr();
                 while let Some(slash) = dir.rfind_byte(b'/') {
                     dir = dir[..slash].as_bstr();
@@ -74,7 +74,7 @@ impl<'a> Tracked<'a> {
             return None;
         }
         let range = self.index.range_of(path);
-        range.into_iter().find(|&at| self.index.entries()[at].flags.contains(Flags::SKIP_WORKTREE))
+        range.into_iter().find(|&at| self.index.entry(at).flags.contains(Flags::SKIP_WORKTREE))
     }
 
     /// To go through the entries `within` a directory, beside its names. Those that are neither a listed file's nor in a listed directory come to `others`.
@@ -105,25 +105,22 @@ impl<'a> Tracked<'a> {
         let index = self.index;
         let at = (*cursor).max(within.start);
         // Where all is tracked, what comes next in the index.
-        let at = match index.entries()[at..within.end].first() {
-            Some(next) if index.path(next) == path => at,
-            _ => index.seek(at, path).min(within.end),
+        let at = match at < within.end && index.path_at(at) == path {
+            true => at,
+            false => index.seek(at, path).min(within.end),
         };
-        let rest = &index.entries()[at..within.end];
-        let here = rest.iter().take_while(|entry| index.path(entry) == path).count();
+        let here = (at..within.end).take_while(|&at| index.path_at(at) == path).count();
         let entry = here > 0;
         // A directory's entries may come later than those of names that do.
         *cursor = if is_dir { at } else { at + here };
         let below = match is_dir {
             false => Below::Nothing,
-            true if rest[..here].iter().any(|entry| entry.mode.is_gitlink()) => Below::Submodule,
+            true if (at..at + here).any(|at| index.mode_at(at).is_gitlink()) => Below::Submodule,
             true => {
                 let mut bound = path.to_owned();
                 bound.push(b'/');
                 let start = index.seek(*cursor, bound.as_bstr());
-                let is_below =
-                    index.entries().get(start).is_some_and(|at| index.path(at).starts_with(&bound));
-                match is_below {
+                match start < index.len() && index.path_at(start).starts_with(&bound) {
                     false => Below::Nothing,
                     true => {
                         *bound.last_mut().expect("it ends in a slash") = b'/' + 1;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use bstr::{BStr, ByteSlice};
 
-use super::{Edit, Entry, Index, NewEntry, PathSpan, Stage};
+use super::{Edit, Entry, Index, NewEntry, PathSpan, Stage, table::Table};
 
 impl Index {
     /// Appends an entry at the end, for building in order. Panics in debug builds if out of order, and
@@ -15,13 +15,13 @@ impl Index {
     /// Extensions are not looked at: this is for an index being built from nothing.
     pub fn push(&mut self, path: &BStr, entry: NewEntry) {
         debug_assert!(
-            self.entries
+            self.entries()
                 .last()
                 .is_none_or(|last| { self.path(last).cmp(path).then(last.stage.cmp(&entry.stage)).is_lt() }),
             "'{path}' is pushed out of order"
         );
         let span = self.store_path(path);
-        self.entries.push(with_path(entry, span));
+        self.table.owned().0.push(with_path(entry, span));
         self.overview = None;
     }
 
@@ -39,9 +39,8 @@ impl Index {
         for edit in &edits {
             let path = edit.path.as_bstr();
             let start = self.seek(from, path);
-            let same = self.entries[start..].iter().take_while(|entry| self.path(entry) == path).count();
-            ranges.push(start..start + same);
-            from = start + same;
+            from = self.end_of_path(start, path);
+            ranges.push(start..from);
         }
         for (edit, range) in edits.iter().zip(&ranges) {
             self.invalidate(edit.path.as_bstr());
@@ -51,7 +50,7 @@ impl Index {
         }
         if edits.iter().zip(&ranges).all(|(edit, range)| edit.entries.len() == range.len()) {
             for (edit, range) in edits.iter().zip(ranges) {
-                for (entry, new) in self.entries[range].iter_mut().zip(&edit.entries) {
+                for (entry, new) in self.table.entries_mut()[range].iter_mut().zip(&edit.entries) {
                     *entry = with_path(*new, entry.path);
                 }
             }
@@ -85,26 +84,21 @@ impl Index {
             sparse: self.sparse,
             base: self.base.clone(),
             unknown: std::mem::take(&mut self.unknown),
-            entries: Vec::new(),
-            paths: Vec::new(),
+            table: Table::empty(),
             overview: None,
         }
     }
 
     /// A copy without extensions, as a shared index holds it.
     pub fn entries_only(&self) -> Index {
-        Index {
-            version: self.version,
-            entries: self.entries.clone(),
-            paths: self.paths.clone(),
-            ..Index::empty(self.hash)
-        }
+        Index { version: self.version, table: self.table.clone(), ..Index::empty(self.hash) }
     }
 
     fn remember_conflict(&mut self, range: Range<usize>) {
-        for entry in &self.entries[range] {
+        for at in range {
+            let entry = self.table.entry(at);
             if entry.stage != Stage::Normal {
-                let path = self.paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr();
+                let path = self.table.path(entry.path);
                 self.resolve_undo.get_or_insert_default().record(path, entry.stage, entry.mode, entry.oid);
             }
         }
@@ -112,36 +106,35 @@ impl Index {
 
     fn splice(&mut self, edits: &[Edit], ranges: &[Range<usize>]) {
         let added: usize = edits.iter().map(|edit| edit.entries.len()).sum();
-        let mut entries = Vec::with_capacity(self.entries.len() + added);
+        let before = std::mem::take(self.table.owned().0);
+        let mut entries = Vec::with_capacity(before.len() + added);
         let mut kept = 0;
         for (edit, range) in edits.iter().zip(ranges) {
-            entries.extend_from_slice(&self.entries[kept..range.start]);
+            entries.extend_from_slice(&before[kept..range.start]);
             kept = range.end;
             if edit.entries.is_empty() {
                 continue;
             }
-            let span = match self.entries.get(range.start) {
+            let span = match before.get(range.start) {
                 Some(old) if !range.is_empty() => old.path,
                 _ => self.store_path(edit.path.as_bstr()),
             };
             entries.extend(edit.entries.iter().map(|new| with_path(*new, span)));
         }
-        entries.extend_from_slice(&self.entries[kept..]);
-        self.entries = entries;
+        entries.extend_from_slice(&before[kept..]);
+        *self.table.owned().0 = entries;
     }
 
     /// The first position from `from` on whose path is not before `path`: cheaper than a search of the
     /// whole the nearer it is.
     pub fn seek(&self, from: usize, path: &BStr) -> usize {
-        let tail = &self.entries[from..];
-        let mut low = 0;
+        let mut low = from;
         let mut step = 1;
-        while low + step <= tail.len() && self.path(&tail[low + step - 1]) < path {
+        while low + step <= self.len() && self.path_at(low + step - 1) < path {
             low += step;
             step *= 2;
         }
-        let high = (low + step).min(tail.len());
-        from + low + tail[low..high].partition_point(|entry| self.path(entry) < path)
+        self.first_in(low..(low + step).min(self.len()), path)
     }
 
     /// Where the entries end that begin with the first `length` bytes of the path at `at`, at `bound` at the latest: the nearer, the cheaper.
@@ -163,19 +156,17 @@ impl Index {
 
     /// How many entries there are at the path of the one at `at`, the first of them: several if it is unmerged.
     pub fn stages_at(&self, at: usize) -> usize {
-        match self.entries[at].stage {
+        match self.stage_at(at) {
             Stage::Normal => 1,
-            _ => {
-                let path = self.path_at(at);
-                self.entries[at..].iter().take_while(|entry| self.path(entry) == path).count()
-            }
+            _ => self.end_of_path(at, self.path_at(at)) - at,
         }
     }
 
     fn store_path(&mut self, path: &BStr) -> PathSpan {
-        let start = self.paths.len();
-        self.paths.extend_from_slice(path);
-        let end = u32::try_from(self.paths.len()).expect("the paths of an index fit in 4 GiB");
+        let (_, paths) = self.table.owned();
+        let start = paths.len();
+        paths.extend_from_slice(path);
+        let end = u32::try_from(paths.len()).expect("the paths of an index fit in 4 GiB");
         PathSpan { start: start as u32, len: end - start as u32 }
     }
 }

@@ -34,6 +34,18 @@ pub(super) struct Codec {
     pub(super) compressed: bool,
 }
 
+/// An entry at a glance.
+pub(super) struct Head {
+    /// Seconds.
+    pub(super) modified: u32,
+    pub(super) mode: Mode,
+    pub(super) flags: Flags,
+    pub(super) stage: Stage,
+    pub(super) is_extended: bool,
+    /// The path's, unless it is very long.
+    pub(super) known_length: Option<usize>,
+}
+
 /// The paths of all entries, one after the other.
 #[derive(Debug)]
 pub(super) struct Paths {
@@ -91,7 +103,7 @@ impl Codec {
             }
             let span = PathSpan { start: start as u32, len: length as u32 };
             let entry = self.content(data, offset, name.stage, span)?;
-            overview.add(&entry);
+            overview.add((entry.flags, entry.stage, entry.mode), entry.stat.mtime.0);
             entries.push(entry);
             start += length;
             previous = Some(length);
@@ -157,12 +169,7 @@ impl Codec {
         let name_at = flags_at + if flags & EXTENDED == 0 { 2 } else { 4 };
         let length = usize::from(flags & LENGTH_MASK);
         let known = length < usize::from(LENGTH_MASK);
-        let stage = match flags >> 12 & 3 {
-            0 => Stage::Normal,
-            1 => Stage::Base,
-            2 => Stage::Ours,
-            _ => Stage::Theirs,
-        };
+        let stage = stage(flags);
         let bytes = data.get(name_at..).ok_or_else(short)?;
         if self.compressed {
             let mut reader = Reader(bytes);
@@ -203,18 +210,12 @@ impl Codec {
         let (Some(oid), Some(stored)) = (oid, u16_at(data, flags_at)) else {
             return Err(short);
         };
-        let mut flags = Flags::empty();
-        flags.set(Flags::ASSUME_VALID, stored & ASSUME_VALID != 0);
-        if stored & EXTENDED != 0 {
-            let Some(extended) = u16_at(data, flags_at + 2) else {
-                return Err(short);
-            };
-            if extended & !(SKIP_WORKTREE | INTENT_TO_ADD) != 0 {
-                return Err(Error::EntryFormat(u32::from(extended) << 16));
-            }
-            flags.set(Flags::SKIP_WORKTREE, extended & SKIP_WORKTREE != 0);
-            flags.set(Flags::INTENT_TO_ADD, extended & INTENT_TO_ADD != 0);
-        }
+        let extended = match stored & EXTENDED {
+            0 => Some(0),
+            _ => u16_at(data, flags_at + 2),
+        };
+        let extended = extended.ok_or(short)?;
+        let flags = flags(stored, extended).ok_or(Error::EntryFormat(u32::from(extended) << 16))?;
         let stat = Stat {
             ctime: (field(0), field(1)),
             mtime: (field(2), field(3)),
@@ -225,6 +226,50 @@ impl Codec {
             size: field(9),
         };
         Ok(Entry { stat, oid, mode: Mode::from_raw(field(6)), flags, stage, path })
+    }
+
+    /// All of an entry but its path, of which it is known that its fields are at `offset`. It may be nonsense if `data` changed since.
+    #[inline]
+    pub(super) fn entry(self, data: &[u8], offset: usize, path: PathSpan) -> Entry {
+        let flags = u16_at(data, offset + FIELDS + self.hash.len()).unwrap_or_default();
+        self.content(data, offset, stage(flags), path).unwrap_or_else(|_| Entry {
+            stat: Stat::default(),
+            oid: ObjectId::null(self.hash),
+            mode: Mode::FILE,
+            flags: Flags::empty(),
+            stage: stage(flags),
+            path,
+        })
+    }
+
+    /// Bytes from the beginning of an entry to its path, not in version 4.
+    #[inline]
+    pub(super) fn before_path(self, is_extended: bool) -> usize {
+        FIELDS + self.hash.len() + if is_extended { 4 } else { 2 }
+    }
+
+    /// What can be told of an entry at a glance, not in version 4. `None` if it cannot be one.
+    #[inline]
+    pub(super) fn head(self, data: &[u8], offset: usize) -> Option<Head> {
+        const MODIFIED: usize = 8;
+        const MODE: usize = 24;
+        let fixed = data.get(offset..offset + self.before_path(false))?;
+        let u32_at = |at: usize| Some(u32::from_be_bytes(*fixed[at..].first_chunk()?));
+        let stored = u16_at(fixed, FIELDS + self.hash.len())?;
+        let is_extended = stored & EXTENDED != 0;
+        let extended = match is_extended {
+            true => u16_at(data, offset + self.before_path(false))?,
+            false => 0,
+        };
+        let length = usize::from(stored & LENGTH_MASK);
+        Some(Head {
+            modified: u32_at(MODIFIED)?,
+            mode: Mode::from_raw(u32_at(MODE)?),
+            flags: flags(stored, extended)?,
+            stage: stage(stored),
+            is_extended,
+            known_length: (length < usize::from(LENGTH_MASK)).then_some(length),
+        })
     }
 
     /// Appends an entry. `previous` is the path before it, for version 4; `None` at the start of a
@@ -299,6 +344,24 @@ pub(super) fn disorder(one: (&BStr, Stage), two: (&BStr, Stage)) -> Option<Error
         }
         std::cmp::Ordering::Equal if one.1 > two.1 => Some(Error::UnorderedStages { path: one.0.to_owned() }),
         std::cmp::Ordering::Equal => None,
+    }
+}
+
+/// `None` if there are some that nobody knows.
+fn flags(stored: u16, extended: u16) -> Option<Flags> {
+    let mut flags = Flags::empty();
+    flags.set(Flags::ASSUME_VALID, stored & ASSUME_VALID != 0);
+    flags.set(Flags::SKIP_WORKTREE, extended & SKIP_WORKTREE != 0);
+    flags.set(Flags::INTENT_TO_ADD, extended & INTENT_TO_ADD != 0);
+    (extended & !(SKIP_WORKTREE | INTENT_TO_ADD) == 0).then_some(flags)
+}
+
+fn stage(flags: u16) -> Stage {
+    match flags >> 12 & 3 {
+        0 => Stage::Normal,
+        1 => Stage::Base,
+        2 => Stage::Ours,
+        _ => Stage::Theirs,
     }
 }
 

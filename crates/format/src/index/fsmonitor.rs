@@ -55,15 +55,25 @@ impl Pending {
         bitmap.0.is_empty().then_some(Pending { token, dirty })
     }
 
+    /// The entries for which the monitor does not vouch, of so many. `None` if the bitmap speaks of others, too.
+    pub(super) fn dirty(&self, entries: usize) -> Option<Vec<usize>> {
+        let mut dirty = Vec::new();
+        self.dirty.for_each(entries, |position| dirty.push(position)).ok()?;
+        Some(dirty)
+    }
+
+    pub(super) fn settled(self) -> Fsmonitor {
+        Fsmonitor { token: self.token, word: Word::NotAsked }
+    }
+
     /// Gives each entry its flag. `None`, and no flag, if the bitmap speaks of entries that are not there.
     pub(super) fn settle(self, entries: &mut [Entry]) -> Option<Fsmonitor> {
-        let mut dirty = Vec::new();
-        self.dirty.for_each(entries.len(), |position| dirty.push(position)).ok()?;
+        let dirty = self.dirty(entries.len())?;
         // What happens inside of a submodule is not told of its entry.
         let watched = entries.iter_mut().filter(|entry| !entry.mode.is_gitlink());
         watched.for_each(|entry| entry.flags.insert(Flags::FSMONITOR_VALID));
         dirty.into_iter().for_each(|position| entries[position].flags.remove(Flags::FSMONITOR_VALID));
-        Some(Fsmonitor { token: self.token, word: Word::NotAsked })
+        Some(self.settled())
     }
 }
 
@@ -79,13 +89,29 @@ impl Index {
         self.word() != Word::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
     }
 
+    /// The same of the entry at `at`.
+    #[inline]
+    pub fn is_vouched_for_at(&self, at: usize) -> bool {
+        self.word() != Word::NotAsked && self.table.is_marked(at)
+    }
+
     /// From here on the monitor vouches for the entry at `at`, whose file was looked at after the monitor was asked, and is the
     /// entry's. Whether that is news; never if it was not asked, nor of a submodule.
     pub fn vouch(&mut self, at: usize) -> bool {
-        let asked = self.word() != Word::NotAsked;
-        let entry = &mut self.entries[at];
-        let is_news = asked && !entry.mode.is_gitlink() && !entry.flags.contains(Flags::FSMONITOR_VALID);
-        entry.flags.set(Flags::FSMONITOR_VALID, is_news || entry.flags.contains(Flags::FSMONITOR_VALID));
+        let is_news =
+            self.word() != Word::NotAsked && !self.mode_at(at).is_gitlink() && !self.table.is_marked(at);
+        if is_news {
+            self.table.mark(at, true);
+        }
+        is_news
+    }
+
+    /// The monitor does not vouch for the entry at `at` any more. Whether that is news.
+    pub fn doubt(&mut self, at: usize) -> bool {
+        let is_news = self.table.is_marked(at);
+        if is_news {
+            self.table.mark(at, false);
+        }
         is_news
     }
 }

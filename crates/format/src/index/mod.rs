@@ -4,9 +4,11 @@
 //! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
 //! business. Nothing in here touches a disk, and no input, however hostile, panics.
 
-use std::{ops::Range, sync::Arc};
+use std::{ffi::CStr, ops::Range, sync::Arc};
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, BString};
+
+use table::Table;
 
 use crate::{HashKind, Mode, ObjectId};
 
@@ -21,6 +23,8 @@ mod offsets;
 pub mod read;
 mod resolve_undo;
 pub mod split;
+mod survey;
+mod table;
 #[cfg(test)]
 mod tests;
 pub mod untracked;
@@ -150,6 +154,9 @@ pub struct RawExtension {
     pub data: Vec<u8>,
 }
 
+/// Signature, version and number of entries.
+const HEADER: usize = 12;
+
 /// A whole index.
 #[derive(Clone, Debug)]
 pub struct Index {
@@ -175,8 +182,7 @@ pub struct Index {
     pub base: Option<Arc<split::Base>>,
     /// Optional extensions sapwood does not know, kept byte for byte.
     pub unknown: Vec<RawExtension>,
-    entries: Vec<Entry>,
-    paths: Vec<u8>,
+    table: Table,
     /// As long as the entries are as they were read.
     overview: Option<Overview>,
 }
@@ -188,15 +194,28 @@ struct Overview {
     flags: Flags,
     /// Some are not merged, or stand for whole directories.
     unusual: bool,
+    /// Some are submodules.
+    gitlinks: bool,
     /// The latest modification time, seconds.
     newest: u32,
 }
 
 impl Overview {
-    fn add(&mut self, entry: &Entry) {
-        self.flags |= entry.flags;
-        self.unusual |= entry.stage != Stage::Normal || entry.mode.is_tree();
-        self.newest = self.newest.max(entry.stat.mtime.0);
+    #[inline]
+    fn add(&mut self, (flags, stage, mode): (Flags, Stage, Mode), modified: u32) {
+        self.flags |= flags;
+        self.unusual |= stage != Stage::Normal || mode.is_tree();
+        self.gitlinks |= mode.is_gitlink();
+        self.newest = self.newest.max(modified);
+    }
+
+    fn and(self, other: Overview) -> Overview {
+        Overview {
+            flags: self.flags | other.flags,
+            unusual: self.unusual | other.unusual,
+            gitlinks: self.gitlinks | other.gitlinks,
+            newest: self.newest.max(other.newest),
+        }
     }
 }
 
@@ -214,65 +233,129 @@ impl Index {
             sparse: false,
             base: None,
             unknown: Vec::new(),
-            entries: Vec::new(),
-            paths: Vec::new(),
+            table: Table::empty(),
             overview: None,
         }
     }
 
-    /// The entries, sorted by path and stage.
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entry at `position`.
+    #[inline]
+    pub fn entry(&self, position: usize) -> Entry {
+        self.table.entry(position)
+    }
+
+    /// The mode of the entry at `position`.
+    pub fn mode_at(&self, position: usize) -> Mode {
+        self.table.mode(position)
+    }
+
+    /// The stage of the entry at `position`.
+    #[inline]
+    pub fn stage_at(&self, position: usize) -> Stage {
+        self.table.stage(position)
+    }
+
+    /// The entries, sorted by path and stage. Of an index that is kept as it is stored ([`read::decode_stored`]) all are read at the first time: what
+    /// looks at some of them only had better ask for each.
     pub fn entries(&self) -> &[Entry] {
-        &self.entries
+        self.table.entries()
+    }
+
+    /// The entries of `range`, one after the other.
+    pub fn entries_in(
+        &self,
+        range: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = Entry> + ExactSizeIterator<Item = Entry> {
+        range.map(|at| self.entry(at))
     }
 
     /// The entries, for changes that keep their order (stat, flags, oid).
     pub fn entries_mut(&mut self) -> &mut [Entry] {
         self.overview = None;
-        &mut self.entries
+        self.table.entries_mut()
     }
 
     /// The path of one of this index's entries.
+    #[inline]
     pub fn path(&self, entry: &Entry) -> &BStr {
-        self.paths[entry.path.start as usize..][..entry.path.len as usize].as_bstr()
+        self.table.path(entry.path)
     }
 
     /// The path of the entry at `position`.
+    #[inline]
     pub fn path_at(&self, position: usize) -> &BStr {
-        self.path(&self.entries[position])
+        self.table.path_at(position)
+    }
+
+    /// The length of the path of the directory that the entry at `position` is in, with a slash at its end; 0 for the root.
+    #[inline]
+    pub fn directory_at(&self, position: usize) -> usize {
+        self.table.directory(position)
+    }
+
+    /// What follows the first `from` bytes of the path at `position`, as a string of C, if this index has it at hand as such.
+    #[inline]
+    pub fn c_path_at(&self, position: usize, from: usize) -> Option<&CStr> {
+        CStr::from_bytes_with_nul(self.table.terminated(position, from)?).ok()
     }
 
     /// Makes room for entries to be pushed, with `path_bytes` of paths in all.
     pub fn reserve(&mut self, entries: usize, path_bytes: usize) {
-        self.entries.reserve(entries);
-        self.paths.reserve(path_bytes);
+        let (all, paths) = self.table.owned();
+        all.reserve(entries);
+        paths.reserve(path_bytes);
     }
 
     /// Where (path, stage) is, or where it would be inserted.
     pub fn position(&self, path: &BStr, stage: Stage) -> Result<usize, usize> {
-        self.entries.binary_search_by(|entry| self.path(entry).cmp(path).then(entry.stage.cmp(&stage)))
+        let is_before = |at| self.path_at(at).cmp(path).then_with(|| self.stage_at(at).cmp(&stage)).is_lt();
+        let at = partition_point(0..self.len(), is_before);
+        match at < self.len() && self.path_at(at) == path && self.stage_at(at) == stage {
+            true => Ok(at),
+            false => Err(at),
+        }
     }
 
     /// The range of entries below directory `dir` (no trailing slash; empty for all). In a sparse
     /// index the entry of the directory itself, `dir/`, counts as below.
     pub fn range_below(&self, dir: &BStr) -> Range<usize> {
         if dir.is_empty() {
-            return 0..self.entries.len();
+            return 0..self.len();
         }
-        let start = self.entries.partition_point(|entry| before_children(self.path(entry), dir));
-        let inside = self.entries[start..].partition_point(|entry| is_below(self.path(entry), dir));
-        start..start + inside
+        let start = partition_point(0..self.len(), |at| before_children(self.path_at(at), dir));
+        start..partition_point(start..self.len(), |at| is_below(self.path_at(at), dir))
+    }
+
+    /// The first position of `within` whose path is not before `path`; its end if there is none.
+    pub fn first_in(&self, within: Range<usize>, path: &BStr) -> usize {
+        partition_point(within, |at| self.path_at(at) < path)
     }
 
     /// All entries of `path` whatever their stage.
     pub fn range_of(&self, path: &BStr) -> Range<usize> {
-        let start = self.entries.partition_point(|entry| self.path(entry) < path);
-        let same = self.entries[start..].iter().take_while(|entry| self.path(entry) == path).count();
-        start..start + same
+        let start = self.first_in(0..self.len(), path);
+        start..self.end_of_path(start, path)
+    }
+
+    /// Where the entries of `path` end, which begin at `start` if there are any.
+    fn end_of_path(&self, start: usize, path: &BStr) -> usize {
+        (start..self.len()).find(|&at| self.path_at(at) != path).unwrap_or(self.len())
     }
 
     /// Whether any entry is unmerged.
     pub fn is_unmerged(&self) -> bool {
-        self.entries.iter().any(|entry| entry.stage != Stage::Normal)
+        self.overview.is_none_or(|all| all.unusual)
+            && (0..self.len()).any(|at| self.stage_at(at) != Stage::Normal)
     }
 
     /// Whether Git calls `entry` racy: its file may have been changed after it was last compared, yet
@@ -285,13 +368,19 @@ impl Index {
     /// Whether any entry is racy.
     pub fn has_racy(&self) -> bool {
         self.overview.is_none_or(|all| self.timestamp.0 <= all.newest)
-            && self.entries.iter().any(|entry| self.is_racy(entry))
+            && (0..self.len()).any(|at| self.is_racy(&self.entry(at)))
     }
 
     /// Whether any entry has one of these flags, which are not those that are in memory only.
     pub fn has_any(&self, flags: Flags) -> bool {
         self.overview.is_none_or(|all| all.flags.intersects(flags))
-            && self.entries.iter().any(|entry| entry.flags.intersects(flags))
+            && (0..self.len()).any(|at| self.entry(at).flags.intersects(flags))
+    }
+
+    /// The positions of submodules.
+    pub fn gitlinks(&self) -> impl Iterator<Item = usize> {
+        let len = if self.overview.is_some_and(|all| !all.gitlinks) { 0 } else { self.len() };
+        (0..len).filter(|&at| self.mode_at(at).is_gitlink())
     }
 
     /// Whether it is known that all entries are merged files, none of them marked as one that is not looked at. They may not be known.
@@ -299,6 +388,15 @@ impl Index {
         let marks = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID;
         self.overview.is_some_and(|all| !all.unusual && !all.flags.intersects(marks))
     }
+}
+
+/// The first of these positions of which `is_before` is false, if it is true of all before it.
+fn partition_point(Range { mut start, mut end }: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    while start < end {
+        let middle = start + (end - start) / 2;
+        if is_before(middle) { start = middle + 1 } else { end = middle }
+    }
+    start
 }
 
 /// Whether `path` sorts before everything below directory `dir`.

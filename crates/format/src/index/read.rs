@@ -10,24 +10,25 @@
 
 use std::{ops::Range, thread};
 
+use ::bytes::Bytes;
 use bstr::{BString, ByteSlice};
 
 use super::{
-    Entry, Index, Overview, RawExtension, Version,
+    Entry, HEADER, Index, Overview, RawExtension, Version,
     bytes::Reader,
     cache_tree::CacheTree,
     entry::{Codec, Paths},
     fsmonitor, offsets,
     resolve_undo::ResolveUndo,
     split::Link,
+    survey::{self, Survey},
+    table::{Stored, Table},
     untracked::UntrackedCache,
 };
 use crate::{HashKind, ObjectId, hash::Hasher};
 
 /// Below this many entries a thread costs more than it saves (Git's figure).
 const WORTH_A_THREAD: usize = 10_000;
-
-const HEADER: usize = 12;
 
 /// How to read.
 #[derive(Clone, Copy, Debug)]
@@ -121,20 +122,80 @@ pub struct Decoded {
     checksum: ObjectId,
 }
 
+/// Reads a file's content, and keeps the entries as they are in `file`, where that can be done: not in version 4, nor half an index, nor a sparse one, nor if
+/// anything is unusual. Who wants all entries, or changes them, had better use [`decode`]. The file's checksum is looked at only by that, too.
+pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<Decoded, Error> {
+    match stored(&file, hash, options) {
+        Some(decoded) => Ok(decoded),
+        None => decode(&file, hash, options),
+    }
+}
+
+/// `None` if it is not to be kept so; if something is wrong that is for [`decode`] to say.
+fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
+    let Header { content, version, count, checksum } = Header::read(file, hash).ok()?;
+    let codec = Codec { hash, compressed: false };
+    let end = content.len();
+    let is_possible = u32::try_from(end).is_ok() && count <= (end - HEADER) / codec.shortest();
+    if version == Version::V4 || options.verify || !is_possible {
+        return None;
+    }
+    let survey = |part, now_and_then: &dyn Fn()| Survey::of(codec, content, part, count, now_and_then);
+    let caches = |end| Caches::read(content, end, hash);
+    let middle = match options.threads > 1 && count >= WORTH_A_THREAD {
+        // The second part begins late, and has the caches to read.
+        true => survey::likely_start(codec, content, end / 5 * 3),
+        false => None,
+    };
+    let (found, caches) = match middle {
+        Some(middle) => {
+            let (mut one, mut two) = (None, None);
+            let mut beside = || {
+                let found = survey((middle, end), &|| ());
+                let caches = caches(found.end);
+                two = Some((found, caches));
+            };
+            let mut here = |now_and_then: &dyn Fn()| one = Some(survey((HEADER, middle), now_and_then));
+            (options.both)(&mut beside, &mut here);
+            let (one, (two, caches)) = (one?, two?);
+            let end = two.end;
+            let found = one.and(codec, content, two, count)?;
+            let is_theirs = found.end == end;
+            (found, if is_theirs { caches } else { Caches::read(content, end, hash) })
+        }
+        None => {
+            let found = survey((HEADER, end), &|| ());
+            let caches = caches(found.end);
+            (found, caches)
+        }
+    };
+    if found.places.len() < count {
+        return None;
+    }
+    let extensions = Extensions::read(content, found.end, hash).ok()?;
+    let Extensions { mut index, link: None, fsmonitor } = extensions else { return None };
+    if index.sparse {
+        return None;
+    }
+    let Survey { places, overview, .. } = found;
+    let mut table = Stored::new(file.clone(), codec, places);
+    index.version = Some(version);
+    index.overview = Some(overview);
+    index.untracked = caches.untracked;
+    index.cache_tree = caches.tree;
+    if let Some(pending) = fsmonitor
+        && let Some(dirty) = pending.dirty(count)
+    {
+        table.vouch_for_all_but(dirty, overview.gitlinks);
+        index.fsmonitor = Some(pending.settled());
+    }
+    index.table = Table::Stored(table);
+    Some(Decoded { index, link: None, fsmonitor: None, disorder: None, checksum })
+}
+
 /// Reads a file's content.
 pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, Error> {
-    let Some((content, trailer)) = data.len().checked_sub(hash.len()).map(|at| data.split_at(at)) else {
-        return Err(Error::TooSmall);
-    };
-    let mut header = Reader(content);
-    let (Some(signature), Some(version), Some(count)) = (header.u32(), header.u32(), header.u32()) else {
-        return Err(Error::TooSmall);
-    };
-    if signature != u32::from_be_bytes(*b"DIRC") {
-        return Err(Error::Signature(signature));
-    }
-    let version = Version::from_number(version).ok_or(Error::Version(version))?;
-    let checksum = ObjectId::from_bytes(hash, trailer).expect("split off at its length");
+    let Header { content, version, count, checksum } = Header::read(data, hash)?;
 
     let verify = || {
         let mut hasher = Hasher::checksum(hash);
@@ -142,7 +203,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
         if hasher.finish() == Ok(checksum) { Ok(()) } else { Err(Error::Checksum) }
     };
     let codec = Codec { hash, compressed: version == Version::V4 };
-    let entries = Entries { codec, content, count: count as usize, options };
+    let entries = Entries { codec, content, count, options };
     let verified = options.verify && !checksum.is_null();
     let Read { entries, overview, extensions, paths, caches } = match options.threads {
         0 | 1 if verified => verify().and_then(|()| entries.read(1)),
@@ -156,12 +217,37 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
 
     let Extensions { mut index, link, fsmonitor } = extensions;
     index.version = Some(version);
-    index.entries = entries;
+    index.table = Table::Owned { entries, paths: paths.bytes };
     index.overview = Some(overview);
-    index.paths = paths.bytes;
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
     Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
+}
+
+/// What a file begins and ends with, and what is in between, the header included.
+struct Header<'a> {
+    content: &'a [u8],
+    version: Version,
+    count: usize,
+    checksum: ObjectId,
+}
+
+impl Header<'_> {
+    fn read(data: &[u8], hash: HashKind) -> Result<Header<'_>, Error> {
+        let Some((content, trailer)) = data.len().checked_sub(hash.len()).map(|at| data.split_at(at)) else {
+            return Err(Error::TooSmall);
+        };
+        let mut header = Reader(content);
+        let (Some(signature), Some(version), Some(count)) = (header.u32(), header.u32(), header.u32()) else {
+            return Err(Error::TooSmall);
+        };
+        if signature != u32::from_be_bytes(*b"DIRC") {
+            return Err(Error::Signature(signature));
+        }
+        let version = Version::from_number(version).ok_or(Error::Version(version))?;
+        let checksum = ObjectId::from_bytes(hash, trailer).expect("split off at its length");
+        Ok(Header { content, version, count: count as usize, checksum })
+    }
 }
 
 /// What follows the entries, in an index that has none, but for what takes longest to read ([`Caches`]).
@@ -188,11 +274,11 @@ impl Decoded {
             return Err(error);
         }
         // Only replacements in a split index have no name, and they would be the first.
-        if self.index.entries.first().is_some_and(|entry| entry.path.len == 0) {
+        if !self.index.is_empty() && self.index.path_at(0).is_empty() {
             return Err(Error::Name { near: BString::default() });
         }
         if let Some(pending) = self.fsmonitor {
-            self.index.fsmonitor = pending.settle(&mut self.index.entries);
+            self.index.fsmonitor = pending.settle(self.index.table.entries_mut());
         }
         Ok(self.index)
     }
@@ -377,7 +463,7 @@ mod tests {
     }
 
     fn content(index: &Index) -> Vec<(BString, NewEntry)> {
-        index.entries.iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
+        index.entries().iter().map(|entry| (index.path(entry).to_owned(), entry.content())).collect()
     }
 
     fn write(index: &Index) -> Vec<u8> {
@@ -423,6 +509,13 @@ mod tests {
         for version in [Version::V2, Version::V4] {
             let index = large(version);
             let file = write(&index);
+            for threads in [1, 2] {
+                let stored =
+                    decode_stored(Bytes::from(file.clone()), HashKind::Sha1, Options::new(threads, false));
+                let stored = stored.and_then(Decoded::finish).expect("well formed");
+                assert_eq!(matches!(stored.table, Table::Stored(_)), version == Version::V2);
+                assert!(content(&stored) == content(&index));
+            }
             for (threads, verify) in [(1, false), (1, true), (2, false), (2, true), (8, true)] {
                 let read = decode(&file, HashKind::Sha1, Options::new(threads, verify));
                 let read = read.and_then(Decoded::finish).expect("well formed");
@@ -432,17 +525,54 @@ mod tests {
     }
 
     #[test]
+    fn two_threads_meet_wherever_the_second_begins() {
+        let index = large(Version::V2);
+        let file = write(&index);
+        let content = &file[..file.len() - 20];
+        let codec = Codec { hash: HashKind::Sha1, compressed: false };
+        let count = index.len();
+        let survey = |from, to| Survey::of(codec, content, (from, to), count, &|| ());
+        let whole = survey(HEADER, content.len());
+        for middle in (1_000..whole.end - 400).step_by(9_973) {
+            let start = survey::likely_start(codec, content, middle).expect("there are entries after it");
+            assert!(start >= middle && start < middle + 100);
+            let both = survey(HEADER, start).and(codec, content, survey(start, content.len()), count);
+            let both = both.expect("it is where an entry is");
+            assert_eq!((both.end, both.places.len()), (whole.end, count));
+            // Where none is the first does not come to.
+            let wrong =
+                survey(HEADER, start + 8).and(codec, content, survey(start + 8, content.len()), count);
+            assert!(wrong.is_none());
+        }
+    }
+
+    #[test]
     fn threads_find_the_same_faults() {
         let options = |threads| Options::new(threads, true);
         let refused = |file: &[u8], threads| {
-            decode(file, HashKind::Sha1, options(threads)).and_then(Decoded::finish).expect_err("is refused")
+            let error = decode(file, HashKind::Sha1, options(threads))
+                .and_then(Decoded::finish)
+                .expect_err("is refused");
+            let unverified = |read: Result<Decoded, Error>| read.and_then(Decoded::finish).err();
+            let options = Options::new(threads, false);
+            assert_eq!(
+                unverified(decode_stored(Bytes::copy_from_slice(file), HashKind::Sha1, options)),
+                unverified(decode(file, HashKind::Sha1, options))
+            );
+            error
         };
         let mut index = large(Version::V4);
         let good = write(&index);
         let mut wrong = good.clone();
         *wrong.last_mut().expect("a trailer") ^= 1;
-        index.entries.swap(499, 500);
+        index.entries_mut().swap(499, 500);
         let unordered = write(&index);
+        // At the end of the first part, at its beginning, in the second, and at the end.
+        for at in [0, 5_000, 11_990, 12_000, 15_000, 19_998] {
+            let mut index = large(Version::V2);
+            index.entries_mut().swap(at, at + 1);
+            assert_eq!(refused(&write(&index), 2), Error::Unordered);
+        }
         for threads in [1, 2] {
             assert_eq!(refused(&wrong, threads), Error::Checksum);
             assert_eq!(refused(&unordered, threads), Error::Unordered);

@@ -56,9 +56,10 @@ impl Decoded {
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
         let oid = base.checksum();
         let base = base.finish()?;
-        let changes = std::mem::take(&mut self.index.entries);
-        let names = std::mem::take(&mut self.index.paths);
-        let mut entries = base.entries.clone();
+        let (changes, names) = self.index.table.owned();
+        let (changes, names) = (std::mem::take(changes), std::mem::take(names));
+        let mut table = base.table.clone();
+        let (entries, _) = table.owned();
         let (mut deleted, mut replaced) = (Vec::new(), Vec::new());
         if let Some((delete, replace)) = self.link.as_ref().and_then(|link| link.bitmaps.as_ref()) {
             let size = entries.len();
@@ -86,9 +87,8 @@ impl Decoded {
             position += 1;
             gone.next_if_eq(&(position - 1)).is_none()
         });
-        self.index.entries = entries;
+        self.index.table = table;
         self.index.overview = None;
-        self.index.paths = base.paths.clone();
         for (at, new) in added.iter().enumerate() {
             if new.path.len == 0 {
                 return Err(Error::LinkName { position: replaced.len() + at, what: "non-zero length" });
@@ -107,16 +107,17 @@ impl Index {
     /// A merged entry takes the place of all stages.
     fn merge_added(&mut self, added: &[Entry], names: &[u8]) -> Result<(), Error> {
         let name = |entry: &Entry| names[entry.path.start as usize..][..entry.path.len as usize].as_bstr();
-        if u32::try_from(self.paths.len() + names.len()).is_err() {
+        let (old, paths) = self.table.owned();
+        if u32::try_from(paths.len() + names.len()).is_err() {
             return Err(Error::Truncated { offset: 0 });
         }
         let mut added: Vec<Entry> = added.to_vec();
         added.sort_by(|one, two| name(one).cmp(name(two)).then(one.stage.cmp(&two.stage)));
-        let old = std::mem::take(&mut self.entries);
+        let old = std::mem::take(old);
         let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + added.len());
         let mut old = old.into_iter().peekable();
-        let base = self.paths.len() as u32;
-        self.paths.extend_from_slice(names);
+        let base = paths.len() as u32;
+        paths.extend_from_slice(names);
         for mut new in added {
             new.path.start += base;
             new.flags.insert(Flags::UNSHARED);
@@ -146,7 +147,7 @@ impl Index {
                 return Err(error);
             }
         }
-        self.entries = merged;
+        *self.table.owned().0 = merged;
         self.overview = None;
         Ok(())
     }
@@ -169,7 +170,7 @@ impl Delta {
         let mut delta = Delta::default();
         let (mut old, mut new) = (0, 0);
         loop {
-            match (base.entries.get(old), index.entries.get(new)) {
+            match (base.entries().get(old), index.entries().get(new)) {
                 (None, None) => return delta,
                 (Some(_), None) => {
                     delta.deleted.push(old);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ::bytes::Bytes;
 use bstr::{BString, ByteSlice};
 use proptest::{prelude::*, sample::select};
 
 use super::{
-    read::{self, Decoded, decode},
+    read::{self, Decoded, decode, decode_stored},
     split::{Base, Delta},
     write::{self, Part, to_vec},
     *,
@@ -63,7 +64,7 @@ fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
             }
             if monitored {
                 index.fsmonitor = Some(Fsmonitor { token: "a token".into(), word: Word::NotAsked });
-                for (position, entry) in index.entries.iter_mut().enumerate() {
+                for (position, entry) in index.entries_mut().iter_mut().enumerate() {
                     entry.flags.set(Flags::FSMONITOR_VALID, position % 3 == 1 && !entry.mode.is_gitlink());
                 }
             }
@@ -80,7 +81,7 @@ fn index() -> impl Strategy<Value = Index> {
 fn content(index: &Index) -> Vec<(BString, NewEntry)> {
     // Which half of a split index an entry came from is nothing of its own.
     let whole = |entry: &Entry| NewEntry { flags: entry.flags - Flags::UNSHARED, ..entry.content() };
-    index.entries.iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
+    index.entries().iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
 }
 
 /// All that must survive, in a form that shows where it did not.
@@ -109,8 +110,8 @@ proptest! {
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
         let read = read_back(&file, index.hash).finish().expect("in order");
         let expected = Glance {
-            entries: read.entries.len(),
-            gitlinks: read.entries.iter().any(|entry| entry.mode.is_gitlink()),
+            entries: read.entries().len(),
+            gitlinks: read.entries().iter().any(|entry| entry.mode.is_gitlink()),
             sparse: read.sparse,
             shared: None,
         };
@@ -134,7 +135,7 @@ proptest! {
         let back = read_back(&file, index.hash).finish().expect("in order");
         prop_assert_eq!(visible(&back), visible(&index));
         // Versions 2 and 3 are told apart by need alone.
-        let extended = index.entries.iter().any(|entry| {
+        let extended = index.entries().iter().any(|entry| {
             entry.flags.intersects(Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE)
         });
         let expected = match (index.version, extended) {
@@ -144,6 +145,66 @@ proptest! {
         };
         prop_assert_eq!(back.version, Some(expected));
         prop_assert_eq!(to_vec(&back, Part::Whole, &options).expect("as before"), file);
+    }
+
+    #[test]
+    fn kept_as_it_is_stored_it_is_the_same(
+        index in index(),
+        marks in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..5),
+        edits in prop::collection::btree_map(name(), prop_oneof![Just(vec![]), stages(HashKind::Sha1)], 0..5),
+    ) {
+        let file = to_vec(&index, Part::Whole, &WRITE).expect("no entry without an object");
+        let mut read = read_back(&file, index.hash).finish().expect("in order");
+        let stored = decode_stored(Bytes::from(file), index.hash, read::Options::new(1, false));
+        let mut stored = stored.and_then(Decoded::finish).expect("in order");
+        prop_assert_eq!(stored.len(), read.len());
+        let alike = |stored: &Index, read: &Index| {
+            for at in 0..read.len() {
+                let path = read.path_at(at);
+                assert_eq!(stored.path_at(at), path);
+                assert_eq!(stored.entry(at).content(), read.entry(at).content());
+                assert_eq!(stored.path(&stored.entry(at)), path);
+                assert_eq!((stored.stage_at(at), stored.mode_at(at)), (read.stage_at(at), read.mode_at(at)));
+                assert_eq!(stored.position(path, read.stage_at(at)), Ok(at));
+                assert_eq!(stored.range_of(path), read.range_of(path));
+                assert_eq!(stored.directory_at(at), read.directory_at(at));
+                let (directory, name) = path.split_at(read.directory_at(at));
+                assert!(directory.is_empty() || directory.ends_with(b"/"));
+                assert!(!name.contains(&b'/'));
+                if let Some(found) = stored.c_path_at(at, directory.len()) {
+                    assert_eq!(found.to_bytes(), name);
+                }
+            }
+            let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
+            assert_eq!(flags.map(|flag| stored.has_any(flag)), flags.map(|flag| read.has_any(flag)));
+            assert!(stored.gitlinks().eq(read.gitlinks()));
+            assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
+        };
+        alike(&stored, &read);
+        for (at, is_marked) in marks {
+            for index in [&mut stored, &mut read] {
+                if let Some(monitor) = &mut index.fsmonitor {
+                    monitor.word = Word::Changes;
+                }
+            }
+            if !read.is_empty() {
+                let at = at.index(read.len());
+                let change = |index: &mut Index| if is_marked { index.vouch(at) } else { index.doubt(at) };
+                prop_assert_eq!(change(&mut stored), change(&mut read));
+            }
+        }
+        alike(&stored, &read);
+        prop_assert_eq!(visible(&stored), visible(&read));
+        for entry in stored.entries_mut().iter_mut().chain(read.entries_mut()) {
+            entry.stat.size ^= 1;
+        }
+        prop_assert_eq!(visible(&stored), visible(&read));
+        if index.hash == HashKind::Sha1 {
+            let edits: Vec<Edit> = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
+            stored.apply(edits.clone());
+            read.apply(edits);
+            prop_assert_eq!(visible(&stored), visible(&read));
+        }
     }
 
     #[test]
@@ -166,9 +227,9 @@ proptest! {
         let oid = shared().checksum();
         let mut changed = base.clone();
         for at in touched {
-            if !changed.entries.is_empty() {
-                let position = at.index(changed.entries.len());
-                changed.entries[position].stat.size ^= 1;
+            if !changed.is_empty() {
+                let position = at.index(changed.len());
+                changed.entries_mut()[position].stat.size ^= 1;
             }
         }
         changed.apply(
@@ -209,9 +270,10 @@ proptest! {
             file[at] = byte;
         }
         let unverified = read::Options::new(1, false);
-        if let Ok(decoded) = decode(&file, HashKind::Sha1, unverified) {
-            let _ = decoded.finish();
-        }
+        let read = decode(&file, HashKind::Sha1, unverified).and_then(Decoded::finish);
+        let stored = decode_stored(Bytes::from(file), HashKind::Sha1, unverified).and_then(Decoded::finish);
+        prop_assert_eq!(stored.as_ref().err(), read.as_ref().err());
+        prop_assert_eq!(stored.as_ref().ok().map(visible), read.as_ref().ok().map(visible));
     }
 }
 
@@ -248,7 +310,7 @@ fn extended(flags: u16) -> Vec<u8> {
 
 fn refusal(content: Vec<u8>) -> String {
     let result = decode(&sealed(content), HashKind::Sha1, READ).and_then(Decoded::finish);
-    result.map(|index| index.entries.len()).expect_err("is refused").to_string()
+    result.map(|index| index.len()).expect_err("is refused").to_string()
 }
 
 #[test]
@@ -335,7 +397,7 @@ fn a_split_index_that_does_not_fit_its_base_is_refused() {
         let part = Part::Split { base: oid, delta: &delta };
         let file = to_vec(&changed, part, &WRITE).expect("no entry without an object");
         let result = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));
-        result.map(|index| index.entries.len()).expect_err("is refused").to_string()
+        result.map(|index| index.len()).expect_err("is refused").to_string()
     };
     let nothing = Delta::default();
     assert_eq!(

@@ -68,18 +68,18 @@ pub fn encode<E>(
     if index.sparse && !matches!(part, Part::Whole) {
         return Err(Error::SplitSparse);
     }
-    if let Some(entry) = index.entries.iter().find(|entry| entry.oid.is_null()) {
+    if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
         return Err(Error::NullOid { path: index.path(entry).to_owned() });
     }
     let mut out = Output { emit, piece: Vec::with_capacity(PIECE + 4096), flushed: 0 };
     let blocks = match part {
         Part::Whole | Part::Shared => {
-            let all = index.entries.iter().map(|entry| (entry, index.path(entry).as_bytes()));
+            let all = index.entries().iter().map(|entry| (entry, index.path(entry).as_bytes()));
             write_entries(index, all, options, &mut out)?
         }
         Part::Split { delta, .. } => {
-            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries[*at], &b""[..]));
-            let added = delta.added.iter().map(|at| (&index.entries[*at], index.path_at(*at).as_bytes()));
+            let replaced = delta.replaced.iter().map(|(_, at)| (&index.entries()[*at], &b""[..]));
+            let added = delta.added.iter().map(|at| (&index.entries()[*at], index.path_at(*at).as_bytes()));
             write_entries(index, Chain { replaced, added }, options, &mut out)?
         }
     };
@@ -231,7 +231,7 @@ fn write_extensions<E>(
             put(b"UNTR", &mut |data| untracked.write(data))?;
         }
         if let Some(fsmonitor) = &index.fsmonitor {
-            put(b"FSMN", &mut |data| fsmonitor.write(&index.entries, data))?;
+            put(b"FSMN", &mut |data| fsmonitor.write(index.entries(), data))?;
         }
         for extension in &index.unknown {
             put(&extension.signature, &mut |data| data.extend_from_slice(&extension.data))?;

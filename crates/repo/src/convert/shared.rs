@@ -364,7 +364,7 @@ impl Shared {
     pub(super) fn indexed_blob(&self, path: &BStr) -> Option<Vec<u8>> {
         let index = self.index.as_ref()?;
         let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok())?;
-        match self.objects.reader().read(&index.entries()[at].oid) {
+        match self.objects.reader().read(&index.entry(at).oid) {
             Ok((Kind::Blob, bytes)) => Some(bytes.to_vec()),
             _ => None,
         }

@@ -28,7 +28,8 @@ fn take(path: &Path) -> Lock {
 fn rewrite(repo: &Repo<'_>, options: &WriteOptions, change: impl FnOnce(&mut Index)) -> Index {
     let path = repo.join(".git/index");
     let held = take(&path);
-    let mut index = load(&path, SHA1, &ReadOptions { threads: 2, verify: true }).expect("a good index");
+    let mut index = load(&path, SHA1, &ReadOptions { threads: 2, verify: true, ..ReadOptions::default() })
+        .expect("a good index");
     change(&mut index);
     commit(held, &mut index, options, &Fsync::default(), &never).expect("it can be written");
     assert!(!repo.exists(".git/index.lock"));
@@ -219,7 +220,7 @@ fn what_cannot_be_read_is_refused_with_the_words_of_git() {
     let repo = sandbox.init("repo");
     files(&repo, 2);
     let path = repo.join(".git/index");
-    let options = ReadOptions { threads: 1, verify: true };
+    let options = ReadOptions { threads: 1, verify: true, ..ReadOptions::default() };
     let refusal = |content: &[u8]| {
         fs::write(&path, content).expect("the repository is ours");
         load(&path, SHA1, &options).expect_err("is refused").to_string()

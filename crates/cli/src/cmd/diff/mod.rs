@@ -46,7 +46,7 @@ use show::{Dots, Format};
 pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let mut request = Request::parse(Dress::Files, &run.args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     resolve_objects(&repo, &settings, &mut request)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
@@ -70,7 +70,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
 pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let mut request = Request::parse(Dress::Index, &run.args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
     let named = named(run, &repo, &settings, &request, word.as_bstr())?;
@@ -305,6 +305,7 @@ fn finish(
     (root, index): (&Dir, &Index),
     mut pairs: Vec<Pair>,
 ) -> Result<u8, Failure> {
+    work::must_have_been_readable()?;
     let base = match &request.relative {
         None => BString::default(),
         Some(None) => repo.prefix().to_owned(),

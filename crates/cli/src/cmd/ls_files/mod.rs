@@ -42,7 +42,7 @@ use crate::{
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let request = Request::parse(&run.args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     if request.needs_worktree() && repo.work_tree().is_none() {
         return Err(Failure::no_worktree());
     }
@@ -85,6 +85,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let written = show.finish();
     done?;
     written?;
+    work::must_have_been_readable()?;
     run.interrupt.check()?;
     if !request.error_unmatch {
         return Ok(0);
@@ -134,7 +135,7 @@ impl List<'_> {
 
     /// Makes a sparse index full if what stands as one entry among these is not to be listed as such.
     fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
-        let is_collapsed = |index: &Index| index.entries()[range].iter().any(|entry| entry.mode.is_tree());
+        let is_collapsed = |index: &Index| range.clone().any(|at| index.mode_at(at).is_tree());
         match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
             true => self.fill(),
             false => Ok(()),
@@ -161,7 +162,7 @@ impl List<'_> {
 
     fn with_submodules(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
-        self.fill_to_list(0..self.index.entries().len())?;
+        self.fill_to_list(0..self.index.len())?;
         let List { run, repo, settings, request, ref index, specs, .. } = *self;
         let checker = self.checker(sources)?;
         let top = (repo, settings, index);
@@ -272,7 +273,7 @@ impl List<'_> {
         let mut compared = Seen::default();
         let range = prune::range(index, specs);
         for at in range {
-            let entry = &index.entries()[at];
+            let entry = &index.entry(at);
             let path = index.path(entry);
             while changed.next_if(|(other, _)| *other < at).is_some() {}
             let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
@@ -396,8 +397,8 @@ fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
         return above;
     }
     // Of what is below it Git asks the next merged entry alone, be that another name's.
-    let next = index.entries()[index.seek(0, path)..].iter().find(|entry| entry.stage == Stage::Normal);
-    let rest = next.and_then(|next| index.path(next).strip_prefix(path.as_bytes()));
+    let next = (index.seek(0, path)..index.len()).find(|&at| index.stage_at(at) == Stage::Normal);
+    let rest = next.and_then(|next| index.path_at(next).strip_prefix(path.as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b"/"))
 }
 

@@ -16,8 +16,10 @@ fn beginning(specs: &Pathspecs) -> &BStr {
 pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     let dir = beginning(specs);
     let start = index.seek(0, dir);
-    let inside = index.entries()[start..].partition_point(|entry| index.path(entry).starts_with(dir));
-    start..start + inside
+    match start < index.len() && index.path_at(start).starts_with(dir) {
+        true => start..index.end_of(start, dir.len(), index.len()),
+        false => start..start,
+    }
 }
 
 /// What is left of an index where nobody may find what is not: attributes are taken from it where the worktree has no file of them.
@@ -48,12 +50,12 @@ pub(super) fn for_the_worktree(index: &Index, specs: &Pathspecs, rules: Option<&
     if range(index, specs).is_empty() {
         return Some(Index::empty(index.hash));
     }
-    let entries = |path: &BStr| &index.entries()[index.range_of(path)];
+    let entries = |path: &BStr| index.entries_in(index.range_of(path));
     let ends = || dir.find_iter(b"/");
-    let is_submodule = |path: &BString| entries(path.as_bstr()).iter().any(|entry| entry.mode.is_gitlink());
+    let is_submodule = |path: &BString| entries(path.as_bstr()).any(|entry| entry.mode.is_gitlink());
     let submodules = ends().map(|end| BString::from(&dir[..end])).filter(is_submodule);
     let is_skipped = |path: &BString| {
-        let mut entries = entries(path.as_bstr()).iter();
+        let mut entries = entries(path.as_bstr());
         !path.starts_with(dir) && entries.any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))
     };
     let of_rules = |name: &BStr| {

@@ -177,7 +177,7 @@ impl<'a> Show<'a> {
         let (index, path) = (place.index, place.index.path(entry));
         let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok());
         let mut reader = self.repo.objects().reader();
-        match at.map(|at| reader.read(&index.entries()[at].oid)) {
+        match at.map(|at| reader.read(&index.entry(at).oid)) {
             Some(Ok((_, content))) => convert::describe_line_ends(content),
             _ => convert::describe_line_ends(b""),
         }

@@ -20,7 +20,7 @@ use engine::{
 };
 use format::{
     Mode, ObjectId,
-    index::{Flags, Index, Stage},
+    index::{Entry, Flags, Index, Stage},
 };
 use repo::{DetachedFrom, Head, Repository, submodule::Ignore};
 use sys::Dir;
@@ -309,7 +309,7 @@ fn collect_beside(
         changes.entry(pair.path.clone()).or_default().take_staged(pair);
     }
     for (path, change) in changes.iter_mut().filter(|(_, change)| change.index == Some(Status::Unmerged)) {
-        for entry in &index.entries()[index.range_of(path.as_bstr())] {
+        for entry in index.entries_in(index.range_of(path.as_bstr())) {
             if let Some(stage) = (entry.stage as usize).checked_sub(Stage::Base as usize) {
                 change.stages[stage] = Some((entry.mode, entry.oid));
             }
@@ -411,10 +411,10 @@ fn wanted(request: &Request, workers: Workers) -> Option<untracked::Options> {
 
 /// How much of a full index is in a sparse worktree.
 fn percentage(repo: &Repository, index: &Index) -> Result<Sparse, Failure> {
-    let entries = index.entries();
-    if !sparse::is_on(repo)? || entries.is_empty() {
+    if index.is_empty() || !sparse::is_on(repo)? {
         return Ok(Sparse::No);
     }
-    let skipped = entries.iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)).count();
-    Ok(Sparse::Percent(100 - 100 * skipped / entries.len()))
+    let is_skipped = |entry: &Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
+    let skipped = index.entries_in(0..index.len()).filter(is_skipped).count();
+    Ok(Sparse::Percent(100 - 100 * skipped / index.len()))
 }

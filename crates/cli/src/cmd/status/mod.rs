@@ -26,6 +26,7 @@ use crate::{
     global::Invocation,
     settings::Settings,
     text::relative::relative,
+    work,
 };
 
 pub(crate) use obstacle::obstacle;
@@ -47,10 +48,11 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     if request.verbose && request.format == Format::Long {
         return verbose::by_git(run);
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let collected = collect::collect(run, &repo, &settings, &root, &request)?;
     run.interrupt.check()?;
+    work::must_have_been_readable()?;
     let answer = Answer::new(run, &repo, &settings, &request, collected)?;
     let mut out = Vec::new();
     match request.format {

@@ -1,0 +1,244 @@
+//! The entries of an index and their paths: in memory of their own, or as they are in the file.
+//!
+//! As they are in the file nothing of an entry is read before it is asked for, and no path is copied: whoever looks at a few entries pays for these, and who
+//! goes through all does so with as many threads as it has. What is handed out is a value in any case; who wants all of them as a slice,
+//! or changes them, makes them one first.
+//!
+//! A file may be changed under its map, against all agreement, or not be readable any more. What is then told of an entry is nonsense, but never
+//! outside of the file, and no panic.
+
+use std::sync::OnceLock;
+
+use bstr::{BStr, ByteSlice as _};
+use bytes::Bytes;
+
+use super::{Entry, Flags, Mode, PathSpan, Stage, entry::Codec, survey::Place};
+
+#[derive(Clone, Debug)]
+pub(super) enum Table {
+    Owned { entries: Vec<Entry>, paths: Vec<u8> },
+    Stored(Stored),
+}
+
+/// Entries of versions 2 and 3 that are well formed and in order.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    /// The file. Paths are spans of it.
+    file: Bytes,
+    codec: Codec,
+    /// Where each entry is.
+    places: Vec<Place>,
+    /// Entries that the file system monitor vouched for, a bit for each; none, if empty.
+    vouched: Vec<u64>,
+    /// All of them, once somebody wanted that.
+    entries: OnceLock<Vec<Entry>>,
+}
+
+impl Stored {
+    pub(super) fn new(file: Bytes, codec: Codec, places: Vec<Place>) -> Stored {
+        Stored { file, codec, places, vouched: Vec::new(), entries: OnceLock::new() }
+    }
+
+    /// The monitor vouches for all entries but these, and submodules, if there are any: what happens inside of one is not told of its entry.
+    pub(super) fn vouch_for_all_but(&mut self, others: Vec<usize>, has_submodules: bool) {
+        self.vouched = vec![u64::MAX; self.places.len().div_ceil(64)];
+        let submodules = (0..if has_submodules { self.places.len() } else { 0 })
+            .filter(|&at| self.read(at).mode.is_gitlink())
+            .collect::<Vec<_>>();
+        for at in others.into_iter().chain(submodules) {
+            self.vouched[at / 64] &= !(1 << (at % 64));
+        }
+    }
+
+    fn flags(&self, at: usize, stored: Flags) -> Flags {
+        let is_vouched = self.vouched.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1);
+        if is_vouched { stored | Flags::FSMONITOR_VALID } else { stored }
+    }
+
+    fn read(&self, at: usize) -> Entry {
+        let place = self.places[at];
+        let entry = self.codec.entry(&self.file, place.entry(self.codec), place.path());
+        Entry { flags: self.flags(at, entry.flags), ..entry }
+    }
+
+    fn entries(&self) -> &Vec<Entry> {
+        self.entries.get_or_init(|| (0..self.places.len()).map(|at| self.read(at)).collect())
+    }
+}
+
+impl Table {
+    pub(super) const fn empty() -> Table {
+        Table::Owned { entries: Vec::new(), paths: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Table::Owned { entries, .. } => entries.len(),
+            Table::Stored(stored) => stored.places.len(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, at: usize) -> Entry {
+        match self {
+            Table::Owned { entries, .. } => entries[at],
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at],
+                None => stored.read(at),
+            },
+        }
+    }
+
+    #[inline]
+    pub(super) fn stage(&self, at: usize) -> Stage {
+        match self {
+            Table::Owned { entries, .. } => entries[at].stage,
+            Table::Stored(stored) => stored.read(at).stage,
+        }
+    }
+
+    pub(super) fn mode(&self, at: usize) -> Mode {
+        match self {
+            Table::Owned { entries, .. } => entries[at].mode,
+            Table::Stored(stored) => stored.read(at).mode,
+        }
+    }
+
+    /// Whether the file system monitor vouched for it.
+    #[inline]
+    pub(super) fn is_marked(&self, at: usize) -> bool {
+        let flags = match self {
+            Table::Owned { entries, .. } => entries[at].flags,
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at].flags,
+                None => stored.flags(at, Flags::empty()),
+            },
+        };
+        flags.contains(Flags::FSMONITOR_VALID)
+    }
+
+    /// Sets or takes away that mark.
+    pub(super) fn mark(&mut self, at: usize, is_marked: bool) {
+        let entries = match self {
+            Table::Owned { entries, .. } => entries,
+            Table::Stored(stored) if stored.entries.get().is_some() || stored.vouched.is_empty() => {
+                self.entries_mut()
+            }
+            Table::Stored(stored) => {
+                let (bits, bit) = (&mut stored.vouched[at / 64], 1 << (at % 64));
+                *bits = if is_marked { *bits | bit } else { *bits & !bit };
+                return;
+            }
+        };
+        entries[at].flags.set(Flags::FSMONITOR_VALID, is_marked);
+    }
+
+    /// The path of an entry of this table.
+    #[inline]
+    pub(super) fn path(&self, PathSpan { start, len }: PathSpan) -> &BStr {
+        let text = match self {
+            Table::Owned { paths, .. } => &paths[..],
+            Table::Stored(stored) => &stored.file[..],
+        };
+        text[start as usize..][..len as usize].as_bstr()
+    }
+
+    #[inline]
+    pub(super) fn path_at(&self, at: usize) -> &BStr {
+        match self {
+            Table::Owned { entries, .. } => self.path(entries[at].path),
+            Table::Stored(stored) => self.path(stored.places[at].path()),
+        }
+    }
+
+    /// The length of its directory's path, with a slash at its end.
+    #[inline]
+    pub(super) fn directory(&self, at: usize) -> usize {
+        match self {
+            Table::Owned { .. } => self.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1),
+            Table::Stored(stored) => stored.places[at].directory(),
+        }
+    }
+
+    /// What follows the first `from` bytes of the path at `at`, and a NUL, where the table has it like that.
+    #[inline]
+    pub(super) fn terminated(&self, at: usize, from: usize) -> Option<&[u8]> {
+        match self {
+            Table::Owned { .. } => None,
+            Table::Stored(stored) => {
+                let PathSpan { start, len } = stored.places[at].path();
+                stored.file[start as usize..][..len as usize + 1].get(from..)
+            }
+        }
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        match self {
+            Table::Owned { entries, .. } => entries,
+            Table::Stored(stored) => stored.entries(),
+        }
+    }
+
+    /// For changes that leave paths alone.
+    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
+        match self {
+            Table::Owned { entries, .. } => entries,
+            Table::Stored(stored) => {
+                stored.entries();
+                stored.entries.get_mut().expect("they were just read")
+            }
+        }
+    }
+
+    /// Entries and paths, for any change.
+    pub(super) fn owned(&mut self) -> (&mut Vec<Entry>, &mut Vec<u8>) {
+        if let Table::Stored(stored) = self {
+            stored.entries();
+            let entries = stored.entries.take().expect("they were just read");
+            // All of it, so that an entry that was handed out before still has its path.
+            *self = Table::Owned { entries, paths: stored.file.to_vec() };
+        }
+        match self {
+            Table::Owned { entries, paths } => (entries, paths),
+            Table::Stored(_) => unreachable!("it was just made its own"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HashKind, index::survey::Survey};
+
+    /// As if somebody wrote into the file.
+    #[test]
+    fn another_file_under_it_is_nonsense_and_nothing_worse() {
+        let codec = Codec { hash: HashKind::Sha1, compressed: false };
+        let mut file = vec![0; 12];
+        for number in 0..20 {
+            let path = format!("a/{number:02}");
+            let mut entry = vec![0; 62];
+            entry[24..28].copy_from_slice(&0o100644u32.to_be_bytes());
+            entry[60..62].copy_from_slice(&(path.len() as u16).to_be_bytes());
+            entry.extend_from_slice(path.as_bytes());
+            entry.resize((entry.len() + 8) & !7, 0);
+            file.append(&mut entry);
+        }
+        let places = Survey::of(codec, &file, (12, file.len()), 20, &|| ()).places;
+        assert_eq!(places.len(), 20);
+        for byte in [0, 1, b'/', 0x4f, 0xff] {
+            let other = Bytes::from(vec![byte; file.len()]);
+            let mut table = Table::Stored(Stored::new(other, codec, places.clone()));
+            for at in 0..20 {
+                let entry = table.entry(at);
+                assert_eq!(table.path(entry.path), [byte; 4].as_bstr());
+                assert_eq!((table.stage(at), table.mode(at)), (entry.stage, entry.mode));
+                assert_eq!((table.directory(at), table.terminated(at, 2)), (2, Some(&[byte; 3][..])));
+            }
+            assert_eq!(table.entries().len(), 20);
+            let entry = table.entry(3);
+            assert_eq!(table.owned().0.len(), 20);
+            assert_eq!(table.path(entry.path), [byte; 4].as_bstr());
+        }
+    }
+}
