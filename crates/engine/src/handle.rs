@@ -29,6 +29,11 @@ impl Handle {
         &self.dir
     }
 
+    /// The length of its path.
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
     /// What of `path`, from the root, is beneath this handle.
     pub(crate) fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         path.get(self.base..).unwrap_or_default()

@@ -22,6 +22,7 @@ use std::{
 use rustix::{
     fs::{AtFlags, Mode, OFlags, ResolveFlags},
     io::Errno,
+    path::Arg,
 };
 
 use crate::{
@@ -113,12 +114,12 @@ impl Dir {
 
     /// As [`Dir::stat`], in one call whatever the path's length: links among the leading components would be followed. For who has
     /// seen that these are directories, and only looks.
-    pub fn stat_below(&self, path: &[u8]) -> io::Result<Option<Stat>> {
+    pub fn stat_below(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         stat_at(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// As [`Dir::stat_below`] of what is on a disk of our own: asking for everything is cheaper there than saying what is wanted.
-    pub fn stat_near(&self, path: &[u8]) -> io::Result<Option<Stat>> {
+    pub fn stat_near(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         stat_all_at(self.as_fd(), path)
     }
 

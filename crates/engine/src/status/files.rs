@@ -155,7 +155,7 @@ pub fn unreadable_beside(
         if !is_long && readable.get(path[..dir].as_bstr()) == Some(&true) {
             continue;
         }
-        let error = root.stat_below(path).err();
+        let error = root.stat_below(path.as_bytes()).err();
         if !is_long {
             readable.insert(path[..dir].as_bstr(), error.is_none());
         }

@@ -444,14 +444,14 @@ impl<'a> Scan<'a> {
 
     /// One stat, and what it says of the entry.
     fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
-        self.note(at, self.sight(dir, &self.index.path_at(at)[prefix..]), notes);
-    }
-
-    fn sight(&self, dir: &Dir, path: &[u8]) -> Sight {
-        Sight::of(match self.tuning.is_remote() {
-            true => dir.stat_below(path),
-            false => dir.stat_near(path),
-        })
+        let is_remote = self.tuning.is_remote();
+        let found = match self.index.c_path_at(at, prefix) {
+            Some(name) if is_remote => dir.stat_below(name),
+            Some(name) => dir.stat_near(name),
+            None if is_remote => dir.stat_below(self.index.path_at(at)[prefix..].as_bytes()),
+            None => dir.stat_near(self.index.path_at(at)[prefix..].as_bytes()),
+        };
+        self.note(at, Sight::of(found), notes);
     }
 
     fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
@@ -486,7 +486,7 @@ impl<'a> Scan<'a> {
 
     /// An entry whose directory is a link. Unless the links lead in a circle, it is missing for most, as for Git.
     fn behind_a_link(&self, at: usize) -> Sight {
-        match self.root.stat_below(self.index.path_at(at)) {
+        match self.root.stat_below(self.index.path_at(at).as_bytes()) {
             Ok(Some(stat)) => Sight::Behind(stat),
             Ok(None) => Sight::Missing,
             Err(error) => Sight::Unreadable(error),
@@ -618,7 +618,7 @@ impl Beside for Scan<'_> {
 impl Scan<'_> {
     /// As [`Scan::ask`], by the path from a directory above.
     fn ask_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
-        self.note(at, self.sight(from.dir(), from.rest(self.index.path_at(at))), notes);
+        self.ask(from.dir(), at, from.base(), notes);
     }
 }
 

@@ -117,7 +117,7 @@ impl Scan<'_> {
         let read_as_one: BTreeSet<u64> = thread::scope(|scope| {
             let ask = |(entries, prefix): &(Range<usize>, usize)| {
                 let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
-                let ask = move || self.root.stat_near(path).ok().flatten();
+                let ask = move || self.root.stat_near(path.as_bytes()).ok().flatten();
                 thread::Builder::new().spawn_scoped(scope, ask).ok()
             };
             let some = level.iter().step_by(level.len().div_ceil(MOST_TOGETHER));

@@ -161,13 +161,15 @@ impl Along<'_> {
         if self.folds_case {
             return Met::Unclear;
         }
-        let mut next = self.next();
-        if next.is_some_and(|next| next < name) {
+        let dir = name.strip_suffix(b"/");
+        let is_it = |next: &[u8]| if dir.is_some() { next.starts_with(name) } else { next == name };
+        let mut is_next = self.next().is_some_and(is_it);
+        if !is_next && self.next().is_some_and(|next| next < name) {
             self.pass_over_to(name);
-            next = self.next();
+            is_next = self.next().is_some_and(is_it);
         }
-        let Some(bare) = name.strip_suffix(b"/") else {
-            if next != Some(name) {
+        let Some(bare) = dir else {
+            if !is_next {
                 return Met::Other(Known { entry: false, below: Below::Nothing });
             }
             let first = self.at;
@@ -178,13 +180,13 @@ impl Along<'_> {
         if self.at > self.within.start && self.rest(self.at - 1) >= bare {
             return Met::Unclear;
         }
-        let below = match next {
-            Some(next) if next.starts_with(name) => {
+        let below = match is_next {
+            true => {
                 let start = self.at;
                 self.at = self.index.end_of(start, self.dir.len() + name.len(), self.within.end);
                 Below::Entries(start..self.at)
             }
-            _ => Below::Nothing,
+            false => Below::Nothing,
         };
         Met::Other(Known { entry: false, below })
     }

@@ -23,6 +23,8 @@ const INTENT_TO_ADD: u16 = 0x2000;
 
 /// So many entries are read in a tenth of a millisecond or so.
 const NOW_AND_THEN: usize = 1024;
+/// Bytes before the mode.
+const MODE: usize = 24;
 /// Bytes before the object name.
 const FIELDS: usize = 40;
 
@@ -242,6 +244,18 @@ impl Codec {
         })
     }
 
+    /// The stage of such an entry.
+    #[inline]
+    pub(super) fn stage(self, data: &[u8], offset: usize) -> Stage {
+        stage(u16_at(data, offset + FIELDS + self.hash.len()).unwrap_or_default())
+    }
+
+    /// The mode of such an entry.
+    pub(super) fn mode(self, data: &[u8], offset: usize) -> Mode {
+        let bytes = data.get(offset + MODE..).and_then(|data| data.first_chunk());
+        Mode::from_raw(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
+    }
+
     /// Bytes from the beginning of an entry to its path, not in version 4.
     #[inline]
     pub(super) fn before_path(self, is_extended: bool) -> usize {
@@ -252,7 +266,6 @@ impl Codec {
     #[inline]
     pub(super) fn head(self, data: &[u8], offset: usize) -> Option<Head> {
         const MODIFIED: usize = 8;
-        const MODE: usize = 24;
         let fixed = data.get(offset..offset + self.before_path(false))?;
         let u32_at = |at: usize| Some(u32::from_be_bytes(*fixed[at..].first_chunk()?));
         let stored = u16_at(fixed, FIELDS + self.hash.len())?;

@@ -43,7 +43,7 @@ impl Stored {
     pub(super) fn vouch_for_all_but(&mut self, others: Vec<usize>, has_submodules: bool) {
         self.vouched = vec![u64::MAX; self.places.len().div_ceil(64)];
         let submodules = (0..if has_submodules { self.places.len() } else { 0 })
-            .filter(|&at| self.read(at).mode.is_gitlink())
+            .filter(|&at| self.codec.mode(&self.file, self.places[at].entry(self.codec)).is_gitlink())
             .collect::<Vec<_>>();
         for at in others.into_iter().chain(submodules) {
             self.vouched[at / 64] &= !(1 << (at % 64));
@@ -93,14 +93,14 @@ impl Table {
     pub(super) fn stage(&self, at: usize) -> Stage {
         match self {
             Table::Owned { entries, .. } => entries[at].stage,
-            Table::Stored(stored) => stored.read(at).stage,
+            Table::Stored(stored) => stored.codec.stage(&stored.file, stored.places[at].entry(stored.codec)),
         }
     }
 
     pub(super) fn mode(&self, at: usize) -> Mode {
         match self {
             Table::Owned { entries, .. } => entries[at].mode,
-            Table::Stored(stored) => stored.read(at).mode,
+            Table::Stored(stored) => stored.codec.mode(&stored.file, stored.places[at].entry(stored.codec)),
         }
     }
 
