@@ -232,7 +232,10 @@ mod tests {
             for at in 0..20 {
                 let entry = table.entry(at);
                 assert_eq!(table.path(entry.path), [byte; 4].as_bstr());
-                assert_eq!((table.stage(at), table.mode(at)), (entry.stage, entry.mode));
+                assert_eq!(
+                    (table.stage(at), table.mode(at).bits()),
+                    (entry.stage, u32::from_be_bytes([byte; 4]))
+                );
                 assert_eq!((table.directory(at), table.terminated(at, 2)), (2, Some(&[byte; 3][..])));
             }
             assert_eq!(table.entries().len(), 20);
