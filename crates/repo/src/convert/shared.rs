@@ -141,9 +141,9 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
     const NAME: &[u8] = b".gitattributes";
     let mut found = HashMap::new();
     let mut reader = repo.objects().reader();
-    for entry in index.entries() {
-        let path = index.path(entry);
-        let Some(dir) = path.strip_suffix(NAME) else { continue };
+    for at in 0..index.len() {
+        let Some(dir) = index.path_at(at).strip_suffix(NAME) else { continue };
+        let entry = index.entry(at);
         // Of an unmerged one, ours.
         if !(dir.is_empty() || dir.ends_with(b"/")) || !matches!(entry.stage, Stage::Normal | Stage::Ours) {
             continue;
