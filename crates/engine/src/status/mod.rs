@@ -152,6 +152,7 @@ impl Judge<'_> {
         let mut worktree = Worktree::default();
         let asked = self.is_watched().then(|| scan.asked());
         let notes = scan.into_notes();
+        // Of most it is clear without a look at the entry.
         let compared = |note: &Note| match note.verdict {
             Match::Racy => true,
             Match::Touched => self.options.touched == Touched::Compared,
@@ -162,13 +163,13 @@ impl Judge<'_> {
             entry.stage == Stage::Normal && !entry.mode.is_gitlink()
         };
         let unsure: Vec<usize> =
-            notes.iter().filter(|note| is_file(note) && compared(note)).map(|note| note.at).collect();
+            notes.iter().filter(|note| compared(note) && is_file(note)).map(|note| note.at).collect();
         let same = facts::same_content(self.root, self.index, &unsure, &Lazy::new(self.repo, self.index))?;
         let mut same = same.into_iter();
         let mut differ = Vec::new();
         for note in notes {
             let entry = &self.index.entry(note.at);
-            if is_file(&note) && compared(&note) && same.next() == Some(true) {
+            if compared(&note) && is_file(&note) && same.next() == Some(true) {
                 if let Sight::There(stat) = &note.sight
                     && index_stat(stat) != entry.stat
                 {

@@ -383,6 +383,11 @@ impl Index {
         (0..len).filter(|&at| self.mode_at(at).is_gitlink())
     }
 
+    /// The positions of files of this name, in whatever directory.
+    pub fn files_named(&self, name: &[u8]) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(move |&at| self.table.is_named(at, name))
+    }
+
     /// Whether it is known that all entries are merged files, none of them marked as one that is not looked at. They may not be known.
     pub fn is_plain(&self) -> bool {
         let marks = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID;

@@ -7,7 +7,7 @@
 //! A file may be changed under its map, against all agreement, or not be readable any more. What is then told of an entry is nonsense, but never
 //! outside of the file, and no panic.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bstr::{BStr, ByteSlice as _};
 use bytes::Bytes;
@@ -26,8 +26,8 @@ pub(super) struct Stored {
     /// The file. Paths are spans of it.
     file: Bytes,
     codec: Codec,
-    /// Where each entry is.
-    places: Vec<Place>,
+    /// Where each entry is. Copies of an index share it, as they do the file.
+    places: Arc<Vec<Place>>,
     /// Entries that the file system monitor vouched for, a bit for each; none, if empty.
     vouched: Vec<u64>,
     /// All of them, once somebody wanted that.
@@ -36,7 +36,7 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn new(file: Bytes, codec: Codec, places: Vec<Place>) -> Stored {
-        Stored { file, codec, places, vouched: Vec::new(), entries: OnceLock::new() }
+        Stored { file, codec, places: Arc::new(places), vouched: Vec::new(), entries: OnceLock::new() }
     }
 
     /// The monitor vouches for all entries but these, and submodules, if there are any: what happens inside of one is not told of its entry.
@@ -157,6 +157,22 @@ impl Table {
         match self {
             Table::Owned { .. } => self.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1),
             Table::Stored(stored) => stored.places[at].directory(),
+        }
+    }
+
+    /// Whether that is what follows its directory.
+    #[inline]
+    pub(super) fn is_named(&self, at: usize, name: &[u8]) -> bool {
+        match self {
+            Table::Owned { .. } => {
+                self.path_at(at).ends_with(name) && self.path_at(at).len() == self.directory(at) + name.len()
+            }
+            // Most are of another length, and not looked at.
+            Table::Stored(stored) => {
+                let place = stored.places[at];
+                place.path().len as usize == place.directory() + name.len()
+                    && self.path_at(at).ends_with(name)
+            }
         }
     }
 

@@ -178,6 +178,12 @@ proptest! {
             let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
             assert_eq!(flags.map(|flag| stored.has_any(flag)), flags.map(|flag| read.has_any(flag)));
             assert!(stored.gitlinks().eq(read.gitlinks()));
+            for at in 0..read.len().min(3) {
+                let path = read.path_at(at);
+                let name = &path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
+                let named = (0..read.len()).filter(|&at| read.path_at(at).rsplit_str("/").next() == Some(name));
+                assert!(stored.files_named(name).eq(named.clone()) && read.files_named(name).eq(named));
+            }
             assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
         };
         alike(&stored, &read);

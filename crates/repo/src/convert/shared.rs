@@ -141,13 +141,13 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
     const NAME: &[u8] = b".gitattributes";
     let mut found = HashMap::new();
     let mut reader = repo.objects().reader();
-    for at in 0..index.len() {
-        let Some(dir) = index.path_at(at).strip_suffix(NAME) else { continue };
+    for at in index.files_named(NAME) {
         let entry = index.entry(at);
         // Of an unmerged one, ours.
-        if !(dir.is_empty() || dir.ends_with(b"/")) || !matches!(entry.stage, Stage::Normal | Stage::Ours) {
+        if !matches!(entry.stage, Stage::Normal | Stage::Ours) {
             continue;
         }
+        let dir = &index.path(&entry)[..index.directory_at(at)];
         let dir = dir.strip_suffix(b"/").unwrap_or(dir);
         let (kind, bytes) = reader.read(&entry.oid).map_err(|err| Error::new(err.to_string()))?;
         if kind == Kind::Blob {
@@ -195,7 +195,7 @@ impl Shared {
             drivers: filter::drivers(repo)?,
             filters: filter::Environment::of(repo),
             metadata: Metadata::default(),
-            index: keeps_index.then(|| index.clone()),
+            index: keeps_index.then(|| index.entries_only()),
             storing: None,
             tables: OnceLock::new(),
         })

@@ -51,12 +51,15 @@ pub(super) struct Change {
     pub(super) head_side: Option<(Mode, ObjectId)>,
     pub(super) index_side: Option<(Mode, ObjectId)>,
     pub(super) worktree_mode: Option<Mode>,
-    /// The sides of a conflict.
-    pub(super) stages: [Option<(Mode, ObjectId)>; 3],
-    pub(super) rename: Option<Rename>,
+    /// The sides of a conflict. As the rename it is apart, as most have none, and there may be many.
+    pub(super) stages: Option<Box<Sides>>,
+    pub(super) rename: Option<Box<Rename>>,
     /// Of a submodule.
     pub(super) dirt: Dirt,
 }
+
+/// What is there of base, ours and theirs.
+pub(super) type Sides = [Option<(Mode, ObjectId)>; 3];
 
 /// Where it was.
 #[derive(Debug)]
@@ -97,7 +100,7 @@ impl Conflict {
 impl Change {
     /// What kind of a conflict it is, if it is one.
     pub(super) fn conflict(&self) -> Option<Conflict> {
-        Some(match self.stages.map(|side| side.is_some()) {
+        Some(match self.stages.as_deref()?.map(|side| side.is_some()) {
             [false, false, false] => return None,
             [true, false, false] => Conflict::BothDeleted,
             [false, true, false] => Conflict::AddedByUs,
@@ -144,7 +147,7 @@ impl Change {
     fn take_rename(&mut self, pair: Pair) {
         if let Some(source) = pair.source.filter(|_| pair.status != Status::Unmerged) {
             let percent = pair.score * 100 / diff::MAX_SCORE;
-            self.rename = Some(Rename { status: pair.status, source, percent });
+            self.rename = Some(Box::new(Rename { status: pair.status, source, percent }));
         }
     }
 }
@@ -302,16 +305,16 @@ fn collect_beside(
     let is_dirty = !unstaged.is_empty();
     let is_committable = staged.iter().any(|pair| pair.status != Status::Unmerged || tree.is_none());
     let mut changes: BTreeMap<BString, Change> = BTreeMap::new();
-    for pair in unstaged {
-        changes.entry(pair.path.clone()).or_default().take_unstaged(pair);
+    for mut pair in unstaged {
+        changes.entry(std::mem::take(&mut pair.path)).or_default().take_unstaged(pair);
     }
-    for pair in staged {
-        changes.entry(pair.path.clone()).or_default().take_staged(pair);
+    for mut pair in staged {
+        changes.entry(std::mem::take(&mut pair.path)).or_default().take_staged(pair);
     }
     for (path, change) in changes.iter_mut().filter(|(_, change)| change.index == Some(Status::Unmerged)) {
         for entry in index.entries_in(index.range_of(path.as_bstr())) {
             if let Some(stage) = (entry.stage as usize).checked_sub(Stage::Base as usize) {
-                change.stages[stage] = Some((entry.mode, entry.oid));
+                change.stages.get_or_insert_default()[stage] = Some((entry.mode, entry.oid));
             }
         }
     }

@@ -71,7 +71,7 @@ impl Answer<'_> {
 
     fn unmerged(&self, out: &mut Vec<u8>, path: &BStr, change: &Change) {
         let Some(conflict) = change.conflict() else { return };
-        let [base, ours, theirs] = change.stages;
+        let [base, ours, theirs] = change.stages.as_deref().copied().unwrap_or_default();
         let modes = [base, ours, theirs].map(|side| side.map(|side| side.0));
         let in_worktree = [change.worktree_mode];
         let compared = [change.index_side.map(|side| side.0), change.worktree_mode];
