@@ -126,11 +126,6 @@ pub(crate) fn error(message: impl AsRef<[u8]>) {
     report("error", message);
 }
 
-/// `BUG: ...`: what Git says before it aborts.
-pub(crate) fn bug(message: impl AsRef<[u8]>) {
-    report("BUG", message);
-}
-
 /// `warning: ...`
 pub(crate) fn warning(message: impl AsRef<[u8]>) {
     report("warning", message);

@@ -289,7 +289,6 @@ mod tests {
             "diff-index -m -Gx HEAD",
             "diff-files -Sx --pickaxe-regex -B20%/30%",
             "diff-index --find-object=main:a HEAD",
-            "diff-files --find-object=main:a --pickaxe-regex",
             "diff-index --cached --quiet --diff-filter=ACM HEAD --",
             "diff-index -m --find-copies-harder -R --rotate-to a HEAD",
             "diff-index -C --relative=sub --abbrev=7 main~2 a",

@@ -274,10 +274,7 @@ pub(crate) fn obstacle(
         return Some("an argument that may be no object");
     }
     // Git warns of line ends that would not come back.
-    let has_text = matches!(
-        request.needle,
-        Some(options::Needle::Text(_) | options::Needle::Matches(_) | options::Needle::Lines(_))
-    );
+    let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
     let looks_into_files = !request.cached && (has_text || request.rewrites.is_some());
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
         return Some("'-S', '-G' or '-B' where line ends are converted");
@@ -383,9 +380,6 @@ fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
     pairs.truncate(first.map_or(pairs.len(), |first| first + 1));
 }
 
-/// Git's words for `--pickaxe-regex` without a pattern, with the place in its source.
-const NO_PATTERN: &str = "diffcore-pickaxe.c:241: should have needle under -G or -S";
-
 /// Leaves what has to do with what is looked for, or everything (`--pickaxe-all`) if anything has.
 fn search(
     repo: &Repository,
@@ -406,10 +400,6 @@ fn search(
             Needle::Lines(&regex)
         }
         options::Needle::Objects => Needle::Objects(&request.objects),
-        options::Needle::NoPattern => {
-            console::bug(NO_PATTERN);
-            return Err(Failure::Signal(signal_hook::consts::SIGABRT));
-        }
     };
     let is_found = pickaxe::find(repo, pairs, needle, haystack)?;
     if !request.all_if_any || !is_found.contains(&true) {

@@ -315,8 +315,6 @@ pub(super) enum Needle {
     Lines(BString),
     /// Objects.
     Objects,
-    /// Objects, and what matches a pattern that was not given (`--pickaxe-regex`): Git ends itself.
-    NoPattern,
 }
 
 /// What was asked for.
@@ -594,7 +592,6 @@ impl Folded {
             Some(text) if self.lines => Some(Needle::Lines(text)),
             Some(text) if self.is_regex => Some(Needle::Matches(text)),
             Some(text) => Some(Needle::Text(text)),
-            None if has_objects && self.is_regex => Some(Needle::NoPattern),
             None => has_objects.then_some(Needle::Objects),
         };
         match request.needle {
@@ -603,8 +600,12 @@ impl Folded {
             {
                 request.depth = Depth::Files
             }
-            Some(Needle::Objects | Needle::NoPattern) => request.depth = Depth::Both,
+            Some(Needle::Objects) => request.depth = Depth::Both,
             _ => {}
+        }
+        // Git stops at what it takes for a mistake of its own.
+        if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
+            return Err(unserved("'--pickaxe-regex' with '--find-object'"));
         }
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {
