@@ -30,7 +30,7 @@ pub(super) struct Stored {
     places: Arc<Vec<Place>>,
     /// Entries that the file system monitor vouched for, a bit for each; none, if empty.
     vouched: Vec<u64>,
-    /// All of them, once somebody wanted that.
+    /// All of them, once somebody wanted that. They may have been changed since, in all but their paths.
     entries: OnceLock<Vec<Entry>>,
 }
 
@@ -93,14 +93,20 @@ impl Table {
     pub(super) fn stage(&self, at: usize) -> Stage {
         match self {
             Table::Owned { entries, .. } => entries[at].stage,
-            Table::Stored(stored) => stored.codec.stage(&stored.file, stored.places[at].entry(stored.codec)),
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at].stage,
+                None => stored.codec.stage(&stored.file, stored.places[at].entry(stored.codec)),
+            },
         }
     }
 
     pub(super) fn mode(&self, at: usize) -> Mode {
         match self {
             Table::Owned { entries, .. } => entries[at].mode,
-            Table::Stored(stored) => stored.codec.mode(&stored.file, stored.places[at].entry(stored.codec)),
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at].mode,
+                None => stored.codec.mode(&stored.file, stored.places[at].entry(stored.codec)),
+            },
         }
     }
 
