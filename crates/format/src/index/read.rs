@@ -158,10 +158,11 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
             let mut here = |now_and_then: &dyn Fn()| one = Some(survey((HEADER, middle), now_and_then));
             (options.both)(&mut beside, &mut here);
             let (one, (two, caches)) = (one?, two?);
-            let end = two.end;
+            let from = two.end;
             let found = one.and(codec, content, two, count)?;
-            let is_theirs = found.end == end;
-            (found, if is_theirs { caches } else { Caches::read(content, end, hash) })
+            // What it took for an entry may have been an extension.
+            let caches = if found.end == from { caches } else { Caches::read(content, found.end, hash) };
+            (found, caches)
         }
         None => {
             let found = survey((HEADER, end), &|| ());
@@ -543,6 +544,37 @@ mod tests {
             let wrong =
                 survey(HEADER, start + 8).and(codec, content, survey(start + 8, content.len()), count);
             assert!(wrong.is_none());
+        }
+    }
+
+    /// The second thread does not know how many entries are its own.
+    #[test]
+    fn an_extension_that_looks_like_an_entry_is_none() {
+        let mut index = large(Version::V2);
+        let tree = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("twenty bytes");
+        index.cache_tree =
+            Some(CacheTree { valid: Some((tree, index.len() as u32)), ..CacheTree::default() });
+        let file = write(&index);
+        let (content, trailer) = file.split_at(file.len() - 20);
+        let codec = Codec { hash: HashKind::Sha1, compressed: false };
+        let end = Survey::of(codec, content, (HEADER, content.len()), index.len(), &|| ()).end;
+        let (entries, extensions) = content.split_at(end);
+        // It goes on after that.
+        let mut odd = [[0; 72], [0xff; 72]].concat();
+        odd[..4].copy_from_slice(b"ZZZZ");
+        odd[4..8].copy_from_slice(&136u32.to_be_bytes());
+        odd[24..28].copy_from_slice(&Mode::FILE.bits().to_be_bytes());
+        odd[60..64].copy_from_slice(b"\0\x02zz");
+        let looks_like_one = Survey::of(codec, &odd, (0, odd.len()), 2, &|| ());
+        assert_eq!(looks_like_one.end, 72);
+        let file = [entries, &odd, extensions, trailer].concat();
+        for threads in [1, 2] {
+            let stored =
+                decode_stored(Bytes::from(file.clone()), HashKind::Sha1, Options::new(threads, false));
+            let stored = stored.and_then(Decoded::finish).expect("well formed");
+            assert!(matches!(stored.table, Table::Stored(_)));
+            assert_eq!((stored.len(), stored.unknown.len()), (index.len(), 1));
+            assert_eq!(stored.cache_tree, index.cache_tree);
         }
     }
 
