@@ -275,9 +275,9 @@ impl<'a> Life<'a> {
     pub(super) fn step(&mut self, number: usize) {
         for _ in 0..=self.random.below(3) {
             let path = self.path();
-            let kind = self.random.below(40);
+            let kind = self.random.below(43);
             self.log.push(format!("step {number}: {kind} {}", path.escape_ascii()));
-            let done = if kind < 30 { self.edit(kind, &path) } else { self.command(&path) };
+            let done = if kind < 33 { self.edit(kind, &path) } else { self.command(&path) };
             if let Err(error) = done {
                 self.log.push(format!("    {error}"));
             }
@@ -410,6 +410,30 @@ impl<'a> Life<'a> {
             }
             // Without an index that should be sparse Git tells of directories as of files.
             29 if !self.cache.cone() && self.once_in(40) => fs::remove_file(self.repo.join(".git/index")),
+            // The same files, but behind a link. Of one in a submodule's place Git dies.
+            30 | 31 if path != b"sub" && place.symlink_metadata()?.is_dir() => {
+                let other = self.path();
+                let nested = other.starts_with(path) || path.starts_with(&other[..]);
+                if nested || self.is_twin(&place) {
+                    return Ok(());
+                }
+                self.clear(&other)?;
+                self.log.push(format!("    to {}", other.escape_ascii()));
+                let to = self.place(&other);
+                fs::rename(&place, &to)?;
+                self.age_moved();
+                symlink(to, place)
+            }
+            // And back.
+            32 if place.symlink_metadata()?.is_symlink() && place.is_dir() => {
+                let from = fs::read_link(&place)?;
+                if from.is_absolute() && from.starts_with(&self.repo.path) && from != self.repo.path {
+                    fs::remove_file(&place)?;
+                    fs::rename(from, place)?;
+                    self.age_moved();
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -158,9 +158,22 @@ fn begin(repo: &Repo<'_>, cache: Cache, settings: &Settings) {
     }
     let excludes = repo.join(".git/excludes");
     repo.git(&["config", "core.excludesFile", excludes.to_str().expect("a plain name")]);
-    for name in
-        ["a", "b", "d/a", "d/b", "d/d/a", "d/d/b", "out/a", "out/d/a.o", "a-b", "a.b", "x y", "gone", "é"]
-    {
+    for name in [
+        "a",
+        "b",
+        "d/a",
+        "d/b",
+        "d/d/a",
+        "d/d/b",
+        "out/a",
+        "out/d/a.o",
+        "a.o/d/a",
+        "a-b",
+        "a.b",
+        "x y",
+        "gone",
+        "é",
+    ] {
         repo.write(name, "1\n");
     }
     for name in ["long", "d/long"] {
