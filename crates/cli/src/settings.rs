@@ -81,7 +81,7 @@ impl Settings {
                 )
             }
         };
-        let big = repo.config_int("core.bigFileThreshold")?.and_then(|size| u64::try_from(size).ok());
+        let big = repo.config_size("core.bigFileThreshold")?;
         let many_files = flag("feature.manyFiles", false)?;
         let threads = index_threads(repo)?;
         let extensions = repo.config_str("index.threads").is_some() && threads != 1;
@@ -203,11 +203,11 @@ impl Settings {
 const DEFAULT_THRESHOLD: usize = 100;
 
 fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error> {
-    Ok(Wait::from_config(repo.config_int(key)?.unwrap_or(default)))
+    Ok(Wait::from_config(repo.config_int(key)?.map_or(default, i64::from)))
 }
 
 /// The number as `checkout.workers` means it: below one, as many as there are cores.
-fn workers(number: i64) -> Workers {
+fn workers(number: i32) -> Workers {
     match usize::try_from(number) {
         Ok(number) if number >= 1 => Workers::Fixed(number),
         _ => Workers::Fixed(sys::cores()),
@@ -250,7 +250,7 @@ fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
         None => repo.config_int("core.compression")?,
         given => given,
     };
-    Ok(match level.and_then(|level| i32::try_from(level).ok()) {
+    Ok(match level {
         Some(-1) => ZLIBS,
         Some(level) if (0..=9).contains(&level) => level,
         _ => store::objects::DEFAULT_LEVEL,

@@ -247,8 +247,14 @@ impl Repository {
     }
 
     /// Last value of a key as an integer, units of k, m and g (powers of 1,024) applied.
-    pub fn config_int(&self, key: &str) -> Result<Option<i64>, Error> {
-        self.config.integer(key)
+    pub fn config_int(&self, key: &str) -> Result<Option<i32>, Error> {
+        self.config.number(key, config::parse_int)
+    }
+
+    /// Last value of a key as a size in bytes, with the same units. A negative one counts as none.
+    pub fn config_size(&self, key: &str) -> Result<Option<u64>, Error> {
+        let size = self.config.number(key, config::parse_size)?;
+        Ok(size.and_then(|size| u64::try_from(size).ok()))
     }
 
     /// Last value of a key as a path, `~` expanded.

@@ -43,7 +43,7 @@ pub(super) fn ask(
 }
 
 /// The version that is configured, if it is one.
-fn version(repo: &Repository) -> Result<Option<i64>, Failure> {
+fn version(repo: &Repository) -> Result<Option<i32>, Failure> {
     Ok(repo.config_int("core.fsmonitorHookVersion")?.filter(|version| {
         let is_known = matches!(version, 1 | 2);
         if !is_known {

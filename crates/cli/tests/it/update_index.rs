@@ -484,6 +484,23 @@ fn the_index_as_a_whole() {
     twins.same(&["--show-index-version"]);
 }
 
+/// Numbers are of 32 bits.
+#[test]
+fn settings_beyond_the_range_of_numbers() {
+    let sandbox = Sandbox::new();
+    let twins = Twins::new(&sandbox);
+    for version in ["2147483647", "2147483648", "4294967298", "-2147483648", "-4294967294", "2g", "-2g"] {
+        for index in [GIT, OURS] {
+            let _ = fs::remove_file(twins.repo.join(index));
+        }
+        let setting = format!("index.version={version}");
+        twins.same(&["-c", &setting, "!", "--add", "a"]);
+        twins.same(&["-c", &setting, "!", "--show-index-version"]);
+    }
+    let size = "core.bigFileThreshold=4g";
+    twins.same(&["-c", size, "!", "--add", "b"]);
+}
+
 #[test]
 fn what_monitors_and_directories_tell() {
     let sandbox = Sandbox::new();

@@ -225,7 +225,7 @@ pub struct Linker {
     /// The repository's configuration: `config` in the common directory.
     pub config: PathBuf,
     /// `core.repositoryFormatVersion`
-    pub version: i64,
+    pub version: i32,
     /// `extensions.relativeWorktrees`: older versions of Git are kept away already.
     pub extended: Cell<bool>,
     /// How the configuration is locked.

@@ -14,7 +14,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 pub(crate) use load::{Sources, load};
 pub use value::parse_bool;
-pub(crate) use value::{bad_boolean, interpolate, parse_int};
+pub(crate) use value::{bad_boolean, interpolate, parse_int, parse_size};
 
 use crate::{Env, Error};
 
@@ -106,10 +106,15 @@ impl Config {
             .ok_or_else(|| bad_boolean(entry.text(), normalize(key).as_bstr()))
     }
 
-    pub(crate) fn integer(&self, key: &str) -> Result<Option<i64>, Error> {
+    /// A number as `parse` reads it.
+    pub(crate) fn number<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&BStr) -> Result<T, &'static str>,
+    ) -> Result<Option<T>, Error> {
         let Some(entry) = self.last(key) else { return Ok(None) };
         let value = entry.text();
-        parse_int(value).map(Some).map_err(|kind| {
+        parse(value).map(Some).map_err(|kind| {
             Error::new(match &entry.file {
                 Some(file) => format!(
                     "bad numeric config value '{}' for '{}' in file {}: {kind}",

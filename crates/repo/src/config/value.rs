@@ -15,7 +15,7 @@ pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
     } else if value.is_empty() || is("false") || is("no") || is("off") {
         Some(false)
     } else {
-        parse_int(value).ok().filter(|&int| i32::try_from(int).is_ok()).map(|int| int != 0)
+        parse_int(value).ok().map(|int| int != 0)
     }
 }
 
@@ -24,11 +24,18 @@ pub(crate) fn bad_boolean(value: &BStr, key: &BStr) -> Error {
     Error::new(format!("bad boolean config value '{value}' for '{key}'"))
 }
 
+/// Git's words for what is wrong with a number.
+const INVALID: &str = "invalid unit";
+const RANGE: &str = "out of range";
+
+/// An integer of 32 bits, as are all of Git's that are no sizes; otherwise as [`parse_size`].
+pub(crate) fn parse_int(value: &BStr) -> Result<i32, &'static str> {
+    parse_size(value).and_then(|value| i32::try_from(value).map_err(|_| RANGE))
+}
+
 /// An integer as C's `strtoimax` with base 0 reads it, with a unit of k, m or g. The error is Git's
 /// word for what is wrong with it.
-pub(crate) fn parse_int(value: &BStr) -> Result<i64, &'static str> {
-    const INVALID: &str = "invalid unit";
-    const RANGE: &str = "out of range";
+pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {
     let text = value.trim_start_with(|c| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, text) = match text.first() {
         Some(b'-') => (true, &text[1..]),
@@ -103,8 +110,13 @@ mod tests {
         for text in ["", "k", "1kb", "abc", "1.5", "-"] {
             assert_eq!(parse_int(text.into()), Err("invalid unit"), "{text}");
         }
-        assert_eq!(parse_int("9223372036854775808".into()), Err("out of range"));
-        assert_eq!(parse_int("9007199254740992k".into()), Err("out of range"));
+        for text in ["2147483648", "-2147483649", "2g", "9223372036854775808"] {
+            assert_eq!(parse_int(text.into()), Err("out of range"), "{text}");
+        }
+        assert_eq!(parse_int("-2g".into()), Ok(i32::MIN));
+        assert_eq!(parse_size("2g".into()), Ok(1 << 31));
+        assert_eq!(parse_size("9223372036854775808".into()), Err("out of range"));
+        assert_eq!(parse_size("9007199254740992k".into()), Err("out of range"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
 /// Version and extensions, to be judged together once the file is read.
 #[derive(Default)]
 struct Version {
-    version: i64,
+    version: i32,
     unknown: Vec<BString>,
     only_version_1: Vec<BString>,
     ref_storage: Option<BString>,

@@ -176,8 +176,7 @@ impl<'a> Contents<'a> {
         judge: impl Fn(&[u8], &[u8]) -> bool + Sync,
     ) -> Result<Vec<bool>, PlanError> {
         // What is larger is binary, unless an attribute says otherwise.
-        let big = self.repo.config_int("core.bigFileThreshold")?.and_then(|size| u64::try_from(size).ok());
-        let big = big.unwrap_or(BIG);
+        let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(BIG);
         self.map(pairs, |worker, sides| {
             let mut contents = [Vec::new(), Vec::new()];
             for (side, known) in sides.iter().zip(&mut contents) {
