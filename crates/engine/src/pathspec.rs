@@ -2,6 +2,7 @@
 //!
 //! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words are known; the long form
 //! `:(top,icase)` and the short one `:/` alike. `attr` needs somebody who knows the attributes of paths ([`Defaults::attributes`]).
+//! `prefix:<n>` is how Git tells its own processes, in the root, how much of a pathspec is where the user was.
 
 mod attr;
 mod wildmatch;
@@ -233,8 +234,8 @@ impl Pathspecs {
         }
     }
 
-    /// As [`Pathspecs::matches_entry`], by who asks for a path each time it could be shown: a pathspec that has been all of a path is not compared with
-    /// another one, be it the same again, nor does it leave anything else out. A directory that is no entry comes without a slash.
+    /// As [`Pathspecs::matches_entry`], by who asks for a path each time it could be shown: a pathspec without wildcards that has been all of a path is not
+    /// compared with another one, be it the same again, nor does it leave anything else out. A directory that is no entry comes without a slash.
     pub fn matches_in_turn(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
         seen.0.resize(self.items.len(), Hit::None);
         let is_directory = mode.is_gitlink() || mode.is_tree();
@@ -242,16 +243,17 @@ impl Pathspecs {
             Hit::None if is_directory && item.matches_directory(path) => Hit::Exact,
             hit => hit,
         };
+        let is_done = |item: &Item, seen: Hit| seen == Hit::Exact && item.literal == item.pattern.len();
         let mut found = false;
         let turns = self.items.iter().zip(&mut seen.0);
-        for (item, seen) in turns.filter(|(item, seen)| !item.exclude && **seen != Hit::Exact) {
+        for (item, seen) in turns.filter(|(item, seen)| !item.exclude && !is_done(item, **seen)) {
             let hit = hit(item);
             found |= hit != Hit::None;
             *seen = hit.max(*seen);
         }
         let mut is_left_out = false;
         let turns = self.items.iter().zip(&mut seen.0);
-        for (item, seen) in turns.filter(|(item, seen)| found && item.exclude && **seen != Hit::Exact) {
+        for (item, seen) in turns.filter(|(item, seen)| found && item.exclude && !is_done(item, **seen)) {
             let hit = hit(item);
             is_left_out |= hit != Hit::None;
             *seen = hit.max(Hit::Part);
@@ -396,15 +398,27 @@ impl Item {
         } else {
             magic.take_from(spec.as_bstr())?
         };
+        if magic.prefix.is_some() && !prefix.is_empty() {
+            return Err(fail(&[b"'prefix' magic is supposed to be used at worktree's root"]));
+        }
         if magic.literal && magic.glob && !defaults.glob {
             return Err(fail(&[spec, b": 'literal' and 'glob' are incompatible"]));
         }
-        let prefix = if magic.top { b"".as_bstr() } else { prefix };
-        let pattern = normalize(rest, prefix, root)
-            .ok_or_else(|| fail(&[spec, b": '", rest, b"' is outside repository at '", root, b"'"]))?;
         // The directory we are in is meant as it is spelt, wildcards in its name or not; with some nothing else is literal, as in Git.
-        let kept = prefix.len().min(pattern.len());
-        let shared = if pattern[..kept] == prefix[..kept] { kept } else { 0 };
+        let (pattern, shared) = match magic.prefix {
+            Some(length) if length > rest.len() => return Err(fail(&[b"error initializing pathspec_item"])),
+            // What is from the root as it stands there is not tidied.
+            Some(length) => (rest.to_owned(), length),
+            None if magic.top => (rest.to_owned(), 0),
+            None => {
+                let pattern = normalize(rest, prefix, root).ok_or_else(|| {
+                    fail(&[spec, b": '", rest, b"' is outside repository at '", root, b"'"])
+                })?;
+                let kept = prefix.len().min(pattern.len());
+                let shared = if pattern[..kept] == prefix[..kept] { kept } else { 0 };
+                (pattern, shared)
+            }
+        };
         let literal = if magic.literal {
             pattern.len()
         } else {
@@ -511,6 +525,7 @@ struct Magic {
     icase: bool,
     exclude: bool,
     attr: Option<Vec<Requirement>>,
+    prefix: Option<usize>,
 }
 
 impl Magic {
@@ -525,6 +540,11 @@ impl Magic {
                 b"glob" => self.glob = true,
                 b"icase" => self.icase = true,
                 b"exclude" => self.exclude = true,
+                _ if word.starts_with(b"prefix:") => {
+                    let length = prefix_length(&word[b"prefix:".len()..])
+                        .ok_or_else(|| fail(&[b"invalid parameter for pathspec magic 'prefix'"]))?;
+                    self.prefix = usize::try_from(length).ok();
+                }
                 _ => match word.strip_prefix(b"attr:") {
                     Some(_) if self.attr.is_some() => {
                         return Err(fail(&[b"Only one 'attr:' specification is allowed."]));
@@ -566,6 +586,26 @@ impl Magic {
         }
         Ok(rest.as_bstr())
     }
+}
+
+/// What is behind `prefix:`, as C's `strtol` reads it and an `int` keeps it: what is less than none, or nothing at all, is taken, too.
+fn prefix_length(number: &[u8]) -> Option<i32> {
+    let text = number.trim_start_with(|letter| letter.is_ascii_whitespace() || letter == '\x0b');
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        _ => (false, text),
+    };
+    if number.is_empty() {
+        return Some(0);
+    }
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let largest = if is_negative { i64::MIN } else { i64::MAX };
+    let digits = std::str::from_utf8(digits).ok()?;
+    let length = digits.parse().map_or(largest, |length: i64| if is_negative { -length } else { length });
+    Some(length as i32)
 }
 
 /// `spec` from the root of the worktree, `.` and `..` resolved; `None` if that is outside.
@@ -648,6 +688,14 @@ mod tests {
         assert_eq!(matched(&[":(literal)*.c"], ""), [""; 0]);
         assert_eq!(matched(&["dir", ":!*.h"], ""), ["dir/a.c", "dir/sub/b.c"]);
         assert_eq!(matched(&[":^dir"], ""), ["a", "a.c", "d", "dirx", "X.C"]);
+        assert_eq!(matched(&[":(icase,prefix:4)dir/A.C"], ""), ["dir/a.c"]);
+        assert_eq!(matched(&[":(icase,prefix:4)DIR/A.C"], ""), [""; 0]);
+        assert_eq!(matched(&[":(prefix:5)dir/*"], ""), [""; 0]);
+        assert_eq!(matched(&[":(prefix:-5)./a"], "dir/"), ["dir/a.c"; 0]);
+        assert_eq!(matched(&[":(prefix:-5)../a"], "dir/"), ["a"]);
+        for from_the_root in [":/./a", ":(prefix:)./a", ":(top)/top/a"] {
+            assert_eq!(matched(&[from_the_root], ""), [""; 0]);
+        }
     }
 
     #[test]
@@ -670,6 +718,17 @@ mod tests {
             message(":(attr:a=b\\,c", ""),
             "Missing ')' at the end of pathspec magic in ':(attr:a=b\\,c'"
         );
+        for number in ["x", " ", "+", "--1", "1k", "2\\"] {
+            let spec = format!(":(prefix:{number},top)a");
+            assert_eq!(message(&spec, ""), "invalid parameter for pathspec magic 'prefix'");
+        }
+        assert_eq!(
+            message(":(prefix:0)a", "dir/"),
+            "'prefix' magic is supposed to be used at worktree's root"
+        );
+        for number in ["2", "2147483647", "4294967299"] {
+            assert_eq!(message(&format!(":(prefix:{number})a"), ""), "error initializing pathspec_item");
+        }
         assert_eq!(message(":(top", ""), "Missing ')' at the end of pathspec magic in ':(top'");
     }
 

@@ -5,6 +5,7 @@
 mod table;
 
 use bstr::{BStr, BString, ByteSlice as _};
+use engine::pathspec::{Defaults, Pathspecs};
 use repo::Repository;
 
 use super::Reason;
@@ -137,8 +138,12 @@ impl Scope {
         asks_for(survey, unknown).then(|| Reason::command_line("a pathspec with attributes"))
     }
 
-    /// Why pathspecs are not native in this repository: without a worktree nobody knows attributes.
+    /// Why pathspecs are not native in this repository: without a worktree nobody knows attributes; and of some that only it writes Git dies.
     pub(super) fn obstacle_in(&self, repo: &Repository, survey: &Survey) -> Option<Reason> {
+        let written = survey.rest.iter().filter(|word| is_long(word, "prefix:")).cloned().collect::<Vec<_>>();
+        if Pathspecs::parse(&written, repo.prefix(), "".into(), Defaults::default()).is_err() {
+            return Some(Reason::command_line("a pathspec with a prefix"));
+        }
         let is_one = self.command == "diff-index" && repo.work_tree().is_none() && asks_for(survey, "attr");
         is_one.then(|| Reason::command_line("a pathspec with attributes without a worktree"))
     }
@@ -170,7 +175,12 @@ impl Scope {
 
 /// Whether a pathspec may ask for an attribute, or for this one.
 fn asks_for(survey: &Survey, attribute: &str) -> bool {
-    survey.rest.iter().any(|word| word.starts_with(b":(") && word.contains_str(attribute))
+    survey.rest.iter().any(|word| is_long(word, attribute))
+}
+
+/// Whether this is a pathspec with this in its magic, maybe.
+fn is_long(word: &[u8], magic: &str) -> bool {
+    word.starts_with(b":(") && word.contains_str(magic)
 }
 
 /// What of `--merge`, `--conflict`, `--ours` and `--theirs` is not native: more than a switch to what is named

@@ -28,6 +28,7 @@ mod objects;
 mod paths;
 mod pathspec_attr;
 mod pathspec_file;
+mod pathspec_prefix;
 mod profile;
 mod random;
 mod read_tree;

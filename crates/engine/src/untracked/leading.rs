@@ -38,6 +38,12 @@ impl Walk<'_> {
             return job(goal, enter(all), None);
         }
         let ends: Vec<usize> = goal.find_iter("/").collect();
+        // What `:/` begins with is not tidied, and there is no such path.
+        let mut parts = goal.strip_suffix(b"/").unwrap_or(goal).split_str("/");
+        let is_path = parts.all(|part| !matches!(part, b"" | b"." | b".."));
+        if !is_path {
+            return Vec::new();
+        }
         let behind_a_link = ends.iter().any(|&end| {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             found.is_some_and(|stat| stat.file_type == FileType::Symlink)
