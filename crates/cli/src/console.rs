@@ -80,7 +80,11 @@ impl Listing {
 
     /// Writes if there is much.
     pub(crate) fn relieve(&mut self) -> Result<(), Failure> {
-        if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
+        if self.is_full() { self.write("standard output") } else { Ok(()) }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= Listing::FULL
     }
 
     /// Writes everything. `what` an error calls it.

@@ -322,6 +322,11 @@ fn an_index_that_is_cut_short_while_the_monitor_is_asked() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
+    // More than is written at once.
+    let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout;
+    let lines: String =
+        (0..2000).map(|n| format!("100644 {} 0\tmore/{n:060}\n", blob.trim_end().as_bstr())).collect();
+    crate::index_info(&repo, &lines);
     repo.write_executable(".git/monitor", "#!/bin/sh\nprintf 'token\\0/\\0'\n");
     repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
     repo.git(&["status"]);
@@ -332,6 +337,7 @@ fn an_index_that_is_cut_short_while_the_monitor_is_asked() {
         let run = repo.run(SAPWOOD.as_ref(), args);
         assert_eq!(run.code, 128, "{args:?}: {run:?}");
         assert!(run.stderr.contains_str("/.git/index': Input/output error"), "{args:?}: {run:?}");
+        assert_eq!(run.stdout.len(), 0, "{args:?} tells of what it could not read");
         assert_eq!(fs::read(repo.join(".git/index")).expect("there"), b"");
     }
 }

@@ -5,6 +5,8 @@
 //! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
 //! errors are Git's.
 //!
+//! [`decode_stored`] leaves the entries of an ordinary file where they are; every other is read, so both take the same files, and refuse the same.
+//!
 //! A split index is only half of one: [`Decoded::base`] names the file that holds the other half, and
 //! [`Decoded::merge`] puts them together.
 

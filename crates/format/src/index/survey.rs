@@ -12,9 +12,6 @@ use super::{
 
 /// So many entries are found in a tenth of a millisecond or so.
 const NOW_AND_THEN: usize = 4096;
-/// Bytes that are asked of memory before they are looked at. Where an entry begins is known from the one before, so the processor looks no further by itself; with this
-/// a survey takes half the time.
-const AHEAD: usize = 2048;
 /// So many in a row are no accident.
 const CONVINCING: usize = 3;
 /// How far an entry is looked for: hardly a path is longer.
@@ -82,7 +79,6 @@ impl Survey {
             if survey.places.len().is_multiple_of(NOW_AND_THEN) {
                 now_and_then();
             }
-            std::hint::black_box(data.get(survey.end + AHEAD));
             let Some(found) = Found::at(codec, data, survey.end) else { break };
             let Some(directory) = found.follow(&before) else { break };
             let Head { flags, stage, mode, modified, is_extended, .. } = found.head;

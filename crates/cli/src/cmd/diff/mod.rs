@@ -305,7 +305,6 @@ fn finish(
     (root, index): (&Dir, &Index),
     mut pairs: Vec<Pair>,
 ) -> Result<u8, Failure> {
-    work::must_have_been_readable()?;
     let base = match &request.relative {
         None => BString::default(),
         Some(None) => repo.prefix().to_owned(),
@@ -354,6 +353,7 @@ fn finish(
         true => pairs.clear(),
         false => pairs.retain(is_taken),
     }
+    work::must_have_been_readable()?;
     if request.kind != Kind::Nothing {
         console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
     }

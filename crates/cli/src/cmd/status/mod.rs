@@ -52,7 +52,6 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let collected = collect::collect(run, &repo, &settings, &root, &request)?;
     run.interrupt.check()?;
-    work::must_have_been_readable()?;
     let answer = Answer::new(run, &repo, &settings, &request, collected)?;
     let mut out = Vec::new();
     match request.format {
@@ -60,6 +59,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         Format::Short | Format::Porcelain => answer.short(&mut out)?,
         Format::PorcelainV2 => answer.porcelain(&mut out)?,
     }
+    work::must_have_been_readable()?;
     console::out_raw(&out);
     Ok(0)
 }
