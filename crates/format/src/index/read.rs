@@ -181,19 +181,12 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
         return None;
     }
     let Survey { places, overview, .. } = found;
-    let mut table = Stored::new(file.clone(), codec, places);
+    index.table = Table::Stored(Stored::new(file.clone(), codec, places));
     index.version = Some(version);
     index.overview = Some(overview);
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
-    if let Some(pending) = fsmonitor
-        && let Some(dirty) = pending.dirty(count)
-    {
-        table.vouch_for_all_but(dirty, overview.gitlinks);
-        index.fsmonitor = Some(pending.settled());
-    }
-    index.table = Table::Stored(table);
-    Some(Decoded { index, link: None, fsmonitor: None, disorder: None, checksum })
+    Some(Decoded { index, link: None, fsmonitor, disorder: None, checksum })
 }
 
 /// Reads a file's content.
@@ -281,7 +274,15 @@ impl Decoded {
             return Err(Error::Name { near: BString::default() });
         }
         if let Some(pending) = self.fsmonitor {
-            self.index.fsmonitor = pending.settle(self.index.table.entries_mut());
+            let (count, has_submodules) =
+                (self.index.len(), self.index.overview.is_none_or(|all| all.gitlinks));
+            self.index.fsmonitor = match &mut self.index.table {
+                Table::Owned { entries, .. } => pending.settle(entries),
+                Table::Stored(table) => pending.dirty(count).map(|dirty| {
+                    table.vouch_for_all_but(dirty, has_submodules);
+                    pending.settled()
+                }),
+            };
         }
         Ok(self.index)
     }

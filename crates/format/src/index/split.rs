@@ -2,18 +2,20 @@
 //!
 //! The link extension names the shared index and holds two bitmaps over its entries: those deleted,
 //! and those replaced. A replacing entry has no name on disk; replacing entries come first, in the
-//! order of what they replace, and added ones after them.
+//! order of what they replace, and added ones after them. If the shared index is kept as it is stored ([`super::read::decode_stored`]), its entries stay where they
+//! are when both halves are merged.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 
 use super::{
-    Entry, Flags, Index, Stage,
+    Entry, Flags, Index, PathSpan, Stage,
     bytes::Reader,
     entry::disorder,
     ewah::{self, Bitmap},
     read::{Decoded, Error},
+    table::{Stored, Table},
 };
 use crate::{HashKind, ObjectId};
 
@@ -51,50 +53,39 @@ impl Link {
     }
 }
 
+/// The small half of a split index: what it says of the entries of the shared one, and entries of its own.
+struct Changes {
+    /// Positions in the shared index.
+    deleted: Vec<usize>,
+    /// The same.
+    replaced: Vec<usize>,
+    /// For each of `replaced` one without a path, and then those that are new.
+    entries: Vec<Entry>,
+    names: Vec<u8>,
+}
+
+/// Entries of a merged index, in order.
+enum Piece {
+    /// Of the shared one.
+    Shared(Range<usize>),
+    /// A change, and the entry of the shared one whose path it has, if it replaces one.
+    Changed(usize, Option<usize>),
+}
+
 impl Decoded {
     /// Puts the two halves of a split index together; `base` is the file [`Decoded::base`] names.
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
         let oid = base.checksum();
         let base = base.finish()?;
-        let (changes, names) = self.index.table.owned();
-        let (changes, names) = (std::mem::take(changes), std::mem::take(names));
-        let mut table = base.table.clone();
-        let (entries, _) = table.owned();
-        let (mut deleted, mut replaced) = (Vec::new(), Vec::new());
-        if let Some((delete, replace)) = self.link.as_ref().and_then(|link| link.bitmaps.as_ref()) {
-            let size = entries.len();
-            let out = |what| move |position| Error::LinkPosition { what, position, size };
-            replace.for_each(size, |position| replaced.push(position)).map_err(out("replacement"))?;
-            delete.for_each(size, |position| deleted.push(position)).map_err(out("delete"))?;
+        let changes = Changes::read(&mut self, base.len())?;
+        let pieces = changes.pieces(&base);
+        changes.must_be_in_order(&pieces, &base)?;
+        self.index.table = match &base.table {
+            Table::Stored(stored) => changes.beside(stored, &pieces).map(Table::Stored),
+            Table::Owned { .. } => None,
         }
-        if replaced.len() > changes.len() {
-            return Err(Error::TooManyReplacements { wanted: changes.len() + 1, present: changes.len() });
-        }
-        let (replacing, added) = changes.split_at(replaced.len());
-        for (&position, new) in replaced.iter().zip(replacing) {
-            if new.path.len != 0 {
-                return Err(Error::LinkName { position, what: "zero length" });
-            }
-            entries[position] = Entry { path: entries[position].path, ..*new };
-        }
-        // Deleting is done last to first place by one pass; both lists ascend.
-        if let Some(both) = deleted.iter().find(|position| replaced.binary_search(position).is_ok()) {
-            return Err(Error::ReplacedAndDeleted(*both));
-        }
-        let mut gone = deleted.into_iter().peekable();
-        let mut position = 0;
-        entries.retain(|_| {
-            position += 1;
-            gone.next_if_eq(&(position - 1)).is_none()
-        });
-        self.index.table = table;
-        self.index.overview = None;
-        for (at, new) in added.iter().enumerate() {
-            if new.path.len == 0 {
-                return Err(Error::LinkName { position: replaced.len() + at, what: "non-zero length" });
-            }
-        }
-        self.index.merge_added(added, &names)?;
+        .map_or_else(|| changes.within(&base, &pieces), Ok)?;
+        self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
         self.index.base = Some(Arc::new(Base { oid, index: base }));
         self.link = None;
         self.disorder = None;
@@ -102,54 +93,132 @@ impl Decoded {
     }
 }
 
-impl Index {
-    /// Inserts entries whose paths are in `names`, each in the place of one of the same path and stage.
-    /// A merged entry takes the place of all stages.
-    fn merge_added(&mut self, added: &[Entry], names: &[u8]) -> Result<(), Error> {
-        let name = |entry: &Entry| names[entry.path.start as usize..][..entry.path.len as usize].as_bstr();
-        let (old, paths) = self.table.owned();
-        if u32::try_from(paths.len() + names.len()).is_err() {
-            return Err(Error::Truncated { offset: 0 });
+impl Changes {
+    /// Of a shared index with `size` entries.
+    fn read(decoded: &mut Decoded, size: usize) -> Result<Changes, Error> {
+        let (entries, names) = decoded.index.table.owned();
+        let (entries, names) = (std::mem::take(entries), std::mem::take(names));
+        let (mut deleted, mut replaced) = (Vec::new(), Vec::new());
+        if let Some((delete, replace)) = decoded.link.as_ref().and_then(|link| link.bitmaps.as_ref()) {
+            let out = |what| move |position| Error::LinkPosition { what, position, size };
+            replace.for_each(size, |position| replaced.push(position)).map_err(out("replacement"))?;
+            delete.for_each(size, |position| deleted.push(position)).map_err(out("delete"))?;
         }
-        let mut added: Vec<Entry> = added.to_vec();
-        added.sort_by(|one, two| name(one).cmp(name(two)).then(one.stage.cmp(&two.stage)));
-        let old = std::mem::take(old);
-        let mut merged: Vec<Entry> = Vec::with_capacity(old.len() + added.len());
-        let mut old = old.into_iter().peekable();
-        let base = paths.len() as u32;
-        paths.extend_from_slice(names);
-        for mut new in added {
-            new.path.start += base;
-            new.flags.insert(Flags::UNSHARED);
-            while let Some(before) = old.next_if(|entry| {
-                self.path(entry).cmp(self.path(&new)).then(entry.stage.cmp(&new.stage)).is_lt()
-            }) {
-                merged.push(before);
-            }
-            while old
-                .next_if(|entry| {
-                    self.path(entry) == self.path(&new)
-                        && (new.stage == Stage::Normal || entry.stage == new.stage)
-                })
-                .is_some()
-            {}
-            merged.push(new);
+        if replaced.len() > entries.len() {
+            return Err(Error::TooManyReplacements { wanted: entries.len() + 1, present: entries.len() });
         }
-        merged.extend(old);
-        let neighbours = merged.windows(2);
-        for pair in neighbours {
-            let of = |entry: &Entry| (self.path(entry).to_owned(), entry.stage);
-            if self.path(&pair[0]) < self.path(&pair[1]) {
+        if let Some((&position, _)) = replaced.iter().zip(&entries).find(|(_, new)| new.path.len != 0) {
+            return Err(Error::LinkName { position, what: "zero length" });
+        }
+        // Both ascend.
+        if let Some(both) = deleted.iter().find(|position| replaced.binary_search(position).is_ok()) {
+            return Err(Error::ReplacedAndDeleted(*both));
+        }
+        if let Some(position) = (replaced.len()..entries.len()).find(|&at| entries[at].path.len == 0) {
+            return Err(Error::LinkName { position, what: "non-zero length" });
+        }
+        Ok(Changes { deleted, replaced, entries, names })
+    }
+
+    fn name(&self, at: usize) -> &BStr {
+        let PathSpan { start, len } = self.entries[at].path;
+        self.names[start as usize..][..len as usize].as_bstr()
+    }
+
+    /// The merged index. What is new takes the place of what has its path and stage; if it is merged, that of all stages.
+    fn pieces(&self, base: &Index) -> Vec<Piece> {
+        let mut new: Vec<usize> = (self.replaced.len()..self.entries.len()).collect();
+        new.sort_by(|&one, &two| {
+            self.name(one).cmp(self.name(two)).then(self.entries[one].stage.cmp(&self.entries[two].stage))
+        });
+        // What each change leaves out of the shared index: nothing, if it comes between two of its entries.
+        let mut changes: Vec<(Range<usize>, Option<Piece>)> = Vec::new();
+        for at in new {
+            let (path, stage) = (self.name(at), self.entries[at].stage);
+            let (Ok(start) | Err(start)) = base.position(path, stage);
+            let goes = |&other: &usize| {
+                base.path_at(other) == path && (stage == Stage::Normal || base.stage_at(other) == stage)
+            };
+            let end = start + (start..base.len()).take_while(goes).count();
+            changes.push((start..end, Some(Piece::Changed(at, None))));
+        }
+        let replaced = self.replaced.iter().enumerate();
+        changes.extend(replaced.map(|(new, &at)| (at..at + 1, Some(Piece::Changed(new, Some(at))))));
+        changes.extend(self.deleted.iter().map(|&at| (at..at + 1, None)));
+        changes.sort_by_key(|(left_out, _)| (left_out.start, left_out.end));
+        let (mut pieces, mut next) = (Vec::new(), 0);
+        for (left_out, piece) in changes {
+            if matches!(piece, Some(Piece::Changed(_, Some(at))) if at < next) {
                 continue;
             }
-            let (one, two) = (of(&pair[0]), of(&pair[1]));
-            if let Some(error) = disorder((one.0.as_bstr(), one.1), (two.0.as_bstr(), two.1)) {
+            pieces.push(Piece::Shared(next..left_out.start.max(next)));
+            pieces.extend(piece);
+            next = next.max(left_out.end);
+        }
+        pieces.push(Piece::Shared(next..base.len()));
+        pieces
+    }
+
+    fn must_be_in_order(&self, pieces: &[Piece], base: &Index) -> Result<(), Error> {
+        let shared = |at: usize| (base.path_at(at), base.stage_at(at));
+        let mut before = None;
+        for piece in pieces {
+            let (first, last) = match piece {
+                Piece::Shared(range) if range.is_empty() => continue,
+                Piece::Shared(range) => (shared(range.start), shared(range.end - 1)),
+                &Piece::Changed(at, replaced) => {
+                    let path = replaced.map_or_else(|| self.name(at), |of| base.path_at(of));
+                    ((path, self.entries[at].stage), (path, self.entries[at].stage))
+                }
+            };
+            if let Some(error) = before.and_then(|before| disorder(before, first)) {
                 return Err(error);
             }
+            before = Some(last);
         }
-        *self.table.owned().0 = merged;
-        self.overview = None;
         Ok(())
+    }
+
+    /// The merged entries, in memory of their own.
+    fn within(&self, base: &Index, pieces: &[Piece]) -> Result<Table, Error> {
+        let mut paths = base.table.paths();
+        let start = paths.len() as u32;
+        paths.extend_from_slice(&self.names);
+        if u32::try_from(paths.len()).is_err() {
+            return Err(Error::Truncated { offset: 0 });
+        }
+        let old = base.entries();
+        let mut entries = Vec::with_capacity(old.len() + self.entries.len());
+        for piece in pieces {
+            match piece {
+                Piece::Shared(range) => entries.extend_from_slice(&old[range.clone()]),
+                &Piece::Changed(at, Some(of)) => {
+                    entries.push(Entry { path: old[of].path, ..self.entries[at] });
+                }
+                &Piece::Changed(at, None) => {
+                    let mut entry = self.entries[at];
+                    entry.path.start += start;
+                    entry.flags.insert(Flags::UNSHARED);
+                    entries.push(entry);
+                }
+            }
+        }
+        Ok(Table::Owned { entries, paths })
+    }
+
+    /// The merged entries, those of the shared index where they are stored. `None` if that cannot be.
+    fn beside(&self, base: &Stored, pieces: &[Piece]) -> Option<Stored> {
+        let replaced = self.replaced.iter().map(|&of| base.path_at(of));
+        let new = (self.replaced.len()..self.entries.len()).map(|at| self.name(at));
+        let changes: Vec<_> = replaced.chain(new).zip(&self.entries).collect();
+        let (mut stored, changed) = base.with(&changes, self.replaced.len())?;
+        for piece in pieces {
+            match piece {
+                Piece::Shared(range) => stored.append(base, range.clone()),
+                &Piece::Changed(at, _) => stored.push(changed[at]),
+            }
+        }
+        Some(stored)
     }
 }
 

@@ -5,6 +5,8 @@
 //! Two threads can share one, although nothing in the file says where its middle is: each entry is as long as its path, so who looks for one has to go along those before
 //! it. The second begins where it looks as if an entry did, and what it found counts if the first comes to that very place.
 
+use bstr::ByteSlice as _;
+
 use super::{
     HEADER, Mode, Overview, PathSpan, Stage,
     entry::{Codec, Head},
@@ -34,6 +36,14 @@ impl Place {
     fn new(start: usize, length: usize, directory: usize, is_extended: bool) -> Place {
         let extended = if is_extended { EXTENDED } else { 0 };
         Place { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
+    }
+
+    /// Of the entry at `start`, which was not found but made. `None` if that cannot be told.
+    pub(super) fn of(codec: Codec, start: usize, path: &[u8], is_extended: bool) -> Option<Place> {
+        let start = start + codec.before_path(is_extended);
+        let is_possible = path.len() < LENGTH as usize && u32::try_from(start + path.len()).is_ok();
+        let directory = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
+        is_possible.then(|| Place::new(start, path.len(), directory, is_extended))
     }
 
     #[inline]

@@ -7,12 +7,19 @@
 //! A file may be changed under its map, against all agreement, or not be readable any more. What is then told of an entry is nonsense, but never
 //! outside of the file, and no panic.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use bstr::{BStr, ByteSlice as _};
 use bytes::Bytes;
 
-use super::{Entry, Flags, Mode, PathSpan, Stage, entry::Codec, survey::Place};
+use super::{
+    Entry, Flags, Mode, PathSpan, Stage,
+    entry::{self, Codec, Previous},
+    survey::Place,
+};
 
 #[derive(Clone, Debug)]
 pub(super) enum Table {
@@ -23,8 +30,12 @@ pub(super) enum Table {
 /// Entries of versions 2 and 3 that are well formed and in order.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
-    /// The file. Paths are spans of it.
+    /// The file. Paths are spans of it, and of what is beside it.
     file: Bytes,
+    /// Entries that a split index has beside those of the shared one, as if they followed in the file.
+    beside: Bytes,
+    /// Where those of them begin that are [`Flags::UNSHARED`].
+    unshared: usize,
     codec: Codec,
     /// Where each entry is. Copies of an index share it, as they do the file.
     places: Arc<Vec<Place>>,
@@ -36,14 +47,79 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn new(file: Bytes, codec: Codec, places: Vec<Place>) -> Stored {
-        Stored { file, codec, places: Arc::new(places), vouched: Vec::new(), entries: OnceLock::new() }
+        Stored {
+            file,
+            beside: Bytes::new(),
+            unshared: usize::MAX,
+            codec,
+            places: Arc::new(places),
+            vouched: Vec::new(),
+            entries: OnceLock::new(),
+        }
+    }
+
+    /// A table without entries, and where in it `changes` are: paths and all but the paths, of which the first `replacing` take the place of others.
+    /// `None` if there is no room for them.
+    pub(super) fn with(&self, changes: &[(&BStr, &Entry)], replacing: usize) -> Option<(Stored, Vec<Place>)> {
+        let (mut beside, mut places) = (Vec::new(), Vec::with_capacity(changes.len()));
+        let mut unshared = usize::MAX;
+        for (number, (path, entry)) in changes.iter().enumerate() {
+            let start = self.file.len() + beside.len();
+            if number == replacing {
+                unshared = start;
+            }
+            self.codec.write(&mut beside, entry, path, Previous::Unknown { length: 0 });
+            places.push(Place::of(self.codec, start, path, entry::is_extended(entry))?);
+        }
+        let table = Stored {
+            beside: beside.into(),
+            unshared,
+            ..Stored::new(self.file.clone(), self.codec, Vec::new())
+        };
+        Some((table, places))
+    }
+
+    /// Appends an entry.
+    pub(super) fn push(&mut self, place: Place) {
+        Arc::make_mut(&mut self.places).push(place);
+    }
+
+    /// Appends those of `other`, whose file it is, at `range`.
+    pub(super) fn append(&mut self, other: &Stored, range: Range<usize>) {
+        Arc::make_mut(&mut self.places).extend_from_slice(&other.places[range]);
+    }
+
+    /// The bytes that `at` is in, and where.
+    #[inline]
+    fn bytes(&self, at: usize) -> (&[u8], usize) {
+        match at.checked_sub(self.file.len()) {
+            Some(at) if !self.beside.is_empty() => (&self.beside, at),
+            _ => (&self.file, at),
+        }
+    }
+
+    /// The bytes that the entry at `at` is in, and where it begins.
+    #[inline]
+    fn place(&self, at: usize) -> (&[u8], usize) {
+        self.bytes(self.places[at].entry(self.codec))
+    }
+
+    #[inline]
+    pub(super) fn path_at(&self, at: usize) -> &BStr {
+        self.path(self.places[at].path())
+    }
+
+    #[inline]
+    fn path(&self, PathSpan { start, len }: PathSpan) -> &BStr {
+        let (bytes, start) = self.bytes(start as usize);
+        bytes[start..][..len as usize].as_bstr()
     }
 
     /// The monitor vouches for all entries but these, and submodules, if there are any: what happens inside of one is not told of its entry.
     pub(super) fn vouch_for_all_but(&mut self, others: Vec<usize>, has_submodules: bool) {
         self.vouched = vec![u64::MAX; self.places.len().div_ceil(64)];
         let submodules = (0..if has_submodules { self.places.len() } else { 0 })
-            .filter(|&at| self.codec.mode(&self.file, self.places[at].entry(self.codec)).is_gitlink())
+            .filter(|&at| self.mode(at).is_gitlink())
             .collect::<Vec<_>>();
         for at in others.into_iter().chain(submodules) {
             self.vouched[at / 64] &= !(1 << (at % 64));
@@ -57,8 +133,22 @@ impl Stored {
 
     fn read(&self, at: usize) -> Entry {
         let place = self.places[at];
-        let entry = self.codec.entry(&self.file, place.entry(self.codec), place.path());
+        let start = place.entry(self.codec);
+        let (bytes, offset) = self.bytes(start);
+        let mut entry = self.codec.entry(bytes, offset, place.path());
+        entry.flags.set(Flags::UNSHARED, start >= self.unshared);
         Entry { flags: self.flags(at, entry.flags), ..entry }
+    }
+
+    #[inline]
+    fn stage(&self, at: usize) -> Stage {
+        let (bytes, offset) = self.place(at);
+        self.codec.stage(bytes, offset)
+    }
+
+    fn mode(&self, at: usize) -> Mode {
+        let (bytes, offset) = self.place(at);
+        self.codec.mode(bytes, offset)
     }
 
     fn entries(&self) -> &Vec<Entry> {
@@ -95,7 +185,7 @@ impl Table {
             Table::Owned { entries, .. } => entries[at].stage,
             Table::Stored(stored) => match stored.entries.get() {
                 Some(entries) => entries[at].stage,
-                None => stored.codec.stage(&stored.file, stored.places[at].entry(stored.codec)),
+                None => stored.stage(at),
             },
         }
     }
@@ -105,7 +195,7 @@ impl Table {
             Table::Owned { entries, .. } => entries[at].mode,
             Table::Stored(stored) => match stored.entries.get() {
                 Some(entries) => entries[at].mode,
-                None => stored.codec.mode(&stored.file, stored.places[at].entry(stored.codec)),
+                None => stored.mode(at),
             },
         }
     }
@@ -141,19 +231,18 @@ impl Table {
 
     /// The path of an entry of this table.
     #[inline]
-    pub(super) fn path(&self, PathSpan { start, len }: PathSpan) -> &BStr {
-        let text = match self {
-            Table::Owned { paths, .. } => &paths[..],
-            Table::Stored(stored) => &stored.file[..],
-        };
-        text[start as usize..][..len as usize].as_bstr()
+    pub(super) fn path(&self, span: PathSpan) -> &BStr {
+        match self {
+            Table::Owned { paths, .. } => paths[span.start as usize..][..span.len as usize].as_bstr(),
+            Table::Stored(stored) => stored.path(span),
+        }
     }
 
     #[inline]
     pub(super) fn path_at(&self, at: usize) -> &BStr {
         match self {
             Table::Owned { entries, .. } => self.path(entries[at].path),
-            Table::Stored(stored) => self.path(stored.places[at].path()),
+            Table::Stored(stored) => stored.path_at(at),
         }
     }
 
@@ -189,7 +278,8 @@ impl Table {
             Table::Owned { .. } => None,
             Table::Stored(stored) => {
                 let PathSpan { start, len } = stored.places[at].path();
-                stored.file[start as usize..][..len as usize + 1].get(from..)
+                let (bytes, start) = stored.bytes(start as usize);
+                bytes[start..][..len as usize + 1].get(from..)
             }
         }
     }
@@ -212,13 +302,20 @@ impl Table {
         }
     }
 
+    /// The bytes that all spans of paths are of, a copy. With an entry that was handed out before they still have its path.
+    pub(super) fn paths(&self) -> Vec<u8> {
+        match self {
+            Table::Owned { paths, .. } => paths.clone(),
+            Table::Stored(stored) => [&stored.file[..], &stored.beside].concat(),
+        }
+    }
+
     /// Entries and paths, for any change.
     pub(super) fn owned(&mut self) -> (&mut Vec<Entry>, &mut Vec<u8>) {
         if let Table::Stored(stored) = self {
             stored.entries();
             let entries = stored.entries.take().expect("they were just read");
-            // All of it, so that an entry that was handed out before still has its path.
-            *self = Table::Owned { entries, paths: stored.file.to_vec() };
+            *self = Table::Owned { entries, paths: self.paths() };
         }
         match self {
             Table::Owned { entries, paths } => (entries, paths),

@@ -98,6 +98,36 @@ fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
+/// Whatever is asked of both has the same answer.
+fn alike(stored: &Index, read: &Index) {
+    for at in 0..read.len() {
+        let path = read.path_at(at);
+        assert_eq!(stored.path_at(at), path);
+        assert_eq!(stored.entry(at).content(), read.entry(at).content());
+        assert_eq!(stored.path(&stored.entry(at)), path);
+        assert_eq!((stored.stage_at(at), stored.mode_at(at)), (read.stage_at(at), read.mode_at(at)));
+        assert_eq!(stored.position(path, read.stage_at(at)), Ok(at));
+        assert_eq!(stored.range_of(path), read.range_of(path));
+        assert_eq!(stored.directory_at(at), read.directory_at(at));
+        let (directory, name) = path.split_at(read.directory_at(at));
+        assert!(directory.is_empty() || directory.ends_with(b"/"));
+        assert!(!name.contains(&b'/'));
+        if let Some(found) = stored.c_path_at(at, directory.len()) {
+            assert_eq!(found.to_bytes(), name);
+        }
+    }
+    let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
+    assert_eq!(flags.map(|flag| stored.has_any(flag)), flags.map(|flag| read.has_any(flag)));
+    assert!(stored.gitlinks().eq(read.gitlinks()));
+    for at in 0..read.len().min(3) {
+        let path = read.path_at(at);
+        let name = &path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
+        let named = (0..read.len()).filter(|&at| read.path_at(at).rsplit_str("/").next() == Some(name));
+        assert!(stored.files_named(name).eq(named.clone()) && read.files_named(name).eq(named));
+    }
+    assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
+}
+
 fn read_back(file: &[u8], hash: HashKind) -> Decoded {
     decode(file, hash, READ).expect("just written")
 }
@@ -158,34 +188,6 @@ proptest! {
         let stored = decode_stored(Bytes::from(file), index.hash, read::Options::new(1, false));
         let mut stored = stored.and_then(Decoded::finish).expect("in order");
         prop_assert_eq!(stored.len(), read.len());
-        let alike = |stored: &Index, read: &Index| {
-            for at in 0..read.len() {
-                let path = read.path_at(at);
-                assert_eq!(stored.path_at(at), path);
-                assert_eq!(stored.entry(at).content(), read.entry(at).content());
-                assert_eq!(stored.path(&stored.entry(at)), path);
-                assert_eq!((stored.stage_at(at), stored.mode_at(at)), (read.stage_at(at), read.mode_at(at)));
-                assert_eq!(stored.position(path, read.stage_at(at)), Ok(at));
-                assert_eq!(stored.range_of(path), read.range_of(path));
-                assert_eq!(stored.directory_at(at), read.directory_at(at));
-                let (directory, name) = path.split_at(read.directory_at(at));
-                assert!(directory.is_empty() || directory.ends_with(b"/"));
-                assert!(!name.contains(&b'/'));
-                if let Some(found) = stored.c_path_at(at, directory.len()) {
-                    assert_eq!(found.to_bytes(), name);
-                }
-            }
-            let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
-            assert_eq!(flags.map(|flag| stored.has_any(flag)), flags.map(|flag| read.has_any(flag)));
-            assert!(stored.gitlinks().eq(read.gitlinks()));
-            for at in 0..read.len().min(3) {
-                let path = read.path_at(at);
-                let name = &path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
-                let named = (0..read.len()).filter(|&at| read.path_at(at).rsplit_str("/").next() == Some(name));
-                assert!(stored.files_named(name).eq(named.clone()) && read.files_named(name).eq(named));
-            }
-            assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
-        };
         alike(&stored, &read);
         for (at, is_marked) in marks {
             for index in [&mut stored, &mut read] {
@@ -242,9 +244,10 @@ proptest! {
         edits in prop::collection::btree_map(
             name(), prop_oneof![Just(vec![]), stages(HashKind::Sha1)], 0..10),
         touched in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
-        let shared = to_vec(&base, Part::Shared, &WRITE).expect("no entry without an object");
-        let shared = || read_back(&shared, HashKind::Sha1);
+        let shared_file = to_vec(&base, Part::Shared, &WRITE).expect("no entry without an object");
+        let shared = || read_back(&shared_file, HashKind::Sha1);
         let oid = shared().checksum();
         let mut changed = base.clone();
         for at in touched {
@@ -253,9 +256,8 @@ proptest! {
                 changed.entries_mut()[position].stat.size ^= 1;
             }
         }
-        changed.apply(
-            edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect()
-        );
+        let edits: Vec<Edit> = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
+        changed.apply(edits.clone());
         changed.resolve_undo = None;
         let delta = Delta::between(&base, &changed);
         let file = to_vec(&changed, Part::Split { base: oid, delta: &delta }, &WRITE).expect("as before");
@@ -265,7 +267,35 @@ proptest! {
         prop_assert_eq!(visible(&whole), visible(&changed));
         let base = whole.base.as_ref().expect("remembered");
         prop_assert_eq!(base.oid, oid);
-        prop_assert_eq!(Delta::between(&base.index, &whole), delta);
+        prop_assert_eq!(&Delta::between(&base.index, &whole), &delta);
+
+        // The same if the shared one is kept as it is stored.
+        let stored = |half: Decoded| {
+            half.merge(decode_stored(Bytes::from(shared_file.clone()), HashKind::Sha1, read::Options::new(1, false))?)
+        };
+        let mut kept = stored(read_back(&file, HashKind::Sha1)).expect("made for each other");
+        alike(&kept, &whole);
+        prop_assert_eq!(visible(&kept), visible(&whole));
+        prop_assert_eq!(&Delta::between(&kept.base.as_ref().expect("remembered").index, &kept), &delta);
+        let mut whole = whole;
+        kept.apply(edits.clone());
+        whole.apply(edits);
+        alike(&kept, &whole);
+        prop_assert_eq!(visible(&kept), visible(&whole));
+
+        // And refused alike if it is not made for this one.
+        let mut file = file;
+        for (at, byte) in damage {
+            let at = at.index(file.len());
+            file[at] = byte;
+        }
+        if let Ok(half) = decode(&file, HashKind::Sha1, read::Options::new(1, false))
+            && let Ok(again) = decode(&file, HashKind::Sha1, read::Options::new(1, false))
+        {
+            let (kept, whole) = (stored(half), again.merge(shared()));
+            prop_assert_eq!(kept.as_ref().err(), whole.as_ref().err());
+            prop_assert_eq!(kept.as_ref().ok().map(visible), whole.as_ref().ok().map(visible));
+        }
     }
 
     #[test]
