@@ -13,7 +13,7 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 /// Joins texts and names into one [`BString`].
 macro_rules! text {
@@ -80,15 +80,12 @@ impl Listing {
 
     /// Writes if there is much.
     pub(crate) fn relieve(&mut self) -> Result<(), Failure> {
-        if self.is_full() { self.write("standard output") } else { Ok(()) }
+        if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= Listing::FULL
-    }
-
-    /// Writes everything. `what` an error calls it.
+    /// Writes everything, unless some of it may be made of an index that could not be read. `what` an error calls it.
     pub(crate) fn write(&mut self, what: &str) -> Result<(), Failure> {
+        failure::must_have_been_readable()?;
         if self.bytes.is_empty() {
             return Ok(());
         }

@@ -25,6 +25,16 @@ pub(crate) enum Failure {
     Signal(i32),
 }
 
+/// An error if something of an index that was not read as a whole ([`Settings::for_answers`](crate::settings::Settings::for_answers)) could not be read later.
+pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
+    match sys::unreadable_untold() {
+        None => Ok(()),
+        Some((path, source)) => {
+            Err(Failure::fatal(format!("unable to read '{}': {}", path.display(), sys::reason(&source))))
+        }
+    }
+}
+
 impl Failure {
     /// `fatal: <message>`
     pub(crate) fn fatal(message: impl Into<BString>) -> Failure {

@@ -139,7 +139,7 @@ impl Settings {
     }
 
     /// For a command that looks an answer up in the index, and neither changes it nor acts upon it: entries stay in the file. Before anything is told
-    /// [`work::must_have_been_readable`](crate::work::must_have_been_readable) has to be asked.
+    /// [`failure::must_have_been_readable`](crate::failure::must_have_been_readable) has to be asked.
     pub(crate) fn for_answers(self) -> Settings {
         let index_read = ReadOptions { wanted: Wanted::Answers, ..self.index_read };
         Settings { index_read, ..self }

@@ -96,7 +96,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     if repo.work_tree().is_none() && !repo.is_bare() {
         return Err(Failure::no_worktree());
     }
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     let index = work::load_index(&repo, &settings)?;
     let (names, files) = request.split(&parsed.rest)?;
     let info = repo.called_file("info/attributes");
@@ -237,7 +237,7 @@ impl Check<'_> {
 impl Check<'_> {
     /// The mode that the file at `path` has, or would have in the index; with `--cached` the index's, if it has one.
     fn mode(&self, path: &BStr) -> Result<Option<String>, Failure> {
-        let entry = self.index.position(path, Stage::Normal).ok().map(|at| self.index.entries()[at].mode);
+        let entry = self.index.position(path, Stage::Normal).ok().map(|at| self.index.mode_at(at));
         if self.cached {
             return Ok(entry.map(shown));
         }

@@ -80,7 +80,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
     request.judge(&parsed.rest)?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {
@@ -106,6 +106,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         repo: &repo,
         request: &request,
         index: &index,
+        submodules: index.gitlinks().collect(),
         worktree: &worktree,
         quote_path,
         checker,
@@ -145,6 +146,8 @@ struct Check<'a> {
     repo: &'a Repository,
     request: &'a Request,
     index: &'a Index,
+    /// Positions in it.
+    submodules: Vec<usize>,
     worktree: &'a sys::Dir,
     quote_path: bool,
     checker: Checker<'a>,
@@ -208,8 +211,8 @@ impl Check<'_> {
         let (path, original) = spec.patterns().next().expect("one was parsed");
         for slash in path.find_iter("/") {
             let dir = path[..slash].as_bstr();
-            let entries = &self.index.entries()[self.index.range_of(dir)];
-            if !entries.iter().any(|entry| entry.mode.is_gitlink()) {
+            let entries = self.index.range_of(dir);
+            if !self.submodules.iter().any(|at| entries.contains(at)) {
                 continue;
             }
             if slash + 1 == path.len() {

@@ -54,16 +54,6 @@ pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, 
     Ok(load(repo, settings)?.index)
 }
 
-/// An error if something of an index that was not read as a whole ([`Settings::for_answers`]) could not be read later.
-pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
-    match sys::unreadable_untold() {
-        None => Ok(()),
-        Some((path, source)) => {
-            Err(Failure::fatal(format!("unable to read '{}': {}", path.display(), sys::reason(&source))))
-        }
-    }
-}
-
 struct Loaded {
     index: Index,
     /// What its file was.

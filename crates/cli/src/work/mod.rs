@@ -34,7 +34,7 @@ use crate::{
     sparse_index::{self, Fill, Read, Tell},
 };
 
-pub(crate) use load::{load_beside, load_index, load_raw, must_have_been_readable, read_index};
+pub(crate) use load::{load_beside, load_index, load_raw, read_index};
 
 /// A locked index and the worktree it describes.
 pub(crate) struct Work<'a> {

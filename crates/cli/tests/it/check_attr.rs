@@ -4,7 +4,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{
     SAPWOOD,
-    check_ignore::{fed, in_turns},
+    check_ignore::{fed, in_turns, without_its_index},
     shim::Shim,
 };
 
@@ -104,6 +104,13 @@ fn a_co_process() {
     in_turns(oracle.ours().command(SAPWOOD.as_ref()).args(args), &turns);
     in_turns(shim.command(&oracle.ours()).args(args), &turns);
     shim.was_native(&args);
+}
+
+#[test]
+fn a_co_process_whose_index_is_cut_short() {
+    let oracle = Oracle::new(SAPWOOD, attributes);
+    let args = ["check-attr", "--stdin", "--cached", "builtin_objectmode"];
+    without_its_index(&oracle.ours(), &args, ["a.m", "sub/f.x"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::{
     process::Stdio,
 };
 
+use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, shim::Shim};
@@ -194,6 +195,36 @@ fn a_co_process() {
     in_turns(oracle.ours().command(SAPWOOD.as_ref()).args(args), &turns);
     in_turns(shim.command(&oracle.ours()).args(args), &turns);
     shim.was_native(&args);
+}
+
+/// As [`in_turns`]; the index is cut short after the first answer, and there is no second.
+pub(crate) fn without_its_index(repo: &Repo<'_>, args: &[&str], [one, two]: [&str; 2]) {
+    let index = repo.join(".git/index");
+    let before = std::fs::read(&index).expect("there");
+    let mut command = repo.command(SAPWOOD.as_ref());
+    let command = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it can be run");
+    let mut input = child.stdin.take().expect("a pipe");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    input.write_all(format!("{one}\n").as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    output.read_line(&mut answer).expect("it answers");
+    assert!(!answer.is_empty(), "{args:?}");
+    std::fs::write(&index, "").expect("it is there");
+    input.write_all(format!("{two}\n").as_bytes()).expect("it reads");
+    drop(input);
+    answer.clear();
+    output.read_line(&mut answer).expect("it ends");
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!((answer.as_str(), ended.status.code()), ("", Some(128)), "{args:?}");
+    assert!(ended.stderr.contains_str("/.git/index': Input/output error"), "{args:?}: {ended:?}");
+    std::fs::write(&index, before).expect("it was there");
+}
+
+#[test]
+fn a_co_process_whose_index_is_cut_short() {
+    let oracle = Oracle::new(SAPWOOD, rules);
+    without_its_index(&oracle.ours(), &["check-ignore", "--stdin", "-v", "-n"], ["x.o", "z"]);
 }
 
 /// Git makes a sparse index full to look at what is tracked, and says so.

@@ -121,6 +121,7 @@ pub struct Decoded {
     pub(super) link: Option<Link>,
     pub(super) fsmonitor: Option<fsmonitor::Pending>,
     pub(super) disorder: Option<Error>,
+    pub(super) about_to_fill: fn(Range<*const u8>),
     checksum: ObjectId,
 }
 
@@ -186,7 +187,8 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     index.overview = Some(overview);
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
-    Some(Decoded { index, link: None, fsmonitor, disorder: None, checksum })
+    let about_to_fill = options.about_to_fill;
+    Some(Decoded { index, link: None, fsmonitor, disorder: None, about_to_fill, checksum })
 }
 
 /// Reads a file's content.
@@ -217,7 +219,8 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     index.overview = Some(overview);
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
-    Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, checksum })
+    let about_to_fill = options.about_to_fill;
+    Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, about_to_fill, checksum })
 }
 
 /// What a file begins and ends with, and what is in between, the header included.
@@ -383,7 +386,7 @@ const ITS_OWN: usize = 4 << 10;
 
 /// A vector for so many of `T`, about to be filled. If that takes several huge pages it has room for whole ones: what is mapped is then put where they
 /// begin.
-fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
+pub(super) fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
     let bytes = count.saturating_mul(size_of::<T>());
     if bytes < HUGE_PAGE {
         return Vec::with_capacity(count);

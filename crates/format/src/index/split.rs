@@ -14,7 +14,7 @@ use super::{
     bytes::Reader,
     entry::disorder,
     ewah::{self, Bitmap},
-    read::{Decoded, Error},
+    read::{Decoded, Error, with_room},
     table::{Stored, Table},
 };
 use crate::{HashKind, ObjectId};
@@ -84,7 +84,7 @@ impl Decoded {
             Table::Stored(stored) => changes.beside(stored, &pieces).map(Table::Stored),
             Table::Owned { .. } => None,
         }
-        .map_or_else(|| changes.within(&base, &pieces), Ok)?;
+        .map_or_else(|| changes.within(&base, &pieces, self.about_to_fill), Ok)?;
         self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
         self.index.base = Some(Arc::new(Base { oid, index: base }));
         self.link = None;
@@ -180,15 +180,21 @@ impl Changes {
     }
 
     /// The merged entries, in memory of their own.
-    fn within(&self, base: &Index, pieces: &[Piece]) -> Result<Table, Error> {
-        let mut paths = base.table.paths();
-        let start = paths.len() as u32;
-        paths.extend_from_slice(&self.names);
-        if u32::try_from(paths.len()).is_err() {
+    fn within(
+        &self,
+        base: &Index,
+        pieces: &[Piece],
+        about_to_fill: fn(Range<*const u8>),
+    ) -> Result<Table, Error> {
+        let start = base.table.paths().map(<[u8]>::len).sum::<usize>();
+        let length = start + self.names.len();
+        if u32::try_from(length).is_err() {
             return Err(Error::Truncated { offset: 0 });
         }
+        let mut paths: Vec<u8> = with_room(length, about_to_fill);
+        base.table.paths().chain([&self.names[..]]).for_each(|bytes| paths.extend_from_slice(bytes));
         let old = base.entries();
-        let mut entries = Vec::with_capacity(old.len() + self.entries.len());
+        let mut entries = with_room(old.len() + self.entries.len(), about_to_fill);
         for piece in pieces {
             match piece {
                 Piece::Shared(range) => entries.extend_from_slice(&old[range.clone()]),
@@ -197,7 +203,7 @@ impl Changes {
                 }
                 &Piece::Changed(at, None) => {
                     let mut entry = self.entries[at];
-                    entry.path.start += start;
+                    entry.path.start += start as u32;
                     entry.flags.insert(Flags::UNSHARED);
                     entries.push(entry);
                 }

@@ -302,12 +302,13 @@ impl Table {
         }
     }
 
-    /// The bytes that all spans of paths are of, a copy. With an entry that was handed out before they still have its path.
-    pub(super) fn paths(&self) -> Vec<u8> {
-        match self {
-            Table::Owned { paths, .. } => paths.clone(),
-            Table::Stored(stored) => [&stored.file[..], &stored.beside].concat(),
-        }
+    /// The bytes that spans of paths are of, one after the other. A copy still has the path of an entry that was handed out before.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        let (first, second) = match self {
+            Table::Owned { paths, .. } => (&paths[..], &[][..]),
+            Table::Stored(stored) => (&stored.file[..], &stored.beside[..]),
+        };
+        [first, second].into_iter()
     }
 
     /// Entries and paths, for any change.
@@ -315,7 +316,7 @@ impl Table {
         if let Table::Stored(stored) = self {
             stored.entries();
             let entries = stored.entries.take().expect("they were just read");
-            *self = Table::Owned { entries, paths: self.paths() };
+            *self = Table::Owned { entries, paths: self.paths().collect::<Vec<_>>().concat() };
         }
         match self {
             Table::Owned { entries, paths } => (entries, paths),

@@ -32,7 +32,7 @@ pub(crate) use options::{Dress, survey};
 use crate::{
     cmd::{checkout::warn_ambiguous, paths, unseen},
     console::{self, text},
-    failure::Failure,
+    failure::{self, Failure},
     global::Invocation,
     monitor,
     settings::Settings,
@@ -353,7 +353,7 @@ fn finish(
         true => pairs.clear(),
         false => pairs.retain(is_taken),
     }
-    work::must_have_been_readable()?;
+    failure::must_have_been_readable()?;
     if request.kind != Kind::Nothing {
         console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
     }

@@ -16,7 +16,7 @@ use super::{
     format,
     request::{Abbrev, Request},
 };
-use crate::{console::Listing, failure::Failure, settings::Settings, text::relative::relative, work};
+use crate::{console::Listing, failure::Failure, settings::Settings, text::relative::relative};
 
 /// What an error calls the output.
 const OUTPUT: &str = "standard output";
@@ -53,12 +53,7 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
-        work::must_have_been_readable()?;
         self.listing.write(OUTPUT)
-    }
-
-    fn relieve(&mut self) -> Result<(), Failure> {
-        if self.listing.is_full() { self.finish() } else { Ok(()) }
     }
 
     /// A path that is not in the index.
@@ -69,7 +64,7 @@ impl<'a> Show<'a> {
         self.line_ends("", index, path)?;
         self.name(path);
         self.end();
-        self.relieve()
+        self.listing.relieve()
     }
 
     pub(super) fn entry(&mut self, tag: &str, index: &Index, entry: &Entry) -> Result<(), Failure> {
@@ -95,7 +90,7 @@ impl<'a> Show<'a> {
         if self.request.debug {
             self.debug(entry);
         }
-        self.relieve()
+        self.listing.relieve()
     }
 
     /// A stage of a conflict that was resolved.
@@ -112,7 +107,7 @@ impl<'a> Show<'a> {
         self.object(self.repo, mode, oid, stage)?;
         self.name(path);
         self.end();
-        self.relieve()
+        self.listing.relieve()
     }
 
     /// In lower case if the entry is assumed to be unchanged, or vouched for by the monitor, and that is to be shown.

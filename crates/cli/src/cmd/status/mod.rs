@@ -22,11 +22,10 @@ use repo::Repository;
 use crate::{
     args::{Stop, Survey},
     console::{self, text},
-    failure::Failure,
+    failure::{self, Failure},
     global::Invocation,
     settings::Settings,
     text::relative::relative,
-    work,
 };
 
 pub(crate) use obstacle::obstacle;
@@ -59,7 +58,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         Format::Short | Format::Porcelain => answer.short(&mut out)?,
         Format::PorcelainV2 => answer.porcelain(&mut out)?,
     }
-    work::must_have_been_readable()?;
+    failure::must_have_been_readable()?;
     console::out_raw(&out);
     Ok(0)
 }
