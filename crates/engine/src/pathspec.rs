@@ -7,7 +7,7 @@
 mod attr;
 mod wildmatch;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use attr::{Attr, Requirement};
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
@@ -191,23 +191,39 @@ impl Pathspecs {
     pub fn match_any(&self, index: &Index) -> bool {
         let names = |item: &Item| {
             let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
-            let here = || index.entries()[index.range_of(name)].iter();
+            let mut here = index.range_of(name);
             let is_here = match name.len() == item.pattern.len() {
-                true => here().next().is_some(),
-                false => here().any(|entry| entry.mode.is_gitlink()),
+                true => !here.is_empty(),
+                false => here.any(|at| index.mode_at(at).is_gitlink()),
             };
             is_here || !index.range_below(name).is_empty()
         };
-        let is_plain = |item: &Item| {
-            !item.exclude && !item.icase && item.attr.is_none() && item.literal == item.pattern.len()
-        };
-        match self.items.iter().all(is_plain) {
+        match self.are_names() {
             true => self.items.iter().any(names),
-            false => index
-                .entries()
-                .iter()
-                .any(|entry| self.matches_entry(index.path(entry), entry.mode, &mut Seen::default())),
+            false => (0..index.len())
+                .any(|at| self.matches_entry(index.path_at(at), index.mode_at(at), &mut Seen::default())),
         }
+    }
+
+    /// Whether each means what has a name, and what is below it.
+    fn are_names(&self) -> bool {
+        self.items.iter().all(|item| {
+            !item.exclude && !item.icase && item.attr.is_none() && item.literal == item.pattern.len()
+        })
+    }
+
+    /// Positions between which all entries are that are meant, as far as that can be looked up.
+    pub fn bounds(&self, index: &Index) -> Range<usize> {
+        if self.items.is_empty() || !self.are_names() {
+            return 0..index.len();
+        }
+        let ranges = self.items.iter().map(|item| {
+            let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
+            let here = index.range_of(name);
+            here.start..index.range_below(name).end.max(here.end)
+        });
+        let both = |one: Range<usize>, two: Range<usize>| one.start.min(two.start)..one.end.max(two.end);
+        ranges.reduce(both).unwrap_or(0..0)
     }
 
     /// Whether there are none: then nothing matches, and the caller decides what that means.

@@ -167,6 +167,7 @@ impl Index {
         let start = paths.len();
         paths.extend_from_slice(path);
         let end = u32::try_from(paths.len()).expect("the paths of an index fit in 4 GiB");
+        paths.push(0);
         PathSpan { start: start as u32, len: end - start as u32 }
     }
 }

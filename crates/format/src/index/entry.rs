@@ -48,7 +48,7 @@ pub(super) struct Head {
     pub(super) known_length: Option<usize>,
 }
 
-/// The paths of all entries, one after the other.
+/// The paths of all entries, one after the other, a NUL behind each.
 #[derive(Debug)]
 pub(super) struct Paths {
     pub(super) bytes: Vec<u8>,
@@ -107,7 +107,7 @@ impl Codec {
             let entry = self.content(data, offset, name.stage, span)?;
             overview.add((entry.flags, entry.stage, entry.mode), entry.stat.mtime.0);
             entries.push(entry);
-            start += length;
+            start += length + 1;
             previous = Some(length);
             offset = name.end;
         }
@@ -135,7 +135,7 @@ impl Codec {
         let mut found = None;
         let mut previous: Option<(usize, Stage)> = None;
         for _ in 0..count {
-            let before = previous.map_or(&b""[..], |(start, _)| &bytes[start..]);
+            let before = previous.map_or(&b""[..], |(start, _)| &bytes[start..bytes.len() - 1]);
             let name =
                 self.name(data, offset, previous.map(|_| before.len())).map_err(|error| match error {
                     Error::Name { .. } => Error::Name { near: before.into() },
@@ -153,8 +153,9 @@ impl Codec {
             bytes.extend_from_slice(name.rest);
             if let (Some((before, stage)), None) = (previous, &found) {
                 let (one, two) = bytes[before..].split_at(start - before);
-                found = disorder((one.as_bstr(), stage), (two.as_bstr(), name.stage));
+                found = disorder((one[..one.len() - 1].as_bstr(), stage), (two.as_bstr(), name.stage));
             }
+            bytes.push(0);
             previous = Some((start, name.stage));
             offset = name.end;
         }

@@ -23,7 +23,11 @@ use super::{
 
 #[derive(Clone, Debug)]
 pub(super) enum Table {
-    Owned { entries: Vec<Entry>, paths: Vec<u8> },
+    /// Behind each path there is a NUL.
+    Owned {
+        entries: Vec<Entry>,
+        paths: Vec<u8>,
+    },
     Stored(Stored),
 }
 
@@ -274,14 +278,18 @@ impl Table {
     /// What follows the first `from` bytes of the path at `at`, and a NUL, where the table has it like that.
     #[inline]
     pub(super) fn terminated(&self, at: usize, from: usize) -> Option<&[u8]> {
-        match self {
-            Table::Owned { .. } => None,
+        let (bytes, start, len) = match self {
+            Table::Owned { entries, paths } => {
+                let PathSpan { start, len } = entries[at].path;
+                (&paths[..], start as usize, len)
+            }
             Table::Stored(stored) => {
                 let PathSpan { start, len } = stored.places[at].path();
                 let (bytes, start) = stored.bytes(start as usize);
-                bytes[start..][..len as usize + 1].get(from..)
+                (bytes, start, len)
             }
-        }
+        };
+        bytes[start..][..len as usize + 1].get(from..)
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

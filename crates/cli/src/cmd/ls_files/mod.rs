@@ -270,21 +270,26 @@ impl List<'_> {
         };
         let mut done: Option<&BStr> = None;
         let mut compared = Seen::default();
-        let range = prune::range(index, specs);
-        for at in range {
-            let entry = &index.entry(at);
-            let path = index.path(entry);
+        // Files that cannot be looked at are told of wherever they are.
+        let meant = match request.deleted || request.modified {
+            true => 0..index.len(),
+            false => asked.bounds(index),
+        };
+        let left = prune::range(index, specs);
+        for at in left.start.max(meant.start)..left.end.min(meant.end) {
+            let path = index.path_at(at);
             while changed.next_if(|(other, _)| *other < at).is_some() {}
             let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
             while beside.next_if(|(other, _)| *other < at).is_some() {}
             let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
-            let is_asked = asked.is_empty() || asked.matches_entry(path, entry.mode, &mut compared);
-            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
+            let is_asked = asked.is_empty() || asked.matches_entry(path, index.mode_at(at), &mut compared);
             let is_beside = !is_asked && unreadable.is_none();
-            let is_repeated = entry.stage != Stage::Normal && request.deduplicates();
+            let is_repeated = request.deduplicates() && index.stage_at(at) != Stage::Normal;
             if done == Some(path) || is_beside && !is_repeated {
                 continue;
             }
+            let entry = &index.entry(at);
+            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
             if let Some(checker) = &mut checker {
                 // Of a directory is what is one in the worktree, whatever the entry is.
                 let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
