@@ -9,7 +9,6 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
     thread,
     time::{Duration, SystemTime},
 };
@@ -21,7 +20,7 @@ use format::{
     index::{
         Entry, Flags, Index, Version,
         read::{self, Decoded},
-        split::{Base, Delta},
+        split::Delta,
         write::{self, Part},
     },
 };
@@ -234,7 +233,7 @@ fn attempt(
     match options.split.unwrap_or(index.base.is_some()) && !index.sparse {
         true => {
             let delta = share(lock, index, options, fsync)?;
-            let base = index.base.as_ref().map(|base| base.oid).expect("made if there was none");
+            let base = index.base.expect("made if there was none");
             write(lock.file(), index, Part::Split { base, delta: &delta }, options, Trailer::AsConfigured)
                 .map_err(|error| error.at(lock.lock_path()))?;
         }
@@ -265,10 +264,13 @@ fn share(
 ) -> Result<Delta, CommitError> {
     const DEFAULT_PERCENT: u8 = 20;
     let percent = options.max_percent_change.unwrap_or(DEFAULT_PERCENT);
-    if let Some(base) = &index.base {
-        let delta = Delta::between(&base.index, index);
-        if !delta.exceeds(index.entries().len(), percent) {
-            shared::freshen(&shared::path(lock.path(), base.oid));
+    if let Some(oid) = index.base {
+        let path = shared::path(lock.path(), oid);
+        let delta = difference(&path, oid, index);
+        maps_are_readable()?;
+        // Where it is gone, or damaged, there has to be another one.
+        if let Some(delta) = delta.filter(|delta| !delta.exceeds(index.len(), percent)) {
+            shared::freshen(&path);
             return Ok(delta);
         }
     }
@@ -278,8 +280,15 @@ fn share(
     new.publish(oid, fsync)?;
     shared::expire(lock.path(), oid, options.shared_index_expire);
     index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UNSHARED));
-    index.base = Some(Arc::new(Base { oid, index: index.entries_only() }));
+    index.base = Some(oid);
     Ok(Delta::default())
+}
+
+/// From the shared index `oid`, which is at `path`. `None` if it is not.
+fn difference(path: &Path, oid: ObjectId, index: &Index) -> Option<Delta> {
+    let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).ok()?;
+    let is_the_same = read::checksum(&map, index.hash) == Ok(oid);
+    is_the_same.then(|| Delta::between(&map, index).ok()).flatten()
 }
 
 /// A file of less bytes is read by one thread.
@@ -329,6 +338,9 @@ fn refused(path: &Path, source: read::Error) -> LoadError {
 
 /// Marks entries whose file was changed so soon after it was compared that its stat data do not show it.
 fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
+    if !index.has_racy() {
+        return;
+    }
     let racy: Vec<usize> = (0..index.entries().len())
         .filter(|&at| {
             let entry = &index.entries()[at];

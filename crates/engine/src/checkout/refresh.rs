@@ -325,7 +325,7 @@ impl<'a> RacyCheck<'a> {
     /// For the entries of `index`.
     pub fn new(repo: &repo::Repository, worktree: &'a Dir, index: &Index) -> Result<Self, repo::Error> {
         let suspect = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
-        let converter = match index.entries().iter().any(suspect) {
+        let converter = match index.has_racy() && index.entries().iter().any(suspect) {
             true => Some(repo::convert::Converter::for_checkout(repo, index)?),
             false => None,
         };

@@ -82,7 +82,7 @@ impl Index {
             untracked: self.untracked.take(),
             fsmonitor: self.fsmonitor.clone(),
             sparse: self.sparse,
-            base: self.base.clone(),
+            base: self.base,
             unknown: std::mem::take(&mut self.unknown),
             table: Table::empty(),
             overview: None,

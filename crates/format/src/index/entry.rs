@@ -114,6 +114,21 @@ impl Codec {
         Ok((entries, overview, offset))
     }
 
+    /// The entry at `offset`, but for its path, and where the next one starts. `path` is that of the one before, and then its own.
+    pub(super) fn next(
+        self,
+        data: &[u8],
+        offset: usize,
+        path: &mut Option<Vec<u8>>,
+    ) -> Result<(Entry, usize), Error> {
+        let name = self.name(data, offset, path.as_ref().map(Vec::len))?;
+        let path = path.get_or_insert_default();
+        path.truncate(name.shared);
+        path.extend_from_slice(name.rest);
+        let entry = self.content(data, offset, name.stage, PathSpan { start: 0, len: 0 })?;
+        Ok((entry, name.end))
+    }
+
     /// How many bytes the paths of `count` entries in so many bytes may well need.
     pub(super) fn room_for_paths(self, length: usize, count: usize, budget: usize) -> usize {
         match self.compressed {

@@ -4,7 +4,7 @@
 //! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
 //! business. Nothing in here touches a disk, and no input, however hostile, panics.
 
-use std::{ffi::CStr, ops::Range, sync::Arc};
+use std::{ffi::CStr, ops::Range};
 
 use bstr::{BStr, BString};
 
@@ -178,8 +178,8 @@ pub struct Index {
     pub fsmonitor: Option<Fsmonitor>,
     /// Whether the index is sparse (sdir): whole directories may stand as one entry, a tree.
     pub sparse: bool,
-    /// The shared index this one was split from (link).
-    pub base: Option<Arc<split::Base>>,
+    /// The name of the shared index this one was split from (link): `sharedindex.<name>`, the checksum of its content.
+    pub base: Option<ObjectId>,
     /// Optional extensions sapwood does not know, kept byte for byte.
     pub unknown: Vec<RawExtension>,
     table: Table,

@@ -224,15 +224,20 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
 }
 
 /// What a file begins and ends with, and what is in between, the header included.
-struct Header<'a> {
-    content: &'a [u8],
-    version: Version,
-    count: usize,
+pub(super) struct Header<'a> {
+    pub(super) content: &'a [u8],
+    pub(super) version: Version,
+    pub(super) count: usize,
     checksum: ObjectId,
 }
 
+/// The trailer of a file, whether it holds or not.
+pub fn checksum(data: &[u8], hash: HashKind) -> Result<ObjectId, Error> {
+    Header::read(data, hash).map(|header| header.checksum)
+}
+
 impl Header<'_> {
-    fn read(data: &[u8], hash: HashKind) -> Result<Header<'_>, Error> {
+    pub(super) fn read(data: &[u8], hash: HashKind) -> Result<Header<'_>, Error> {
         let Some((content, trailer)) = data.len().checked_sub(hash.len()).map(|at| data.split_at(at)) else {
             return Err(Error::TooSmall);
         };

@@ -5,28 +5,19 @@
 //! order of what they replace, and added ones after them. If the shared index is kept as it is stored ([`super::read::decode_stored`]), its entries stay where they
 //! are when both halves are merged.
 
-use std::{ops::Range, sync::Arc};
+use std::{cmp::Ordering, ops::Range};
 
 use bstr::{BStr, ByteSlice};
 
 use super::{
-    Entry, Flags, Index, PathSpan, Stage,
+    Entry, Flags, HEADER, Index, PathSpan, Stage, Version,
     bytes::Reader,
-    entry::disorder,
+    entry::{Codec, Previous, disorder},
     ewah::{self, Bitmap},
-    read::{Decoded, Error, with_room},
+    read::{Decoded, Error, Header, with_room},
     table::{Stored, Table},
 };
 use crate::{HashKind, ObjectId};
-
-/// A shared index, and the name its file goes by: `sharedindex.<oid>`, the checksum of its content.
-#[derive(Clone, Debug)]
-pub struct Base {
-    /// Its name.
-    pub oid: ObjectId,
-    /// Its entries.
-    pub index: Index,
-}
 
 /// The link extension.
 #[derive(Debug)]
@@ -73,20 +64,23 @@ enum Piece {
 }
 
 impl Decoded {
-    /// Puts the two halves of a split index together; `base` is the file [`Decoded::base`] names.
+    /// Puts the two halves of a split index together; `base` is the file [`Decoded::base`] names. If its entries are kept as they are stored they stay so.
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
-        let oid = base.checksum();
+        let (oid, about_to_fill) = (base.checksum(), base.about_to_fill);
         let base = base.finish()?;
         let changes = Changes::read(&mut self, base.len())?;
         let pieces = changes.pieces(&base);
         changes.must_be_in_order(&pieces, &base)?;
-        self.index.table = match &base.table {
+        self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
+        let stored = match &base.table {
             Table::Stored(stored) => changes.beside(stored, &pieces).map(Table::Stored),
             Table::Owned { .. } => None,
-        }
-        .map_or_else(|| changes.within(&base, &pieces, self.about_to_fill), Ok)?;
-        self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
-        self.index.base = Some(Arc::new(Base { oid, index: base }));
+        };
+        self.index.table = match stored {
+            Some(table) => table,
+            None => changes.within(base.table, &pieces, about_to_fill)?,
+        };
+        self.index.base = Some(oid);
         self.link = None;
         self.disorder = None;
         self.finish()
@@ -179,21 +173,25 @@ impl Changes {
         Ok(())
     }
 
-    /// The merged entries, in memory of their own.
+    /// The merged entries, in memory of their own: that of `base`, if there are as many.
     fn within(
         &self,
-        base: &Index,
+        mut base: Table,
         pieces: &[Piece],
         about_to_fill: fn(Range<*const u8>),
     ) -> Result<Table, Error> {
-        let start = base.table.paths().map(<[u8]>::len).sum::<usize>();
-        let length = start + self.names.len();
-        if u32::try_from(length).is_err() {
+        let (old, paths) = base.owned();
+        let start = paths.len();
+        paths.extend_from_slice(&self.names);
+        if u32::try_from(paths.len()).is_err() {
             return Err(Error::Truncated { offset: 0 });
         }
-        let mut paths: Vec<u8> = with_room(length, about_to_fill);
-        base.table.paths().chain([&self.names[..]]).for_each(|bytes| paths.extend_from_slice(bytes));
-        let old = base.entries();
+        if self.deleted.is_empty() && self.entries.len() == self.replaced.len() {
+            for (&of, new) in self.replaced.iter().zip(&self.entries) {
+                old[of] = Entry { path: old[of].path, ..*new };
+            }
+            return Ok(base);
+        }
         let mut entries = with_room(old.len() + self.entries.len(), about_to_fill);
         for piece in pieces {
             match piece {
@@ -209,7 +207,8 @@ impl Changes {
                 }
             }
         }
-        Ok(Table::Owned { entries, paths })
+        *old = entries;
+        Ok(base)
     }
 
     /// The merged entries, those of the shared index where they are stored. `None` if that cannot be.
@@ -240,45 +239,50 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Compares.
-    pub fn between(base: &Index, index: &Index) -> Delta {
+    /// Compares `index` with the shared one in the file `shared`, which is read once, from its beginning to its end, and not kept.
+    pub fn between(shared: &[u8], index: &Index) -> Result<Delta, Error> {
+        let Header { content, version, count, .. } = Header::read(shared, index.hash)?;
+        let codec = Codec { hash: index.hash, compressed: version == Version::V4 };
         let mut delta = Delta::default();
-        let (mut old, mut new) = (0, 0);
-        loop {
-            match (base.entries().get(old), index.entries().get(new)) {
-                (None, None) => return delta,
-                (Some(_), None) => {
-                    delta.deleted.push(old);
-                    old += 1;
-                }
-                (None, Some(_)) => {
-                    delta.added.push(new);
-                    new += 1;
-                }
-                (Some(one), Some(two)) => {
-                    match base.path(one).cmp(index.path(two)).then(one.stage.cmp(&two.stage)) {
-                        std::cmp::Ordering::Less => {
-                            delta.deleted.push(old);
-                            old += 1;
-                        }
-                        std::cmp::Ordering::Greater => {
-                            delta.added.push(new);
-                            new += 1;
-                        }
-                        std::cmp::Ordering::Equal => {
-                            if two.flags.contains(Flags::UNSHARED) {
-                                delta.deleted.push(old);
-                                delta.added.push(new);
-                            } else if stored(one) != stored(two) {
-                                delta.replaced.push((old, new));
-                            }
-                            old += 1;
-                            new += 1;
-                        }
-                    }
+        let (mut path, mut offset, mut new) = (None, HEADER, 0);
+        let mut written = Vec::new();
+        for old in 0..count {
+            // Nearly all are written now as they were then.
+            if !codec.compressed && new < index.len() {
+                let two = index.entry(new);
+                written.clear();
+                codec.write(&mut written, &two, index.path(&two), Previous::Unknown { length: 0 });
+                if content[offset..].starts_with(&written) && !two.flags.contains(Flags::UNSHARED) {
+                    (offset, new) = (offset + written.len(), new + 1);
+                    continue;
                 }
             }
+            let (one, end) = codec.next(content, offset, &mut path)?;
+            let name = path.as_deref().unwrap_or_default().as_bstr();
+            offset = end;
+            let order = |new: usize| match new < index.len() {
+                true => index.path_at(new).cmp(name).then(index.stage_at(new).cmp(&one.stage)),
+                false => Ordering::Greater,
+            };
+            while order(new) == Ordering::Less {
+                delta.added.push(new);
+                new += 1;
+            }
+            if order(new) == Ordering::Greater {
+                delta.deleted.push(old);
+                continue;
+            }
+            let two = index.entry(new);
+            if two.flags.contains(Flags::UNSHARED) {
+                delta.deleted.push(old);
+                delta.added.push(new);
+            } else if stored(&one) != stored(&two) {
+                delta.replaced.push((old, new));
+            }
+            new += 1;
         }
+        delta.added.extend(new..index.len());
+        Ok(delta)
     }
 
     /// Whether so much was added that a new shared index is due: more than `percent` of all entries

@@ -310,21 +310,13 @@ impl Table {
         }
     }
 
-    /// The bytes that spans of paths are of, one after the other. A copy still has the path of an entry that was handed out before.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &[u8]> {
-        let (first, second) = match self {
-            Table::Owned { paths, .. } => (&paths[..], &[][..]),
-            Table::Stored(stored) => (&stored.file[..], &stored.beside[..]),
-        };
-        [first, second].into_iter()
-    }
-
     /// Entries and paths, for any change.
     pub(super) fn owned(&mut self) -> (&mut Vec<Entry>, &mut Vec<u8>) {
         if let Table::Stored(stored) = self {
             stored.entries();
             let entries = stored.entries.take().expect("they were just read");
-            *self = Table::Owned { entries, paths: self.paths().collect::<Vec<_>>().concat() };
+            // All of it, so that an entry that was handed out before still has its path.
+            *self = Table::Owned { entries, paths: [&stored.file[..], &stored.beside].concat() };
         }
         match self {
             Table::Owned { entries, paths } => (entries, paths),

@@ -1,14 +1,12 @@
 //! Whatever is written is read as the same; whatever is not an index is an error and nothing worse.
 
-use std::sync::Arc;
-
 use ::bytes::Bytes;
 use bstr::{BString, ByteSlice};
 use proptest::{prelude::*, sample::select};
 
 use super::{
     read::{self, Decoded, decode, decode_stored},
-    split::{Base, Delta},
+    split::Delta,
     write::{self, Part, to_vec},
     *,
 };
@@ -259,25 +257,24 @@ proptest! {
         let edits: Vec<Edit> = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
         changed.apply(edits.clone());
         changed.resolve_undo = None;
-        let delta = Delta::between(&base, &changed);
+        let delta = Delta::between(&shared_file, &changed).expect("just written");
         let file = to_vec(&changed, Part::Split { base: oid, delta: &delta }, &WRITE).expect("as before");
         let half = read_back(&file, HashKind::Sha1);
         prop_assert_eq!(half.base(), Some(oid));
         let whole = half.merge(shared()).expect("made for each other");
         prop_assert_eq!(visible(&whole), visible(&changed));
-        let base = whole.base.as_ref().expect("remembered");
-        prop_assert_eq!(base.oid, oid);
-        prop_assert_eq!(&Delta::between(&base.index, &whole), &delta);
+        prop_assert_eq!(whole.base, Some(oid));
+        prop_assert_eq!(Delta::between(&shared_file, &whole), Ok(delta.clone()));
 
         // The same if the shared one is kept as it is stored.
         let stored = |half: Decoded| {
-            half.merge(decode_stored(Bytes::from(shared_file.clone()), HashKind::Sha1, read::Options::new(1, false))?)
+            let options = read::Options::new(1, false);
+            half.merge(decode_stored(Bytes::from(shared_file.clone()), HashKind::Sha1, options)?)
         };
-        let mut kept = stored(read_back(&file, HashKind::Sha1)).expect("made for each other");
+        let (mut kept, mut whole) = (stored(read_back(&file, HashKind::Sha1)).expect("as before"), whole);
         alike(&kept, &whole);
         prop_assert_eq!(visible(&kept), visible(&whole));
-        prop_assert_eq!(&Delta::between(&kept.base.as_ref().expect("remembered").index, &kept), &delta);
-        let mut whole = whole;
+        prop_assert_eq!(Delta::between(&shared_file, &kept), Ok(delta));
         kept.apply(edits.clone());
         whole.apply(edits);
         alike(&kept, &whole);
@@ -289,10 +286,9 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        if let Ok(half) = decode(&file, HashKind::Sha1, read::Options::new(1, false))
-            && let Ok(again) = decode(&file, HashKind::Sha1, read::Options::new(1, false))
-        {
-            let (kept, whole) = (stored(half), again.merge(shared()));
+        let half = || decode(&file, HashKind::Sha1, read::Options::new(1, false));
+        if half().is_ok() {
+            let (kept, whole) = (half().and_then(stored), half().and_then(|half| half.merge(shared())));
             prop_assert_eq!(kept.as_ref().err(), whole.as_ref().err());
             prop_assert_eq!(kept.as_ref().ok().map(visible), whole.as_ref().ok().map(visible));
         }
@@ -444,7 +440,7 @@ fn a_split_index_that_does_not_fit_its_base_is_refused() {
     let shared = to_vec(&base, Part::Shared, &WRITE).expect("no entry without an object");
     let merge = |delta: Delta| {
         let mut changed = base.clone();
-        changed.base = Some(Arc::new(Base { oid, index: base.clone() }));
+        changed.base = Some(oid);
         let part = Part::Split { base: oid, delta: &delta };
         let file = to_vec(&changed, part, &WRITE).expect("no entry without an object");
         let result = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));

@@ -142,6 +142,35 @@ fn many_racy_entries_are_compared_once_each() {
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
 }
 
+/// What is in memory is all there is to be lost.
+#[test]
+fn a_shared_index_that_is_gone_or_another_is_written_anew() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    files(&repo, 20);
+    let expected = staged(&repo);
+    let split = WriteOptions { split: Some(true), ..WriteOptions::default() };
+    rewrite(&repo, &split, |_| ());
+    for damage in [None, Some(vec![]), Some(vec![b'D'; 3000])] {
+        let [name] = &shared_indices(&repo)[..] else { panic!("there is one") };
+        let shared = repo.join(format!(".git/{name}"));
+        let whole = std::fs::read(&shared).expect("there");
+        rewrite(&repo, &WriteOptions::default(), |index| {
+            assert_eq!(index.base.map(|base| format!("sharedindex.{base}")).as_ref(), Some(name));
+            match &damage {
+                None => std::fs::remove_file(&shared).expect("it was there"),
+                // Another file in its place, as this one is mapped.
+                Some(other) => {
+                    std::fs::remove_file(&shared).expect("it was there");
+                    std::fs::write(&shared, other).expect("writable");
+                }
+            }
+        });
+        assert_eq!(staged(&repo), expected);
+        assert_eq!(std::fs::read(&shared).expect("written anew"), whole);
+    }
+}
+
 #[test]
 fn an_index_is_split_kept_split_and_made_whole() {
     let sandbox = Sandbox::new();
@@ -175,7 +204,9 @@ fn an_index_is_split_kept_split_and_made_whole() {
     let index = rewrite(&repo, &keep, |index| index.apply((4..12).map(add).collect()));
     assert_eq!(shared_indices(&repo).len(), 3, "Git made one, we made one, and none has expired");
     assert_eq!(staged(&repo).lines().count(), 32);
-    assert_eq!(index.base.as_ref().map(|base| base.index.entries().len()), Some(32));
+    let base = index.base.expect("it is split");
+    let base = load(&shared::path(&repo.join(".git/index"), base), HashKind::Sha1, &ReadOptions::default());
+    assert_eq!(base.expect("it was just written").len(), 32);
 
     // Everything unused goes when the next one is written.
     let now = WriteOptions {
