@@ -172,21 +172,20 @@ fn parse_by(
         literal: on("GIT_LITERAL_PATHSPECS"),
         glob: on("GIT_GLOB_PATHSPECS"),
         icase: on("GIT_ICASE_PATHSPECS"),
-        attributes: attributes(run, repo, args, index)?,
+        attributes: attributes(run, args, index)?,
     };
     let root = repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
     parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
 }
 
-/// Who knows attributes, if a pathspec may ask for them. Without a worktree nobody does.
+/// Who knows attributes, if a pathspec may ask for them.
 fn attributes(
     run: &Invocation,
-    repo: &Repository,
     args: &[BString],
     index: Option<Index>,
 ) -> Result<Option<Arc<pathspec::Attributes>>, Failure> {
     let asks = |arg: &BString| arg.starts_with(b":(") && arg.contains_str("attr:");
-    if repo.work_tree().is_none() || !args.iter().any(asks) {
+    if !args.iter().any(asks) {
         return Ok(None);
     }
     let repo = run.open()?;

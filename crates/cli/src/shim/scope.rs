@@ -138,14 +138,11 @@ impl Scope {
         asks_for(survey, unknown).then(|| Reason::command_line("a pathspec with attributes"))
     }
 
-    /// Why pathspecs are not native in this repository: without a worktree nobody knows attributes; and of some that only it writes Git dies.
+    /// Why pathspecs are not native in this repository: of some that only it writes Git dies.
     pub(super) fn obstacle_in(&self, repo: &Repository, survey: &Survey) -> Option<Reason> {
         let written = survey.rest.iter().filter(|word| is_long(word, "prefix:")).cloned().collect::<Vec<_>>();
-        if Pathspecs::parse(&written, repo.prefix(), "".into(), Defaults::default()).is_err() {
-            return Some(Reason::command_line("a pathspec with a prefix"));
-        }
-        let is_one = self.command == "diff-index" && repo.work_tree().is_none() && asks_for(survey, "attr");
-        is_one.then(|| Reason::command_line("a pathspec with attributes without a worktree"))
+        let parsed = Pathspecs::parse(&written, repo.prefix(), "".into(), Defaults::default());
+        parsed.is_err().then(|| Reason::command_line("a pathspec with a prefix"))
     }
 
     /// Whether `--merge` means what it does for `checkout` (and not what it does for `reset`).

@@ -253,6 +253,34 @@ fn random_attributes_of_random_repositories() {
     assert!(found > seeds as usize * 20, "{found} answers: the dice are loaded");
 }
 
+/// A bare repository has the attributes that are set everywhere, and no other; where one that is not is in its own directory, the index has some.
+#[test]
+fn without_a_worktree() {
+    let sandbox = Sandbox::new();
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let repo = sandbox.init(&format!("repo{seed}"));
+        make(&repo, &mut random);
+        repo.write(".git/info/attributes", "a foo\n[attr]mac inner\n*.c mac\n");
+        for bare in ["false", "true"] {
+            repo.git(&["config", "core.bare", bare]);
+            let place = sandbox.repo(&format!("repo{seed}/.git"));
+            for _ in 0..60 {
+                let specs = pathspecs(&mut random);
+                let line = [&["ls-files"][..], &["ls-files", "-s"], &["diff-index", "--cached", "HEAD"]]
+                    [random.below(3)];
+                let args = [line, &["--"], &specs.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+                let (theirs, ours) = (place.try_git(&args), place.run(SAPWOOD.as_ref(), &args));
+                assert_eq!(
+                    answer(&theirs),
+                    answer(&ours),
+                    "seed {seed}, bare {bare}: {args:?}; git left, ours right"
+                );
+            }
+        }
+    }
+}
+
 const CHANGES: [&[&str]; 12] = [
     &["reset", "-q"],
     &["reset", "HEAD"],

@@ -44,7 +44,8 @@ impl State {
     }
 }
 
-/// Knows the attributes of paths: those of the worktree, or of the index where the worktree has no file of them. Several threads may ask.
+/// Knows the attributes of paths: those of the worktree, or of the index where the worktree has no file of them; in a bare repository, only those
+/// that are set everywhere. Several threads may ask.
 pub struct Attributes {
     asked: Mutex<Asked>,
     tell: fn(&BString),
@@ -67,7 +68,8 @@ impl Attributes {
     pub fn new(repo: Repository, index: Index, tell: fn(&BString)) -> Result<Self, repo::Error> {
         let info = repo.called_file("info/attributes");
         let info = BString::from(info.as_os_str().as_encoded_bytes());
-        let files = Files::new(repo, index, Source::Worktree, &[], info.as_bstr())?;
+        let source = if repo.is_bare() { Source::Nothing } else { Source::Worktree };
+        let files = Files::new(repo, index, source, &[], info.as_bstr())?;
         Ok(Attributes { asked: Mutex::new(Asked { files, told: HashSet::new() }), tell })
     }
 

@@ -57,10 +57,10 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let sources = request.sources(&repo, top)?;
     let mut specs = paths::parse_or_here(run, &repo, &request.paths)?;
     if specs.ask_attributes() {
-        if request.recurse {
-            return Err(Failure::fatal("pathspecs with 'attr' are not supported with --recurse-submodules"));
+        let mut index = work::load_index(&repo, &settings)?;
+        if !request.recurse {
+            index = prune::for_attributes(index, &specs);
         }
-        let index = prune::for_attributes(work::load_index(&repo, &settings)?, &specs);
         specs = paths::parse_or_here_by(run, &repo, &request.paths, index)?;
     }
     request.judge()?;

@@ -89,6 +89,38 @@ fn what_is_in_submodules() {
     oracle.same(&recurse);
 }
 
+/// The attributes of what is in a submodule are those of whole paths.
+#[test]
+fn attributes_of_what_is_in_submodules() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        nested(repo);
+        repo.write(".gitattributes", "*.txt foo\none/* bar\n/sub baz\noff baz\n");
+        repo.write("one/.gitattributes", "file.txt -foo\n");
+        repo.write("one/below/.gitattributes", "* foo\n");
+        repo.git(&["add", "."]);
+    });
+    let check = |lists: &[&[&str]]| {
+        for specs in lists {
+            for dir in [".", "sub"] {
+                oracle.same_in(dir, &[&["ls-files", "--recurse-submodules", "-s"], *specs].concat());
+            }
+        }
+    };
+    let lists = [
+        &[":(attr:foo)"][..],
+        &[":(attr:!foo)"],
+        &[":(attr:-foo)one"],
+        &[":(attr:foo)o*", "two"],
+        &[":(attr:baz)"],
+        &[":(attr:!baz)off/", "void"],
+    ];
+    check(&lists);
+    check(&[&[":(attr:bar)one", ":(exclude,attr:foo)"], &["one", ":(exclude,attr:bar)"]]);
+    // The index of the superproject has it. What leaves out is first asked of a submodule's entry, and Git then has that submodule's index.
+    oracle.both(|repo| repo.remove(".gitattributes"));
+    check(&lists);
+}
+
 /// Whose rules, attributes, objects, digits, index and monitor it is that say what is shown of what is in submodules.
 fn mixed(repo: &Repo<'_>) {
     nested(repo);
