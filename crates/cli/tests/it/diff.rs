@@ -1,6 +1,7 @@
 //! `diff-files` and `diff-index`: what is listed, and how.
 
 mod finds;
+mod sparse;
 mod submodules;
 mod unmerged;
 

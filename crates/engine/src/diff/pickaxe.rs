@@ -34,6 +34,8 @@ pub struct Haystack<'a> {
     pub hashed: &'a HashSet<(BString, ObjectId)>,
     /// The worktree is the old side (`-R`).
     pub is_reversed: bool,
+    /// One pair that has to do with it is enough (`--pickaxe-all`).
+    pub is_one_enough: bool,
 }
 
 /// Whether each of `pairs` has to do with it.
@@ -86,8 +88,34 @@ fn matches(content: &[u8], regex: &Regex) -> usize {
     count
 }
 
-/// Whether `differ` is true of each of `pairs` that may differ; a side that is not there is empty.
+/// As [`judge`]. A directory that differs (`-t`, in a sparse index) has no text, of which Git dies, unless what comes before it is enough.
 fn changed(
+    repo: &Repository,
+    pairs: &[Pair],
+    kind: Kind,
+    differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
+    haystack: &Haystack<'_>,
+) -> Result<Vec<bool>, PlanError> {
+    let is_directory = |side: Side| side.mode.is_tree();
+    let differs_as_one = |pair: &Pair| {
+        !pair.is_unchanged() && (pair.old.is_some_and(is_directory) || pair.new.is_some_and(is_directory))
+    };
+    let Some(directory) = pairs.iter().position(differs_as_one) else {
+        return judge(repo, pairs, kind, differ, haystack);
+    };
+    let mut is_found = match haystack.is_one_enough {
+        true => judge(repo, &pairs[..directory], kind, differ, haystack)?,
+        false => Vec::new(),
+    };
+    if !is_found.contains(&true) {
+        return Err(repo::Error::new(String::from("unable to read files to diff")).into());
+    }
+    is_found.resize(pairs.len(), false);
+    Ok(is_found)
+}
+
+/// Whether `differ` is true of each of `pairs` that may differ; a side that is not there is empty.
+fn judge(
     repo: &Repository,
     pairs: &[Pair],
     kind: Kind,

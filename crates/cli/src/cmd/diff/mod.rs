@@ -58,10 +58,11 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let intended = request.intended.unwrap_or(Intended::Hidden);
     let mut pairs = diff::unstaged(&index, worktree.changes, intended);
     if request.unchanged == Unchanged::Listed {
-        not_of_a_sparse_index(before.is_some())?;
         let scope = scope(&request, &specs);
         let unreadable = &worktree.unreadable;
-        pairs = diff::with_unchanged(&repo, &root, &index, pairs, unreadable, (&scope, request.stage))?;
+        // Git has the directories of a sparse index there as they are.
+        let index = before.as_ref().unwrap_or(&index);
+        pairs = diff::with_unchanged(&repo, &root, index, pairs, unreadable, (&scope, request.stage))?;
     }
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
@@ -98,9 +99,6 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
             missing: request.missing,
         },
     };
-    if request.unchanged == Unchanged::Listed {
-        not_of_a_sparse_index(before.is_some())?;
-    }
     let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
     // Git reads it once.
     if worktree.warnings.is_empty() {
@@ -135,14 +133,6 @@ fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request
 fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
     let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
     diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
-}
-
-/// Git has its directories for what does not differ, too.
-fn not_of_a_sparse_index(is_sparse: bool) -> Result<(), Failure> {
-    match is_sparse {
-        true => Err(options::unserved("'--find-copies-harder' in a sparse index").into()),
-        false => Ok(()),
-    }
 }
 
 /// The index as it is, full, and with what the file system monitor has to say.
@@ -264,10 +254,6 @@ pub(crate) fn obstacle(
     let Ok(request) = Request::parse(dress, args) else {
         return Some("options or arguments that do not go together");
     };
-    let may_be_sparse = || !matches!(repo.config_bool("core.sparseCheckout"), Ok(None | Some(false)));
-    if request.unchanged == Unchanged::Listed && may_be_sparse() {
-        return Some("'--find-copies-harder' where the index may be sparse");
-    }
     let is_plain = |word: &BString| matches!(repo.resolve(word.as_bstr()), Ok(Some(_)));
     let is_clear = |word: &BString| repo.ambiguous_names(word.as_bstr()).is_ok_and(|it| it.is_empty());
     if !request.object_words.iter().all(|word| is_plain(word) && is_clear(word)) {
@@ -338,7 +324,12 @@ fn finish(
         pairs = rewrites::join(pairs, &mut uses);
     }
     if let Some(needle) = &request.needle {
-        let haystack = Haystack { worktree: (root, index), hashed: &hashed, is_reversed: request.reverse };
+        let haystack = Haystack {
+            worktree: (root, index),
+            hashed: &hashed,
+            is_reversed: request.reverse,
+            is_one_enough: request.all_if_any,
+        };
         search(repo, request, needle, &haystack, &mut pairs)?;
     }
     order::arrange(run, repo, request, &mut pairs)?;
