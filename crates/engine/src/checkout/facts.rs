@@ -297,6 +297,11 @@ pub(crate) trait CleaningWorker: Send {
         file: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], repo::Error>;
+
+    /// What Git would have said of it since the last time this was asked.
+    fn take_messages(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Whether the files of `entries` have the entries' content.

@@ -331,6 +331,10 @@ impl CleaningWorker for repo::convert::Worker {
     ) -> Result<&'a [u8], repo::Error> {
         repo::convert::Worker::to_git(self, path, file, out)
     }
+
+    fn take_messages(&mut self) -> Vec<String> {
+        repo::convert::Worker::take_messages(self)
+    }
 }
 
 /// Decides. `index` is consumed: the plan holds the result, and nothing is changed on disk.
@@ -553,11 +557,17 @@ pub(crate) struct Lazy<'a> {
     pub(super) repo: &'a repo::Repository,
     pub(crate) index: &'a Index,
     pub(super) converter: OnceLock<Result<Converter, String>>,
+    load: fn(&repo::Repository, &Index) -> Result<Converter, repo::Error>,
 }
 
 impl<'a> Lazy<'a> {
     pub(crate) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
-        Lazy { repo, index, converter: OnceLock::new() }
+        Lazy { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
+    }
+
+    /// For who shows what files hold, and tells of what would not come back.
+    pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
+        Lazy { load: Converter::for_showing, ..Lazy::new(repo, index) }
     }
 }
 
@@ -565,7 +575,7 @@ impl Cleaning for Lazy<'_> {
     fn worker(&self) -> Box<dyn CleaningWorker + '_> {
         let loaded = self
             .converter
-            .get_or_init(|| Converter::for_compare(self.repo, self.index).map_err(|error| error.to_string()));
+            .get_or_init(|| (self.load)(self.repo, self.index).map_err(|error| error.to_string()));
         match loaded {
             Ok(converter) => Box::new(Converter::worker(converter)),
             Err(message) => Box::new(Broken(message)),

@@ -36,21 +36,33 @@ pub struct Haystack<'a> {
     pub is_reversed: bool,
     /// One pair that has to do with it is enough (`--pickaxe-all`).
     pub is_one_enough: bool,
+    /// Nothing was read before, and so nothing was said of line ends that would not come back.
+    pub tells: bool,
 }
 
-/// Whether each of `pairs` has to do with it.
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Whether each pair has to do with it.
+    pub pairs: Vec<bool>,
+    /// What is to be said on standard error: whole lines.
+    pub messages: Vec<String>,
+}
+
+/// Which of `pairs` have to do with it.
 pub fn find(
     repo: &Repository,
     pairs: &[Pair],
     needle: Needle<'_>,
     haystack: &Haystack<'_>,
-) -> Result<Vec<bool>, PlanError> {
+) -> Result<Found, PlanError> {
     match needle {
         Needle::Objects(objects) => {
             // What has no name has that of nothing.
             let name = |side: Side| side.oid.unwrap_or(ObjectId::null(repo.hash()));
             let is_one = |side: Option<Side>| side.is_some_and(|side| objects.contains(&name(side)));
-            Ok(pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect())
+            let found = pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect();
+            Ok(Found { pairs: found, messages: Vec::new() })
         }
         Needle::Text(text) => {
             let count = |content: &[u8]| content.find_iter(text).count();
@@ -95,7 +107,7 @@ fn changed(
     kind: Kind,
     differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
     haystack: &Haystack<'_>,
-) -> Result<Vec<bool>, PlanError> {
+) -> Result<Found, PlanError> {
     let is_directory = |side: Side| side.mode.is_tree();
     let differs_as_one = |pair: &Pair| {
         !pair.is_unchanged() && (pair.old.is_some_and(is_directory) || pair.new.is_some_and(is_directory))
@@ -103,15 +115,15 @@ fn changed(
     let Some(directory) = pairs.iter().position(differs_as_one) else {
         return judge(repo, pairs, kind, differ, haystack);
     };
-    let mut is_found = match haystack.is_one_enough {
+    let mut found = match haystack.is_one_enough {
         true => judge(repo, &pairs[..directory], kind, differ, haystack)?,
-        false => Vec::new(),
+        false => Found::default(),
     };
-    if !is_found.contains(&true) {
+    if !found.pairs.contains(&true) {
         return Err(repo::Error::new(String::from("unable to read files to diff")).into());
     }
-    is_found.resize(pairs.len(), false);
-    Ok(is_found)
+    found.pairs.resize(pairs.len(), false);
+    Ok(found)
 }
 
 /// Whether `differ` is true of each of `pairs` that may differ; a side that is not there is empty.
@@ -121,7 +133,7 @@ fn judge(
     kind: Kind,
     differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
     haystack: &Haystack<'_>,
-) -> Result<Vec<bool>, PlanError> {
+) -> Result<Found, PlanError> {
     let mut both: Vec<[Option<File>; 2]> = Vec::new();
     let mut places = Vec::new();
     for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_unchanged()) {
@@ -134,10 +146,18 @@ fn judge(
         }));
         places.push(at);
     }
-    let mut is_found = vec![false; pairs.len()];
-    let contents = Contents::new(repo, Some(haystack.worktree));
-    for (at, found) in places.into_iter().zip(contents.judge(&both, kind, differ)?) {
-        is_found[at] = found;
+    let mut found = Found { pairs: vec![false; pairs.len()], messages: Vec::new() };
+    let contents = match haystack.tells {
+        true => Contents::telling(repo, haystack.worktree),
+        false => Contents::new(repo, Some(haystack.worktree)),
+    };
+    let mut is_enough = false;
+    for (at, (is_one, said)) in places.into_iter().zip(contents.judge(&both, kind, differ)?) {
+        found.pairs[at] = is_one;
+        if haystack.tells && !is_enough {
+            found.messages.extend(said);
+        }
+        is_enough |= is_one && haystack.is_one_enough;
     }
-    Ok(is_found)
+    Ok(found)
 }

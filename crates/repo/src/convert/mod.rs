@@ -81,6 +81,13 @@ impl Converter {
         Ok(Converter { shared: Arc::new(shared) })
     }
 
+    /// As [`Converter::for_compare`], for what will be shown: what could not be brought back is told of (`core.safecrlf`).
+    pub fn for_showing(repo: &Repository, index: &Index) -> Result<Converter, Error> {
+        let mut shared = Shared::load(repo, index, Direction::Compare)?;
+        shared.storing = Some(Storing::for_showing(repo)?);
+        Ok(Converter { shared: Arc::new(shared) })
+    }
+
     /// Names the commit that is checked out, for filters that want to know.
     pub fn with_metadata(mut self, metadata: Metadata) -> Converter {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
@@ -213,7 +220,9 @@ impl Worker {
                 }
             });
             match failed {
-                Some(message) if shared.storing.is_some() => return Err(Error::new(message)),
+                Some(message) if shared.storing.as_ref().is_some_and(|storing| storing.refuses) => {
+                    return Err(Error::new(message));
+                }
                 Some(message) => self.messages.push(format!("error: {message}")),
                 None => {}
             }

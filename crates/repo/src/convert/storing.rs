@@ -20,6 +20,8 @@ pub(super) struct Storing {
     line_ends: Unsafe,
     /// Encodings that are tried both ways.
     both_ways: BString,
+    /// What cannot be brought into another encoding is refused.
+    pub(super) refuses: bool,
 }
 
 impl Storing {
@@ -31,7 +33,16 @@ impl Storing {
             Some(_) => Unsafe::Stored,
         };
         let both_ways = repo.config_str("core.checkRoundtripEncoding").unwrap_or_else(|| "SHIFT-JIS".into());
-        Ok(Storing { line_ends, both_ways })
+        Ok(Storing { line_ends, both_ways, refuses: true })
+    }
+
+    /// For who only shows what would be stored: nothing is refused.
+    pub(super) fn for_showing(repo: &Repository) -> Result<Storing, Error> {
+        let line_ends = match Storing::of(repo)?.line_ends {
+            Unsafe::Refused => Unsafe::ToldOf,
+            other => other,
+        };
+        Ok(Storing { line_ends, both_ways: BString::default(), refuses: false })
     }
 
     /// What is to be said of line ends that would not come back.

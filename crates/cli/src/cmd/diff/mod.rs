@@ -261,9 +261,10 @@ pub(crate) fn obstacle(
     }
     // Git warns of line ends that would not come back.
     let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
-    let looks_into_files = !request.cached && (has_text || request.rewrites.is_some());
+    let looks_into_files =
+        !request.cached && !request.reads_once() && (has_text || request.rewrites.is_some());
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
-        return Some("'-S', '-G' or '-B' where line ends are converted");
+        return Some("'-B', or '-S' or '-G' among renames, where line ends are converted");
     }
     let mut words = &request.words[..];
     if dress == Dress::Index {
@@ -329,6 +330,7 @@ fn finish(
             hashed: &hashed,
             is_reversed: request.reverse,
             is_one_enough: request.all_if_any,
+            tells: request.reads_once(),
         };
         search(repo, request, needle, &haystack, &mut pairs)?;
     }
@@ -392,9 +394,10 @@ fn search(
         }
         options::Needle::Objects => Needle::Objects(&request.objects),
     };
-    let is_found = pickaxe::find(repo, pairs, needle, haystack)?;
-    if !request.all_if_any || !is_found.contains(&true) {
-        let mut found = is_found.into_iter();
+    let found = pickaxe::find(repo, pairs, needle, haystack)?;
+    found.messages.iter().for_each(console::note);
+    if !request.all_if_any || !found.pairs.contains(&true) {
+        let mut found = found.pairs.into_iter();
         pairs.retain(|_| found.next().unwrap_or(false));
     }
     Ok(())

@@ -385,6 +385,11 @@ impl Request {
         self.is_quiet && self.filter.is_none()
     }
 
+    /// Whether a file is read only when a text is looked for in it.
+    pub(super) fn reads_once(&self) -> bool {
+        self.detect.is_none() && self.rewrites.is_none()
+    }
+
     pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
         let table = dress.table();
         let parsed = table.one_by_one(args, dress.revisions())?;

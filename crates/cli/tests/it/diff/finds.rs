@@ -311,3 +311,54 @@ fn in_another_order() {
         oracle.same_in("sub", &[&["diff-index", "--cached"], options, &["HEAD"]].concat());
     }
 }
+
+/// What is said of line ends that would not come back: of each file that is read, in order.
+#[test]
+fn line_ends_that_would_not_come_back() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["a", "b", "binary", "by attribute", "gone", "large", "own", "same"] {
+            repo.write(path, format!("{path}\none\n"));
+        }
+        repo.write("encoded.u", "one\n");
+        repo.commit("first");
+        repo.write(".gitattributes", "b eol=crlf\nby* -diff\nown -text\n*.u working-tree-encoding=UTF-16\n");
+        for path in ["a", "by attribute", "own"] {
+            repo.write(path, format!("{path}\r\ntwo\r\n"));
+        }
+        repo.write("b", "b\ntwo\n");
+        repo.write("binary", "\0\r\none\r\n");
+        repo.write("large", "two\r\n".repeat(4000));
+        repo.write("encoded.u", "odd");
+        repo.remove("gone");
+        repo.write("new", "two\r\n");
+        repo.git(&["-c", "core.safecrlf=false", "add", "new"]);
+    });
+    let mut told = 0;
+    for settings in [
+        &["-c", "core.autocrlf=input"][..],
+        &["-c", "core.autocrlf=true"],
+        &["-c", "core.autocrlf=input", "-c", "core.safecrlf=true"],
+        &["-c", "core.autocrlf=input", "-c", "core.safecrlf=false"],
+        &["-c", "core.autocrlf=input", "-c", "core.bigFileThreshold=10k"],
+        &[],
+    ] {
+        for options in [
+            &["-Sone"][..],
+            &["-Stwo", "-R"],
+            &["-Gtwo"],
+            &["-Gone", "-R"],
+            &["-Stwo", "--pickaxe-all"],
+            &["-Sg", "--pickaxe-all"],
+            &["-St.o", "--pickaxe-regex"],
+            &["-Snowhere", "--quiet"],
+            &["--find-object=HEAD:a"],
+        ] {
+            for command in [&["diff-files"][..], &["diff-index", "HEAD"], &["diff-index", "--cached", "HEAD"]]
+            {
+                let run = oracle.same(&[settings, &command[..1], options, &command[1..]].concat());
+                told += usize::from(run.stderr.contains_str("next time Git touches it"));
+            }
+        }
+    }
+    assert!(told > 20, "{told}");
+}

@@ -110,6 +110,18 @@ impl<'a> Contents<'a> {
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
+    /// The same, for [`Contents::judge`] to tell of line ends that would not come back.
+    pub(in crate::diff) fn telling(
+        repo: &'a Repository,
+        (root, index): (&'a Dir, &'a Index),
+    ) -> Contents<'a> {
+        Contents {
+            repo,
+            worktree: Some((root, Lazy::for_showing(repo, index))),
+            attributes: Mutex::new(None),
+        }
+    }
+
     /// Names files of the worktree, and tells their sizes. One that is gone stays without.
     pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
         let kind = self.repo.hash();
@@ -168,29 +180,38 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Whether `judge` is true of the contents of each pair's sides; one that is not there is empty. Of what is of another kind it is not asked.
+    /// Whether `judge` is true of the contents of each pair's sides, and what Git says while it reads them; a side that is not there is empty. Of what is of
+    /// another kind it is not asked.
     pub(in crate::diff) fn judge(
         &self,
         pairs: &[[Option<File>; 2]],
         kind: Kind,
         judge: impl Fn(&[u8], &[u8]) -> bool + Sync,
-    ) -> Result<Vec<bool>, PlanError> {
+    ) -> Result<Vec<(bool, Vec<String>)>, PlanError> {
         // What is larger is binary, unless an attribute says otherwise.
         let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(BIG);
         self.map(pairs, |worker, sides| {
             let mut contents = [Vec::new(), Vec::new()];
+            let mut said = Vec::new();
             for (side, known) in sides.iter().zip(&mut contents) {
                 let Some(file) = side else { continue };
                 let unreadable = || repo::Error::new(String::from("unable to read files to diff"));
                 let content = worker.content(file)?.ok_or_else(unreadable)?;
-                let looks = || spans::looks_like_text(content) && content.len() as u64 <= big;
-                if kind == Kind::Text && !self.is_text_by_attribute(&file.path, looks())? {
-                    return Ok(false);
-                }
                 known.extend_from_slice(content);
+                let messages = worker.messages();
+                let is_small = known.len() as u64 <= big;
+                let looks = || spans::looks_like_text(known) && is_small;
+                if kind == Kind::Text && !self.is_text_by_attribute(&file.path, looks())? {
+                    // What is binary whatever it holds Git does not read.
+                    if is_small && self.is_text_by_attribute(&file.path, true)? {
+                        said.extend(messages);
+                    }
+                    return Ok((false, said));
+                }
+                said.extend(messages);
             }
             let [old, new] = &contents;
-            Ok(judge(old, new))
+            Ok((judge(old, new), said))
         })
     }
 
@@ -257,6 +278,11 @@ impl<'a> Contents<'a> {
 }
 
 impl Worker<'_> {
+    /// What is to be said of what was read from the worktree.
+    fn messages(&mut self) -> Vec<String> {
+        self.worktree.as_mut().map_or_else(Vec::new, |(_, cleaning)| cleaning.take_messages())
+    }
+
     /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show; in the worktree its commit is not
     /// known.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
