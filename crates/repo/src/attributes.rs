@@ -264,7 +264,12 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
                 let ours = [Stage::Normal, Stage::Ours];
                 let index = self.index.borrow();
                 let at = ours.into_iter().find_map(|stage| index.position(name, stage).ok());
-                at.map(|at| index.entry(at).oid)
+                let inside = || {
+                    let at = index.collapsed_above(name)?;
+                    let below = name[index.path_at(at).len()..].as_bstr();
+                    self.repo.borrow().lookup_path(index.entry(at).oid, below).ok().flatten()
+                };
+                at.map(|at| index.entry(at).oid).or_else(inside)
             }
             // A tree that cannot be read says nothing.
             Source::Tree(tree) => self.repo.borrow().lookup_path(tree, name).ok().flatten(),

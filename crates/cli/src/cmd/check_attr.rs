@@ -6,7 +6,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::pathspec;
+use engine::{pathspec, sparse};
 use format::{
     Mode, ObjectId,
     index::{Index, Stage},
@@ -24,6 +24,7 @@ use crate::{
     failure::Failure,
     global::Invocation,
     settings::Settings,
+    sparse_index::{self, Tell},
     work,
 };
 
@@ -97,7 +98,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?.for_answers();
-    let index = work::load_index(&repo, &settings)?;
+    let index = work::load_raw(&repo, &settings)?;
     let (names, files) = request.split(&parsed.rest)?;
     let info = repo.called_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
@@ -113,11 +114,13 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;
     let mut check = Check {
         repo: &repo,
+        settings: &settings,
         git_dir: match run.cwd == repo.git_dir() {
             true => text!(repo.git_dir().as_os_str().as_bytes(), "/."),
             false => repo.git_dir().as_os_str().as_bytes().into(),
         },
         index: &index,
+        full: None,
         cached: request.cached,
         nul: request.nul,
         asked: (!request.all).then_some(names),
@@ -177,9 +180,13 @@ impl Request {
 
 struct Check<'a> {
     repo: &'a Repository,
+    settings: &'a Settings,
     /// As Git calls it.
     git_dir: BString,
+    /// It may be sparse: attributes that are outside of the cone do not count.
     index: &'a Index,
+    /// The same, made full, once something was asked for that is in a directory that stands as one entry.
+    full: Option<Index>,
     cached: bool,
     nul: bool,
     /// `None`: all that are set.
@@ -236,8 +243,15 @@ impl Check<'_> {
 
 impl Check<'_> {
     /// The mode that the file at `path` has, or would have in the index; with `--cached` the index's, if it has one.
-    fn mode(&self, path: &BStr) -> Result<Option<String>, Failure> {
-        let entry = self.index.position(path, Stage::Normal).ok().map(|at| self.index.mode_at(at));
+    fn mode(&mut self, path: &BStr) -> Result<Option<String>, Failure> {
+        if self.cached && self.full.is_none() && self.index.sparse && sparse::is_inside(self.index, path) {
+            sparse_index::expanded(self.repo, self.settings, self.index, Tell::Hint)?;
+            let mut full = self.index.clone();
+            sparse_index::fill(self.repo, &mut full)?;
+            self.full = Some(full);
+        }
+        let index = self.full.as_ref().unwrap_or(self.index);
+        let entry = index.position(path, Stage::Normal).ok().map(|at| index.mode_at(at));
         if self.cached {
             return Ok(entry.map(shown));
         }

@@ -62,6 +62,77 @@ fn same(oracle: &Oracle, args: &[&str]) -> Run {
     run
 }
 
+/// What is outside costs nothing: it need not even be there.
+#[test]
+fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        sparse(repo);
+        repo.write("in/x", "two\n");
+        repo.write("in/.gitattributes", "* text\n");
+        repo.git(&["add", "in/.gitattributes"]);
+    });
+    // That of no other directory. Git has it, as its status reads it all the same.
+    let repo = oracle.ours();
+    let tree = repo.git(&["rev-parse", "HEAD:out"]).stdout;
+    let tree = tree.trim_ascii_end().to_str().expect("a name");
+    repo.remove(format!(".git/objects/{}/{}", &tree[..2], &tree[2..]));
+    for args in [
+        &["status"][..],
+        &["status", "--porcelain=v2", "-uno"],
+        &["diff-files"],
+        &["diff-index", "HEAD"],
+        &["diff-index", "-r", "-t", "HEAD", "--", "in", "out"],
+        &["diff-index", "--cached", "HEAD"],
+        &["diff-index", "--cached", "-M", "within"],
+        &["ls-files", "--sparse", "-s"],
+        &["ls-files", "-o", "--", "in"],
+        &["check-attr", "-a", "in/x"],
+        &["check-attr", "--cached", "builtin_objectmode", "in/x", "out/"],
+        &["update-index", "-q", "--refresh"],
+        &["update-index", "in/x"],
+    ] {
+        let run = repo.run(SAPWOOD.as_ref(), args);
+        assert_eq!(oracle.git().try_git(args), run, "{args:?}");
+        assert_eq!(run.code, 0, "{args:?}: {run:?}");
+    }
+    // What is asked about it does read.
+    let run = repo.run(SAPWOOD.as_ref(), &["ls-files"]);
+    assert_ne!(run.code, 0, "{run:?}");
+}
+
+/// Attributes outside of the cone are found in the trees that stand for directories.
+#[test]
+fn attributes_of_what_is_outside() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        for path in ["in/a.c", "out/a.c", "out/deep/a.c"] {
+            repo.write(path, "1\n");
+        }
+        for (dir, name) in [("", "top"), ("in/", "in"), ("out/", "out"), ("out/deep/", "deep")] {
+            repo.write(format!("{dir}.gitattributes"), format!("*.c {name}\n"));
+        }
+        repo.commit("first");
+        repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
+    });
+    let paths = ["in/a.c", "out/a.c", "out/deep/a.c", "out", "out/", "out/deep/nothing"];
+    for (key, value) in [
+        ("index.sparse", "true"),
+        ("advice.sparseIndexExpanded", "false"),
+        ("core.sparseCheckoutCone", "false"),
+        ("core.sparseCheckout", "false"),
+        ("index.sparse", "false"),
+    ] {
+        oracle.both(|repo| drop(repo.git(&["config", key, value])));
+        for args in [&["-a"][..], &["--cached", "-a"], &["top", "out"], &["--source=HEAD", "-a"]] {
+            oracle.same(&[&["check-attr"], args, &["--"], &paths].concat());
+        }
+        for path in paths {
+            for args in [&["builtin_objectmode"][..], &["--cached", "builtin_objectmode", "deep"]] {
+                oracle.same(&[&["check-attr"], args, &["--", path, path]].concat());
+            }
+        }
+    }
+}
+
 #[test]
 fn branches_with_a_sparse_index() {
     let oracle = Oracle::new(SAPWOOD, sparse);

@@ -35,11 +35,7 @@ pub fn collapsed(index: &Index) -> impl Iterator<Item = &BStr> {
 
 /// Whether `path` is in a directory that stands as one entry.
 pub fn is_inside(index: &Index, path: &BStr) -> bool {
-    let before = index.entries().partition_point(|entry| index.path(entry) <= path);
-    before.checked_sub(1).map(|at| &index.entries()[at]).is_some_and(|entry| {
-        let dir = index.path(entry);
-        entry.mode.is_tree() && dir.len() < path.len() && path.starts_with(dir)
-    })
+    index.collapsed_above(path).is_some()
 }
 
 /// Makes `index` a full one. After an error it is as it was.

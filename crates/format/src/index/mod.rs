@@ -341,6 +341,13 @@ impl Index {
         partition_point(within, |at| self.path_at(at) < path)
     }
 
+    /// The entry of a sparse index that stands for a directory which `path` is in.
+    pub fn collapsed_above(&self, path: &BStr) -> Option<usize> {
+        let at = self.first_in(0..self.len(), path).checked_sub(1)?;
+        let dir = self.path_at(at);
+        (self.mode_at(at).is_tree() && dir.len() < path.len() && path.starts_with(dir)).then_some(at)
+    }
+
     /// All entries of `path` whatever their stage.
     pub fn range_of(&self, path: &BStr) -> Range<usize> {
         let start = self.first_in(0..self.len(), path);

@@ -18,6 +18,7 @@ use engine::{
         rewrites,
     },
     pathspec::Pathspecs,
+    sparse::Course,
     status::{self, Worktree},
 };
 use format::{
@@ -52,7 +53,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     must_agree(&request)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { index, before, .. } = load(run, &repo, &settings, &root)?;
+    let Read { index, before, .. } = load(run, &repo, &settings, &root, Fill::Later)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
     unseen::tell(&index, &specs, &worktree);
     let intended = request.intended.unwrap_or(Intended::Hidden);
@@ -85,7 +86,10 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     };
     console::complaints(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { index, before, .. } = load(run, &repo, &settings, &root)?;
+    // What does not differ is wanted file by file, too.
+    let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
+    let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
+    sparse_index::settle(&repo, &mut index, &|_| Course::Compare(tree))?;
     let worktree = match request.cached {
         true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request, None)?,
@@ -135,9 +139,15 @@ fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
     diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
 }
 
-/// The index as it is, full, and with what the file system monitor has to say.
-fn load(run: &Invocation, repo: &Repository, settings: &Settings, root: &Dir) -> Result<Read, Failure> {
-    let mut read = work::read_index(repo, settings, root, Tell::Hint, Fill::AtOnce)?;
+/// The index as it is, which may be sparse, with what the file system monitor has to say.
+fn load(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    root: &Dir,
+    fill: Fill,
+) -> Result<Read, Failure> {
+    let mut read = work::read_index(repo, settings, root, Tell::Hint, fill)?;
     monitor::refresh(run, repo, settings, &mut read.index)?;
     Ok(read)
 }
