@@ -36,7 +36,7 @@ pub struct Haystack<'a> {
     pub is_reversed: bool,
     /// One pair that has to do with it is enough (`--pickaxe-all`).
     pub is_one_enough: bool,
-    /// Nothing was read before, and so nothing was said of line ends that would not come back.
+    /// No renames were looked for, and so each file is read now, and what is said of line ends that would not come back is known.
     pub tells: bool,
 }
 

@@ -44,13 +44,14 @@ impl Scores {
     }
 }
 
-/// Splits those of `pairs`, which have no renames yet.
+/// Splits those of `pairs`, which have no renames yet. If it `tells`, what it returns beside them is to be said of line ends that would not come back.
 pub fn split(
     repo: &Repository,
     pairs: Vec<Pair>,
     scores: Scores,
     worktree: (&Dir, &Index),
-) -> Result<Vec<Pair>, PlanError> {
+    tells: bool,
+) -> Result<(Vec<Pair>, Vec<String>), PlanError> {
     let mut splits: Vec<Option<u32>> = vec![None; pairs.len()];
     let mut files: Vec<(usize, [File; 2])> = Vec::new();
     for (at, pair) in pairs.iter().enumerate() {
@@ -65,10 +66,15 @@ pub fn split(
             files.push((at, [File::new(at, pair, old), File::new(at, pair, new)]));
         }
     }
-    let contents = Contents::new(repo, Some(worktree));
+    let contents = match tells {
+        true => Contents::telling(repo, worktree),
+        false => Contents::new(repo, Some(worktree)),
+    };
     contents.measure(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
-    files.retain(|(_, [old, new])| may_be_split(old.size, new.size));
-    contents.weigh(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
+    // What is in the worktree Git reads before it asks for sizes.
+    let is_told_of = |old: Option<u64>, new: Option<u64>| tells && (old.is_none() || new.is_none());
+    files.retain(|(_, [old, new])| may_be_split(old.size, new.size) || is_told_of(old.size, new.size));
+    let said = contents.weigh(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
     for (at, [old, new]) in &files {
         splits[*at] = score(old, new, scores.split);
     }
@@ -83,7 +89,7 @@ pub fn split(
             halves.push(Pair { score, is_half: true, ..Pair::new(pair.path.clone(), old, new) });
         }
     }
-    Ok(halves)
+    Ok((halves, said))
 }
 
 /// Joins what is left of pairs that were split. Who stays at its path is one more that comes from there.

@@ -271,10 +271,10 @@ pub(crate) fn obstacle(
     }
     // Git warns of line ends that would not come back.
     let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
-    let looks_into_files =
-        !request.cached && !request.reads_once() && (has_text || request.rewrites.is_some());
+    let reads_again = request.detect.is_some() && (has_text || request.rewrites.is_some());
+    let looks_into_files = !request.cached && reads_again;
     if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
-        return Some("'-B', or '-S' or '-G' among renames, where line ends are converted");
+        return Some("'-B', '-S' or '-G' among renames where line ends are converted");
     }
     let mut words = &request.words[..];
     if dress == Dress::Index {
@@ -315,7 +315,9 @@ fn finish(
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
     if let Some(scores) = request.rewrites {
-        pairs = rewrites::split(repo, pairs, scores, (root, index))?;
+        let said;
+        (pairs, said) = rewrites::split(repo, pairs, scores, (root, index), request.tells_of_line_ends())?;
+        said.iter().for_each(console::note);
     }
     let (mut skipped, mut uses, mut hashed) = (None, Uses::default(), HashSet::new());
     if let Some(detect) = request.detect {
@@ -340,7 +342,7 @@ fn finish(
             hashed: &hashed,
             is_reversed: request.reverse,
             is_one_enough: request.all_if_any,
-            tells: request.reads_once(),
+            tells: request.tells_of_line_ends(),
         };
         search(repo, request, needle, &haystack, &mut pairs)?;
     }

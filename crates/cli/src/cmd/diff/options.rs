@@ -385,9 +385,9 @@ impl Request {
         self.is_quiet && self.filter.is_none()
     }
 
-    /// Whether a file is read only when a text is looked for in it.
-    pub(super) fn reads_once(&self) -> bool {
-        self.detect.is_none() && self.rewrites.is_none()
+    /// Whether it is known how often Git reads a file, and so warns of its line ends: not where it looks for renames.
+    pub(super) fn tells_of_line_ends(&self) -> bool {
+        self.detect.is_none()
     }
 
     pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {

@@ -319,6 +319,9 @@ fn line_ends_that_would_not_come_back() {
         for path in ["a", "b", "binary", "by attribute", "gone", "large", "own", "same"] {
             repo.write(path, format!("{path}\none\n"));
         }
+        repo.write("long", lines(0, 100));
+        repo.write("empty", "");
+        repo.symlink("a", "link");
         repo.write("encoded.u", "one\n");
         repo.commit("first");
         repo.write(".gitattributes", "b eol=crlf\nby* -diff\nown -text\n*.u working-tree-encoding=UTF-16\n");
@@ -328,6 +331,10 @@ fn line_ends_that_would_not_come_back() {
         repo.write("b", "b\ntwo\n");
         repo.write("binary", "\0\r\none\r\n");
         repo.write("large", "two\r\n".repeat(4000));
+        repo.write("long", lines(90, 170).replace('\n', "\r\n"));
+        repo.write("empty", lines(90, 170).replace('\n', "\r\n"));
+        repo.remove("link");
+        repo.write("link", "two\r\n");
         repo.write("encoded.u", "odd");
         repo.remove("gone");
         repo.write("new", "two\r\n");
@@ -352,6 +359,10 @@ fn line_ends_that_would_not_come_back() {
             &["-St.o", "--pickaxe-regex"],
             &["-Snowhere", "--quiet"],
             &["--find-object=HEAD:a"],
+            &["-B"],
+            &["-B", "-R"],
+            &["-B", "-Stwo"],
+            &["-B", "-Gtwo", "--pickaxe-all", "-R"],
         ] {
             for command in [&["diff-files"][..], &["diff-index", "HEAD"], &["diff-index", "--cached", "HEAD"]]
             {

@@ -100,10 +100,7 @@ fn copies_and_orders_are_native() {
     shim.was_native(&converted);
     let several_times = ["-c", "core.autocrlf=input", "diff-files", "-C", "-Sb"];
     oracle.same(&several_times);
-    shim.was_handed_over(
-        &several_times,
-        "'-B', or '-S' or '-G' among renames, where line ends are converted",
-    );
+    shim.was_handed_over(&several_times, "'-B', '-S' or '-G' among renames where line ends are converted");
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl<'a> Contents<'a> {
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
-    /// The same, for [`Contents::judge`] to tell of line ends that would not come back.
+    /// The same, for [`Contents::judge`] and [`Contents::weigh`] to tell of line ends that would not come back.
     pub(in crate::diff) fn telling(
         repo: &'a Repository,
         (root, index): (&'a Dir, &'a Index),
@@ -167,17 +167,20 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Tells sizes and cuts contents, wherever they are. One that is gone stays without.
-    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+    /// Tells sizes and cuts contents, wherever they are. One that is gone stays without. Returns what Git says while it reads them.
+    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<Vec<String>, PlanError> {
         let found = self.each(files, |worker, file| {
-            let Some(content) = worker.content(file)? else { return Ok(None) };
+            let Some(content) = worker.content(file)? else { return Ok((None, worker.messages())) };
             let spans = Spans::of(content, self.is_text(&file.path, content)?);
-            Ok(Some((content.len() as u64, spans)))
+            let size = content.len() as u64;
+            Ok((Some((size, spans)), worker.messages()))
         })?;
-        for (file, found) in files.iter_mut().zip(found) {
+        let mut said = Vec::new();
+        for (file, (found, messages)) in files.iter_mut().zip(found) {
             (file.size, file.spans) = found.unzip();
+            said.extend(messages);
         }
-        Ok(())
+        Ok(said)
     }
 
     /// Whether `judge` is true of the contents of each pair's sides, and what Git says while it reads them; a side that is not there is empty. Of what is of
