@@ -5,7 +5,7 @@
 //! them: the cache-tree knows of every path that was touched, the untracked cache of those that came or went, and
 //! stages that gave way are remembered when they do.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{cell::Cell, collections::BTreeMap, ops::Bound};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -39,6 +39,8 @@ pub struct Staging {
     index: Index,
     /// Paths with other entries than `index` has: all of them, by stage.
     edits: BTreeMap<BString, Vec<NewEntry>>,
+    /// The position of the merged entry asked for last: paths mostly come in the order of the index, each several times.
+    near: Cell<usize>,
     protect: Protect,
     changed: bool,
 }
@@ -46,7 +48,7 @@ pub struct Staging {
 impl Staging {
     /// Begins with this index.
     pub fn new(index: Index, protect: Protect) -> Staging {
-        Staging { index, edits: BTreeMap::new(), protect, changed: false }
+        Staging { index, edits: BTreeMap::new(), near: Cell::new(0), protect, changed: false }
     }
 
     /// Whether anything was changed that is worth writing.
@@ -81,7 +83,7 @@ impl Staging {
         match self.edits.get(path) {
             Some(entries) => entries.first().filter(|entry| entry.stage == Stage::Normal).copied(),
             None => {
-                let at = self.index.position(path, Stage::Normal).ok()?;
+                let at = self.position(path)?;
                 Some(self.index.entries()[at].content())
             }
         }
@@ -95,8 +97,24 @@ impl Staging {
             alone.push(path, *entry);
             return Some(look(&alone.entries()[0]));
         }
-        let at = self.index.position(path, Stage::Normal).ok()?;
+        let at = self.position(path)?;
         Some(look(&self.index.entries()[at]))
+    }
+
+    /// Where the index has the merged entry of a path.
+    fn position(&self, path: &BStr) -> Option<usize> {
+        let near = self.near.get();
+        let is_it = |&at: &usize| {
+            at < self.index.len()
+                && self.index.path_at(at) == path
+                && self.index.stage_at(at) == Stage::Normal
+        };
+        let at = match [near, near + 1].into_iter().find(is_it) {
+            Some(at) => at,
+            None => self.index.position(path, Stage::Normal).ok()?,
+        };
+        self.near.set(at);
+        Some(at)
     }
 
     /// Whether any entry is below the directory `dir`.

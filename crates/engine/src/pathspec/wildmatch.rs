@@ -24,6 +24,14 @@ pub fn wildmatch(pattern: &[u8], text: &[u8], pathname: bool, icase: bool) -> bo
                 return true;
             }
             let reach = if crosses { text.len() } else { text.find_byte(b'/').unwrap_or(text.len()) };
+            // What has no wildcards is the end of the text, or it is not there.
+            if rest.find_byteset(b"*?[\\").is_none() {
+                let skip = text.len().checked_sub(rest.len()).filter(|&skip| skip <= reach);
+                return skip.is_some_and(|skip| match icase {
+                    true => text[skip..].eq_ignore_ascii_case(rest),
+                    false => text[skip..] == *rest,
+                });
+            }
             return (0..=reach).any(|skip| wildmatch_from(whole, rest, &text[skip..], pathname, icase));
         }
         let Some((&have, after)) = text.split_first() else { return false };
@@ -135,6 +143,39 @@ fn named_class(name: &[u8], byte: u8) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stars_before_what_has_no_wildcards() {
+        for (pattern, text, anywhere, within) in [
+            ("*.c", "a.c", true, true),
+            ("*.c", "d/a.c", true, false),
+            ("*.c", ".c", true, true),
+            ("*.c", "c", false, false),
+            ("*.c", "a.c.d", false, false),
+            ("*", "", true, true),
+            ("d/*", "d/e/a", true, false),
+            ("d/*", "d/", true, true),
+            ("d/**", "d/e/a", true, true),
+            ("**/a", "a", false, true),
+            ("**/a", "d/e/a", true, true),
+            ("**/a", "d/ea", false, false),
+            ("d/**/a", "d/a", false, true),
+            ("d**/a", "d/e/a", true, false),
+            ("d/*/a", "d/e/a", true, true),
+            ("d/*/a", "d/e/f/a", true, false),
+            ("*a*a", "baba", true, true),
+            ("*a*a", "bab", false, false),
+        ] {
+            let (upper, text) = (text.to_uppercase(), text.as_bytes());
+            let matches = |pathname, icase, text| wildmatch(pattern.as_bytes(), text, pathname, icase);
+            assert_eq!(
+                (matches(false, false, text), matches(true, false, text)),
+                (anywhere, within),
+                "{pattern}"
+            );
+            assert_eq!(matches(false, true, upper.as_bytes()), anywhere, "{pattern}");
+        }
+    }
 
     #[test]
     fn brackets() {

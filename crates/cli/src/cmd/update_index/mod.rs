@@ -83,6 +83,8 @@ struct Update<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     worktree: &'a sys::Dir,
+    /// What was seen last to be a directory, no link on the way, with a slash at its end. Like Git's it is believed until another one is met.
+    directory: BString,
     work: Work<'a>,
     staging: Staging,
     adder: Adder<'a>,
@@ -128,6 +130,7 @@ impl<'a> Update<'a> {
             repo,
             settings,
             worktree,
+            directory: BString::default(),
             work,
             staging,
             adder: Adder::new(repo, worktree, settings.big_file_threshold),
@@ -308,7 +311,7 @@ fn each_line(end: u8, mut each: impl FnMut(&[u8]) -> Result<(), Failure>) -> Res
             return Ok(());
         }
         let whole = line.strip_suffix(&[end]).unwrap_or(&line);
-        each(whole.split(|&byte| byte == 0).next().unwrap_or_default())?;
+        each(&whole[..whole.find_byte(0).unwrap_or(whole.len())])?;
     }
 }
 

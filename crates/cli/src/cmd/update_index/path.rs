@@ -18,6 +18,9 @@ use crate::{
     failure::Failure,
 };
 
+/// Of a path that is longer more than one call is made, whatever is known of its directory: no system takes one of 4096 bytes.
+const NEAR: usize = 2048;
+
 /// What is at a path of the worktree.
 enum Found {
     There(Stat),
@@ -87,9 +90,20 @@ impl Update<'_> {
         Ok(())
     }
 
-    fn look(&self, path: &BStr) -> Found {
-        match self.worktree.stat(path) {
-            Ok(Some(stat)) => Found::There(stat),
+    fn look(&mut self, path: &BStr) -> Found {
+        let directory = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
+        let is_near = path.len() <= NEAR && self.directory == directory;
+        let found = match is_near {
+            true => self.worktree.stat_near(path.as_bytes()),
+            false => self.worktree.stat(path),
+        };
+        match found {
+            Ok(Some(stat)) => {
+                if !is_near {
+                    self.directory = directory.into();
+                }
+                Found::There(stat)
+            }
             Err(error) => Found::Unreadable(error),
             Ok(None) => {
                 let mut above = path.find_iter("/").map(|slash| &path[..slash]);
