@@ -183,7 +183,7 @@ struct Check<'a> {
     settings: &'a Settings,
     /// As Git calls it.
     git_dir: BString,
-    /// It may be sparse: attributes that are outside of the cone do not count.
+    /// It may be sparse.
     index: &'a Index,
     /// The same, made full, once something was asked for that is in a directory that stands as one entry.
     full: Option<Index>,
