@@ -20,6 +20,10 @@ use crate::sparse::{Course, Patterns};
 pub use attr::Attributes;
 pub use wildmatch::wildmatch;
 
+/// Said before anything else that is wrong.
+const EMPTY: &[u8] =
+    b"empty string is not a valid pathspec. please use . instead if you meant to match all paths";
+
 /// Pathspecs as given on one command line.
 #[derive(Clone, Debug, Default)]
 pub struct Pathspecs {
@@ -79,6 +83,9 @@ impl Pathspecs {
         defaults: Defaults,
         all: &BStr,
     ) -> Result<Self, Error> {
+        if specs.iter().any(|spec| spec.is_empty()) {
+            return Err(fail(&[EMPTY]));
+        }
         let mut items = Vec::with_capacity(specs.len());
         for spec in specs {
             let item = Item::parse(spec, prefix, root, &defaults)?;
@@ -403,9 +410,7 @@ enum Hit {
 impl Item {
     fn parse(spec: &BString, prefix: &BStr, root: &BStr, defaults: &Defaults) -> Result<Item, Error> {
         if spec.is_empty() {
-            let message =
-                "empty string is not a valid pathspec. please use . instead if you meant to match all paths";
-            return Err(Error { message: message.into() });
+            return Err(fail(&[EMPTY]));
         }
         let mut magic = Magic { icase: defaults.icase, glob: defaults.glob, ..Magic::default() };
         let rest = if defaults.literal {

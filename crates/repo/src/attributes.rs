@@ -254,7 +254,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         name.extend_from_slice(b".gitattributes");
         let (name, macros) = (name.as_bstr(), dir.is_empty());
         if let (Source::Worktree, Some(worktree)) = (self.source, &self.worktree) {
-            let opened = worktree.open_file(name);
+            // Who asks for what is behind a link gets, from Git, the answer of what is there.
+            let opened = worktree.open_file_through_links(name);
             if let Some(file) = self.read(opened, name, macros) {
                 return file;
             }

@@ -213,6 +213,7 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
         None => match word.strip_prefix(b":!").or_else(|| word.strip_prefix(b":^")) {
             Some(b"") => return Ok(true),
             Some(rest) => (rest.as_bstr(), repo.prefix()),
+            None if word.is_empty() && repo.prefix().is_empty() => return Ok(false),
             None => (word, repo.prefix()),
         },
     };

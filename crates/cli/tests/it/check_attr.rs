@@ -106,6 +106,22 @@ fn a_co_process() {
     shim.was_native(&args);
 }
 
+/// Attributes are those of the path, whatever is behind a link on the way.
+#[test]
+fn behind_a_link() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        attributes(repo);
+        repo.write("sub/deep/.gitattributes", "*.m linked\n");
+        repo.symlink("sub/deep", "link");
+        repo.symlink("nowhere", "dangling");
+        repo.symlink("loop", "loop");
+    });
+    for path in ["link/a.m", "link", "dangling/a.m", "loop/a.m", "link/../a.m"] {
+        oracle.same(&["check-attr", "-a", "--", path]);
+        oracle.same(&["check-attr", "--cached", "-a", "--", path]);
+    }
+}
+
 #[test]
 fn a_co_process_whose_index_is_cut_short() {
     let oracle = Oracle::new(SAPWOOD, attributes);

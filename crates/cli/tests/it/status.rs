@@ -507,3 +507,48 @@ fn verbosely() {
     oracle.both(|repo| drop(repo.git(&["update-ref", "-d", "HEAD"])));
     every();
 }
+
+/// What is configured has to mean something, also where the command line says otherwise.
+#[test]
+fn settings_that_mean_nothing() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("a", "1\n");
+        repo.commit("first");
+        repo.write("b", "1\n");
+    });
+    for key in ["status.short", "status.branch", "status.relativePaths", "status.renames", "diff.renames"] {
+        let setting = format!("{key}=maybe");
+        for args in [&["-s", "-b"][..], &["--long", "--no-branch", "--no-renames"], &["--porcelain=v2", "-M"]]
+        {
+            let run = oracle.same(&[&["-c", &setting, "status"], args].concat());
+            assert_eq!(run.code, 128, "{setting} {args:?}");
+        }
+    }
+    // Git says where it stands, too.
+    for args in [&["status"][..], &["status", "-uno"], &["status", "-uall", "-s"]] {
+        let args = [&["-c", "status.showUntrackedFiles=maybe"], args].concat();
+        let (theirs, ours) = (oracle.git().try_git(&args), oracle.ours().run(SAPWOOD.as_ref(), &args));
+        assert_eq!((theirs.code, theirs.stdout), (ours.code, ours.stdout), "{args:?}");
+    }
+}
+
+/// Before anything else that is wrong with pathspecs, but for what is no path.
+#[test]
+fn empty_pathspecs() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("a", "1\n");
+        repo.write("d/a", "1\n");
+        repo.commit("first");
+    });
+    for args in [&["../x", ""][..], &[":(bad)a", ""], &["", "a"], &["a", ""]] {
+        for command in [&["status"][..], &["diff-files"], &["diff-index", "HEAD"], &["ls-files"]] {
+            let run = oracle.same(&[command, &["--"], args].concat());
+            assert_eq!(run.code, 128, "{command:?} {args:?}");
+        }
+    }
+    for command in [&["diff-files"][..], &["diff-index", "HEAD"]] {
+        oracle.same(&[command, &[""]].concat());
+        oracle.same(&[command, &["a", ""]].concat());
+        oracle.same_in("d", &[command, &[""]].concat());
+    }
+}

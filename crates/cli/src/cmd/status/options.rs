@@ -179,6 +179,10 @@ impl Request {
                 Key::FindRenames => given.score = Some(value.map(|value| score(value.as_bstr()))),
             }
         }
+        // What is configured has to mean something, also where the command line says otherwise.
+        for key in ["short", "branch", "aheadBehind", "showStash", "relativePaths", "displayCommentPrefix"] {
+            flag(&format!("status.{key}"))?;
+        }
         let format = format(repo, &given)?;
         // What people configure for themselves does not reach scripts.
         let for_people = !given.nul && !matches!(format, Format::Porcelain | Format::PorcelainV2);
@@ -261,16 +265,14 @@ fn untracked(repo: &Repository, given: Option<&BString>) -> Result<Untracked, Fa
         },
     };
     let invalid = |value: &BString| Failure::fatal(format!("Invalid untracked files mode '{value}'"));
-    if let Some(value) = given {
-        return parse(value.as_bstr()).ok_or_else(|| invalid(value));
-    }
     const KEY: &str = "status.showUntrackedFiles";
-    match repo.config_str(KEY) {
-        None => Ok(Untracked::Normal),
+    let configured = match repo.config_str(KEY) {
+        None => Untracked::Normal,
         // Nothing at all is true, in configuration.
-        Some(value) if value.is_empty() && repo.config_bool(KEY)? == Some(true) => Ok(Untracked::Normal),
-        Some(value) => parse(value.as_bstr()).ok_or_else(|| invalid(&value)),
-    }
+        Some(value) if value.is_empty() && repo.config_bool(KEY)? == Some(true) => Untracked::Normal,
+        Some(value) => parse(value.as_bstr()).ok_or_else(|| invalid(&value))?,
+    };
+    given.map_or(Ok(configured), |value| parse(value.as_bstr()).ok_or_else(|| invalid(value)))
 }
 
 fn ignored(given: Option<&BString>) -> Result<Ignored, Failure> {
@@ -292,10 +294,15 @@ fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
         let first = || repo.config_all(&format!("diff.{name}")).into_iter().next();
         repo.config_str(&format!("status.{name}")).or_else(first)
     };
-    let mut detect = match value("renames") {
-        Some(value) if value.eq_ignore_ascii_case(b"copies") || value.eq_ignore_ascii_case(b"copy") => {
-            Some(Detect::Copies)
+    let is_copies =
+        |value: &BString| value.eq_ignore_ascii_case(b"copies") || value.eq_ignore_ascii_case(b"copy");
+    for key in ["status.renames", "diff.renames"] {
+        if !repo.config_str(key).is_some_and(|value| is_copies(&value)) {
+            repo.config_bool(key)?;
         }
+    }
+    let mut detect = match value("renames") {
+        Some(value) if is_copies(&value) => Some(Detect::Copies),
         Some(value) if repo::parse_bool(Some(value.as_bstr())) == Some(false) => None,
         _ => Some(Detect::Renames),
     };
