@@ -5,11 +5,12 @@
 //! `prefix:<n>` is how Git tells its own processes, in the root, how much of a pathspec is where the user was.
 
 mod attr;
+mod magic;
 mod wildmatch;
 
 use std::{ops::Range, sync::Arc};
 
-use attr::{Attr, Requirement};
+use attr::Attr;
 use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
 use format::{
     Mode,
@@ -18,6 +19,7 @@ use format::{
 
 use crate::sparse::{Course, Patterns};
 pub use attr::Attributes;
+use magic::Magic;
 pub use wildmatch::wildmatch;
 
 /// Said before anything else that is wrong.
@@ -536,97 +538,6 @@ impl Item {
 
 fn fail(parts: &[&[u8]]) -> Error {
     Error { message: parts.concat().into() }
-}
-
-#[derive(Default)]
-struct Magic {
-    top: bool,
-    literal: bool,
-    glob: bool,
-    icase: bool,
-    exclude: bool,
-    attr: Option<Vec<Requirement>>,
-    prefix: Option<usize>,
-}
-
-impl Magic {
-    /// Takes what is in parentheses, the first of which is gone.
-    fn take_words<'a>(&mut self, mut words: &'a BStr, spec: &BStr) -> Result<&'a BStr, Error> {
-        loop {
-            let (word, rest) = words.split_at(attr::word_length(words));
-            match word {
-                b"" => {}
-                b"top" => self.top = true,
-                b"literal" => self.literal = true,
-                b"glob" => self.glob = true,
-                b"icase" => self.icase = true,
-                b"exclude" => self.exclude = true,
-                _ if word.starts_with(b"prefix:") => {
-                    let length = prefix_length(&word[b"prefix:".len()..])
-                        .ok_or_else(|| fail(&[b"invalid parameter for pathspec magic 'prefix'"]))?;
-                    self.prefix = usize::try_from(length).ok();
-                }
-                _ => match word.strip_prefix(b"attr:") {
-                    Some(_) if self.attr.is_some() => {
-                        return Err(fail(&[b"Only one 'attr:' specification is allowed."]));
-                    }
-                    Some(requirements) => self.attr = Some(attr::parse(requirements)?),
-                    None => return Err(fail(&[b"Invalid pathspec magic '", word, b"' in '", spec, b"'"])),
-                },
-            }
-            match rest.split_first() {
-                Some((b',', rest)) => words = rest.as_bstr(),
-                Some((_, rest)) => return Ok(rest.as_bstr()),
-                None => return Err(fail(&[b"Missing ')' at the end of pathspec magic in '", spec, b"'"])),
-            }
-        }
-    }
-
-    /// Takes the magic words off the front of `spec`.
-    fn take_from<'a>(&mut self, spec: &'a BStr) -> Result<&'a BStr, Error> {
-        let Some(after) = spec.strip_prefix(b":") else { return Ok(spec) };
-        if let Some(words) = after.strip_prefix(b"(") {
-            return self.take_words(words.as_bstr(), spec);
-        }
-        let mut rest = after;
-        while let Some((&sign, behind)) = rest.split_first() {
-            match sign {
-                b'/' => self.top = true,
-                b'!' | b'^' => self.exclude = true,
-                b':' => {
-                    rest = behind;
-                    break;
-                }
-                _ if sign.is_ascii_punctuation() && !b"*?[\\.-_+$(){}|\"'".contains(&sign) => {
-                    let sign = [sign];
-                    return Err(fail(&[b"Unimplemented pathspec magic '", &sign, b"' in '", spec, b"'"]));
-                }
-                _ => break,
-            }
-            rest = behind;
-        }
-        Ok(rest.as_bstr())
-    }
-}
-
-/// What is behind `prefix:`, as C's `strtol` reads it and an `int` keeps it: what is less than none, or nothing at all, is taken, too.
-fn prefix_length(number: &[u8]) -> Option<i32> {
-    let text = number.trim_start_with(|letter| letter.is_ascii_whitespace() || letter == '\x0b');
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        _ => (false, text),
-    };
-    if number.is_empty() {
-        return Some(0);
-    }
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let largest = if is_negative { i64::MIN } else { i64::MAX };
-    let digits = std::str::from_utf8(digits).ok()?;
-    let length = digits.parse().map_or(largest, |length: i64| if is_negative { -length } else { length });
-    Some(length as i32)
 }
 
 /// `spec` from the root of the worktree, `.` and `..` resolved; `None` if that is outside.
