@@ -24,7 +24,7 @@ const LANE: (f64, f64) = (5.0, 40.0);
 const COLUMNS: usize = 8000;
 const COLUMNS_OF_LANE: usize = 256;
 /// Ticks of the axis at most.
-const TICKS: f64 = 12.0;
+const TICKS: u64 = 12;
 /// What is off the CPU is paler.
 const PALE: &str = "0.35";
 
@@ -151,10 +151,10 @@ fn columns(timeline: &sys::profile::Timeline, most: usize) -> (u64, Vec<Column>)
 }
 
 fn axis(document: &mut Document, span: u64, x: &dyn Fn(u64) -> f64, (top, bottom): (f64, f64)) {
-    let least = span as f64 / TICKS;
-    let power = 10f64.powf(least.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|&step| step >= least);
-    let step = (step.unwrap_or(least) as u64).max(1);
+    let least = span.div_ceil(TICKS).max(1);
+    let power = 10_u64.pow(least.ilog10());
+    let step = [1, 2, 5].map(|factor| factor * power).into_iter().find(|&step| step >= least);
+    let step = step.unwrap_or_else(|| power.saturating_mul(10));
     let mut at = 0;
     while at <= span {
         let x = round(x(at));
