@@ -6,6 +6,8 @@
 
 use std::{env, error::Error, fs, path::Path, process::Command};
 
+// The environment is how cargo talks to it.
+#[allow(clippy::disallowed_methods)]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     let native = env::var("TARGET")? == env::var("HOST")?;

@@ -2,7 +2,7 @@
 
 use format::{
     Mode, ObjectId,
-    index::{Entry, Flags, Stat},
+    index::{Entry, Flags, Index, Stat},
 };
 use sys::FileType;
 
@@ -22,6 +22,20 @@ pub fn index_stat(stat: &sys::Stat) -> Stat {
         gid: stat.gid,
         size,
     }
+}
+
+/// Whether the entry at `position` is a merged file or link of which a file of this stat is the [`Match::Same`] whatever the rules: nothing of it differs. That is so of nearly
+/// all, and told without looking at the rest of the entry.
+#[inline]
+pub fn is_just_the_same(index: &Index, position: usize, stat: &sys::Stat) -> bool {
+    let mode = match stat.file_type {
+        FileType::File if stat.is_executable() => Mode::EXECUTABLE,
+        FileType::File => Mode::FILE,
+        FileType::Symlink => Mode::SYMLINK,
+        FileType::Directory | FileType::Other => return false,
+    };
+    let stat = index_stat(stat);
+    stat.size != 0 && !is_racy(stat.mtime, index.timestamp) && index.is_just(position, mode, &stat)
 }
 
 /// How much of a stat is believed.
@@ -230,6 +244,42 @@ mod tests {
         let directory = sys::Stat { file_type: FileType::Directory, ..STAT };
         assert_eq!(compare(rules, Mode::GITLINK, none, directory, after), Match::Same);
         assert_eq!(compare(rules, Mode::FILE, none, directory, after), Match::Different);
+    }
+
+    /// What is told at a glance is what comparing says, whatever the rules.
+    #[test]
+    fn at_a_glance() {
+        let glance = |mode, flags, stage, now: &sys::Stat, written| {
+            let mut index = Index::empty(HashKind::Sha1);
+            let oid = ObjectId::null(HashKind::Sha1);
+            index.push(b"a".as_bstr(), NewEntry { stat: index_stat(&STAT), oid, mode, flags, stage });
+            index.timestamp = written;
+            is_just_the_same(&index, 0, now)
+        };
+        let (none, after) = (Flags::empty(), (200, 0));
+        assert!(glance(Mode::FILE, none, Stage::Normal, &STAT, after));
+        assert!(glance(Mode::FILE, Flags::ASSUME_VALID, Stage::Normal, &STAT, after));
+        assert!(!glance(Mode::FILE, none, Stage::Ours, &STAT, after));
+        assert!(!glance(Mode::FILE, none, Stage::Normal, &sys::Stat { size: 0, ..STAT }, after));
+        let others = [
+            sys::Stat { mode: 0o100755, ..STAT },
+            sys::Stat { file_type: FileType::Symlink, ..STAT },
+            sys::Stat { file_type: FileType::Directory, ..STAT },
+            sys::Stat { mtime: (100, 6), ..STAT },
+            sys::Stat { dev: 2, ..STAT },
+            STAT,
+        ];
+        let modes = [Mode::FILE, Mode::EXECUTABLE, Mode::SYMLINK, Mode::GITLINK];
+        for (now, mode) in others.iter().flat_map(|now| modes.map(|mode| (now, mode))) {
+            for flags in [none, Flags::INTENT_TO_ADD, Flags::SKIP_WORKTREE] {
+                for written in [(0, 0), (100, 0), (101, 0)] {
+                    if glance(mode, flags, Stage::Normal, now, written) {
+                        let rules = StatRules::default();
+                        assert_eq!(compare(rules, mode, flags, *now, written), Match::Same);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -115,8 +115,9 @@ pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Re
 where
     P: rustix::path::Arg + Copy,
 {
-    present(retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED)))
-        .map(|statx| statx.as_ref().map(Stat::of))
+    present(retried(Phase::Stat, || {
+        rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED).map(|statx| Stat::of(&statx))
+    }))
 }
 
 /// As [`stat_at`] without following links, by `fstatat`: a few hundredths cheaper, but what it asks for cannot be chosen.
@@ -124,8 +125,9 @@ pub(crate) fn stat_all_at<P>(dir: BorrowedFd<'_>, path: P) -> io::Result<Option<
 where
     P: rustix::path::Arg + Copy,
 {
-    present(retried(Phase::Stat, || rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW)))
-        .map(|stat| stat.as_ref().map(Stat::of_all))
+    present(retried(Phase::Stat, || {
+        rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Stat::of_all(&stat))
+    }))
 }
 
 /// What is there, if anything is.

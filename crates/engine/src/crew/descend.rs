@@ -27,7 +27,11 @@ const MANY: usize = 1000;
 /// What a worker tells of its work, and is told.
 pub(crate) trait Pace {
     /// Something was done of the size of a stat.
-    fn step(&mut self);
+    fn step(&mut self) {
+        self.steps(1);
+    }
+    /// So many things were done of that size.
+    fn steps(&mut self, count: usize);
     /// Its workers wait.
     fn is_slow(&self) -> bool;
 }
@@ -86,9 +90,9 @@ struct Alone {
 }
 
 impl Pace for Alone {
-    fn step(&mut self) {
+    fn steps(&mut self, count: usize) {
         let Some(watch) = &mut self.watch else { return };
-        self.waits |= watch.heed().is_some() && watch.look() == Some(true);
+        self.waits |= watch.heed(count).is_some() && watch.look() == Some(true);
     }
 
     fn is_slow(&self) -> bool {
@@ -203,12 +207,12 @@ where
     F: Fn(usize) -> S + Sync,
     G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
 {
-    fn step(&mut self) {
+    fn steps(&mut self, count: usize) {
         let Paced { pool, scope, watch, is_caller } = self;
         if *is_caller {
             pool.beginning.see_to();
         }
-        pool.sizing.step(watch, pool.idle.load(Ordering::Relaxed), |new| {
+        pool.sizing.steps(count, watch, pool.idle.load(Ordering::Relaxed), |new| {
             locked(&pool.waiting).workers += new.len();
             new.for_each(|number| pool.hire(scope, number));
         });

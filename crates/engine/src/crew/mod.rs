@@ -322,13 +322,13 @@ impl<'t> Sizing<'t> {
         (self.is_tuned() && number < WATCHERS).then(Watch::start)
     }
 
-    /// A worker has done a step, and maybe looked whether it waits; workers with these numbers may have to be hired. `idle` are
+    /// A worker has done so many steps, and maybe looked whether it waits; workers with these numbers may have to be hired. `idle` are
     /// without work just now.
-    fn step(&self, watch: &mut Option<Watch>, idle: usize, hire: impl FnOnce(Range<usize>)) {
+    fn steps(&self, count: usize, watch: &mut Option<Watch>, idle: usize, hire: impl FnOnce(Range<usize>)) {
         if !self.is_tuned() {
             return;
         }
-        let Some(done) = watch.as_mut().map_or(Some(1), Watch::heed) else { return };
+        let Some(done) = watch.as_mut().map_or(Some(count), |watch| watch.heed(count)) else { return };
         self.steps.fetch_add(done, Ordering::Relaxed);
         let Some(waits) = watch.as_mut().and_then(Watch::look) else { return };
         self.waits.store(waits, Ordering::Relaxed);
@@ -399,7 +399,7 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
                 if number == 0 {
                     self.beginning.see_to();
                 }
-                sizing.step(&mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
+                sizing.steps(1, &mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
             });
         }
     }
@@ -431,9 +431,9 @@ impl Watch {
         }
     }
 
-    /// To be called after each step. How many are to be counted, now and then.
-    fn heed(&mut self) -> Option<usize> {
-        self.passed += 1;
+    /// To be called after so many steps. How many are to be counted, now and then.
+    fn heed(&mut self, count: usize) -> Option<usize> {
+        self.passed += count;
         if self.passed <= self.let_pass {
             return None;
         }

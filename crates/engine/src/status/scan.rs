@@ -26,7 +26,7 @@ use crate::{
     crew::{self, Pace, Tuning},
     handle::Handle,
     pathspec::{Pathspecs, Seen},
-    stat::{Match, StatRules},
+    stat::{Match, StatRules, is_just_the_same},
     untracked::{Beside, Listed},
 };
 
@@ -86,13 +86,15 @@ enum What {
 /// the first few only, and one by one a full directory's files would take longer than all else.
 const IN_A_ROW: usize = 16;
 
+/// Files that a disk seen to be quick is asked for before the pace is heeded.
+const A_FEW: usize = 8;
+
 pub(crate) struct Scan<'a> {
     pub(super) root: &'a Dir,
     pub(super) index: &'a Index,
     rules: StatRules,
     pub(super) tuning: &'a Tuning,
-    /// How many entries before each one are to be looked at.
-    before: Vec<u32>,
+    asked: Asked,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
     /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
@@ -121,13 +123,11 @@ impl<'a> Scan<'a> {
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         if pathspecs.is_empty() && index.is_plain() {
-            let before = match index.word() {
-                Word::NotAsked => {
-                    (0..=u32::try_from(index.len()).expect("their paths fit in 4 GiB")).collect()
-                }
-                _ => running((0..index.len()).map(|at| !index.is_vouched_for_at(at))),
+            let asked = match index.word() {
+                Word::NotAsked => Asked::All(index.len()),
+                _ => Asked::of((0..index.len()).map(|at| !index.is_vouched_for_at(at))),
             };
-            return Scan::after(root, index, (rules, tuning), before, interrupt);
+            return Scan::after(root, index, (rules, tuning), asked, interrupt);
         }
         let mut seen = Seen::default();
         let is_looked_at = |entry: &Entry| {
@@ -146,15 +146,15 @@ impl<'a> Scan<'a> {
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let mut last = BStr::new("");
-        let asked = |entry: Entry| {
+        let is_asked = |entry: Entry| {
             let is_first = entry.stage == Stage::Normal || {
                 let path = index.path(&entry);
                 std::mem::replace(&mut last, path) != path
             };
             is_first && is_looked_at(&entry)
         };
-        let before = running(index.entries_in(0..index.len()).map(asked));
-        Scan::after(root, index, (rules, tuning), before, interrupt)
+        let asked = Asked::of(index.entries_in(0..index.len()).map(is_asked));
+        Scan::after(root, index, (rules, tuning), asked, interrupt)
     }
 
     /// Only of the entries at these positions, in order.
@@ -167,15 +167,14 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let mut positions = positions.iter().peekable();
         let is_asked = (0..index.len()).map(|at| positions.next_if_eq(&&at).is_some());
-        Scan::after(root, index, how, running(is_asked), interrupt)
+        Scan::after(root, index, how, Asked::of(is_asked), interrupt)
     }
 
-    /// `before`: see [`Scan::before`].
     fn after(
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
-        before: Vec<u32>,
+        asked: Asked,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
@@ -184,7 +183,7 @@ impl<'a> Scan<'a> {
             index,
             rules,
             tuning,
-            before,
+            asked,
             visited,
             notes: Mutex::default(),
             rest: Mutex::default(),
@@ -195,22 +194,27 @@ impl<'a> Scan<'a> {
 
     /// Whether the entry at `at` is to be looked at.
     fn is_asked(&self, at: usize) -> bool {
-        self.before[at] != self.before[at + 1]
+        self.asked.any(&(at..at + 1))
     }
 
     /// The entries that were to be looked at.
     pub(super) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
-        let before = self.before.clone();
-        (0..self.visited.len()).filter(move |&at| before[at] != before[at + 1])
+        let asked = self.asked.clone();
+        (0..self.visited.len()).filter(move |&at| asked.any(&(at..at + 1)))
     }
 
     fn any(&self, entries: &Range<usize>) -> bool {
-        self.before[entries.start] != self.before[entries.end]
+        self.asked.any(entries)
     }
 
     /// The entry before which `number` are to be looked at, if there are more.
     pub(super) fn nth(&self, number: usize) -> usize {
-        self.before.partition_point(|&count| count as usize <= number).saturating_sub(1)
+        match &self.asked {
+            Asked::All(all) => number.min(*all),
+            Asked::Some(before) => {
+                before.partition_point(|&count| count as usize <= number).saturating_sub(1)
+            }
+        }
     }
 
     /// Which is to be looked at, and has not been.
@@ -225,16 +229,20 @@ impl<'a> Scan<'a> {
         if !rest.is_empty() {
             self.work_through(rest, 0, workers);
         }
-        if !(0..self.visited.len()).any(|at| self.is_left(at)) {
-            return;
-        }
-        let left = running((0..self.visited.len()).map(|at| self.is_left(at)));
-        // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
-        let asked = std::mem::replace(&mut self.before, left);
         let all = 0..self.index.len();
-        let ahead = self.before[all.end] as usize;
-        self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
-        self.before = asked;
+        // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
+        let some_seen = self.visited.iter().any(|visited| visited.load(Ordering::Relaxed));
+        let asked = some_seen.then(|| {
+            let left = Asked::of(all.clone().map(|at| self.is_left(at)));
+            std::mem::replace(&mut self.asked, left)
+        });
+        let ahead = self.asked.before(all.end);
+        if ahead > 0 {
+            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
+        }
+        if let Some(asked) = asked {
+            self.asked = asked;
+        }
     }
 
     fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers) {
@@ -325,14 +333,19 @@ impl<'a> Scan<'a> {
     ) -> bool {
         let Ok(here) = roamer.visit(path) else { return false };
         let mut notes = Vec::new();
+        let mut done = 0;
         for at in files {
             let found = match self.index.c_path_at(at, prefix) {
                 Some(name) => here.stat(name),
                 None => here.stat(self.index.path_at(at)[prefix..].as_bytes()),
             };
-            self.note(at, Sight::of(found), &mut notes);
-            pace.step();
+            self.see(at, found, &mut notes);
+            done += 1;
+            if done == A_FEW {
+                pace.steps(std::mem::take(&mut done));
+            }
         }
+        pace.steps(done);
         drop(here);
         self.keep(notes);
         true
@@ -438,8 +451,14 @@ impl<'a> Scan<'a> {
         if entries.is_empty() || self.is_asked(entries.start) {
             return entries.start;
         }
-        let none = self.before[entries.start];
-        entries.start + self.before[entries.start + 1..=entries.end].partition_point(|&count| count == none)
+        match &self.asked {
+            Asked::All(_) => entries.start,
+            Asked::Some(before) => {
+                let none = before[entries.start];
+                entries.start
+                    + before[entries.start + 1..=entries.end].partition_point(|&count| count == none)
+            }
+        }
     }
 
     /// One stat, and what it says of the entry.
@@ -451,7 +470,17 @@ impl<'a> Scan<'a> {
             None if is_remote => dir.stat_below(self.index.path_at(at)[prefix..].as_bytes()),
             None => dir.stat_near(self.index.path_at(at)[prefix..].as_bytes()),
         };
-        self.note(at, Sight::of(found), notes);
+        self.see(at, found, notes);
+    }
+
+    #[inline]
+    fn see(&self, at: usize, found: io::Result<Option<Stat>>, notes: &mut Vec<Note>) {
+        match &found {
+            Ok(Some(stat)) if is_just_the_same(self.index, at, stat) => {
+                self.visited[at].store(true, Ordering::Relaxed);
+            }
+            _ => self.note(at, Sight::of(found), notes),
+        }
     }
 
     fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
@@ -503,7 +532,7 @@ impl<'a> Scan<'a> {
 /// A directory that was looked at for what is untracked in it: its tracked files are looked at by the way.
 impl Beside for Scan<'_> {
     fn files(&self) -> usize {
-        self.before[self.visited.len()] as usize
+        self.asked.before(self.visited.len())
     }
 
     fn asks(&self, within: &Range<usize>) -> bool {
@@ -645,16 +674,40 @@ fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
                 || index.is_vouched_for(entry))
 }
 
-/// How many are true before each one, and of all.
-fn running(which: impl ExactSizeIterator<Item = bool>) -> Vec<u32> {
-    let mut counts = Vec::with_capacity(which.len() + 1);
-    let mut count = 0;
-    counts.push(count);
-    counts.extend(which.map(|is| {
-        count += u32::from(is);
-        count
-    }));
-    counts
+/// Which entries are to be looked at.
+#[derive(Clone)]
+enum Asked {
+    /// So many: all.
+    All(usize),
+    /// How many before each one are, and of all.
+    Some(Vec<u32>),
+}
+
+impl Asked {
+    fn of(which: impl ExactSizeIterator<Item = bool>) -> Asked {
+        let mut counts = Vec::with_capacity(which.len() + 1);
+        let mut count = 0;
+        counts.push(count);
+        counts.extend(which.map(|is| {
+            count += u32::from(is);
+            count
+        }));
+        Asked::Some(counts)
+    }
+
+    /// How many before that one.
+    #[inline]
+    fn before(&self, at: usize) -> usize {
+        match self {
+            Asked::All(_) => at,
+            Asked::Some(before) => before[at] as usize,
+        }
+    }
+
+    #[inline]
+    fn any(&self, range: &Range<usize>) -> bool {
+        self.before(range.start) != self.before(range.end)
+    }
 }
 
 /// The same error once more.

@@ -141,7 +141,8 @@ impl Index {
     pub fn end_of(&self, at: usize, length: usize, bound: usize) -> usize {
         let lead = &self.path_at(at)[..length];
         let is_below = |other: usize| self.path_at(other).starts_with(lead);
-        let (mut low, mut step) = (at, 1);
+        let together = if length <= self.directory_at(at) { self.table.together(at, bound) } else { 1 };
+        let (mut low, mut step) = (at + together - 1, 1);
         while low + step < bound && is_below(low + step) {
             low += step;
             step *= 2;

@@ -17,12 +17,16 @@ use crate::{HashKind, Mode, ObjectId};
 
 const ASSUME_VALID: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
+const STAGE: u16 = 0x3000;
 const LENGTH_MASK: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
 /// So many entries are read in a tenth of a millisecond or so.
 const NOW_AND_THEN: usize = 1024;
+/// Bytes before the device, and before the inode number that follows it.
+const DEVICE: usize = 16;
+const INODE: usize = 20;
 /// Bytes before the mode.
 const MODE: usize = 24;
 /// Bytes before the object name.
@@ -272,6 +276,16 @@ impl Codec {
         Mode::from_raw(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 
+    /// [`super::Index::is_just`] of such an entry.
+    #[inline]
+    pub(super) fn is_just(self, data: &[u8], offset: usize, mode: Mode, stat: &Stat) -> bool {
+        let Some(fixed) = data.get(offset..offset + self.before_path(false)) else { return false };
+        let (stored, fields) = (&fixed[..FIELDS], fields(stat, mode));
+        stored[INODE..] == fields[INODE..]
+            && stored[..DEVICE] == fields[..DEVICE]
+            && u16_at(fixed, FIELDS + self.hash.len()).is_some_and(|flags| flags & (EXTENDED | STAGE) == 0)
+    }
+
     /// Bytes from the beginning of an entry to its path, not in version 4.
     #[inline]
     pub(super) fn before_path(self, is_extended: bool) -> usize {
@@ -305,13 +319,7 @@ impl Codec {
     /// run that is to be read without knowing what came before, of which only the length counts.
     pub(super) fn write(self, out: &mut Vec<u8>, entry: &Entry, path: &[u8], previous: Previous<'_>) {
         let start = out.len();
-        let Stat { ctime, mtime, dev, ino, uid, gid, size } = entry.stat;
-        let mut fields = [0; FIELDS];
-        let values = [ctime.0, ctime.1, mtime.0, mtime.1, dev, ino, entry.mode.bits(), uid, gid, size];
-        for (field, value) in fields.as_chunks_mut::<4>().0.iter_mut().zip(values) {
-            *field = value.to_be_bytes();
-        }
-        out.extend_from_slice(&fields);
+        out.extend_from_slice(&fields(&entry.stat, entry.mode));
         out.extend_from_slice(entry.oid.as_bytes());
         let mut flags = (path.len().min(usize::from(LENGTH_MASK)) as u16) | (entry.stage as u16) << 12;
         if entry.flags.contains(Flags::ASSUME_VALID) {
@@ -347,6 +355,18 @@ impl Codec {
             out.extend_from_slice(&[0; 8][..((length + 8) & !7) - length]);
         }
     }
+}
+
+/// What an entry begins with.
+#[inline]
+fn fields(stat: &Stat, mode: Mode) -> [u8; FIELDS] {
+    let &Stat { ctime, mtime, dev, ino, uid, gid, size } = stat;
+    let mut fields = [0; FIELDS];
+    let values = [ctime.0, ctime.1, mtime.0, mtime.1, dev, ino, mode.bits(), uid, gid, size];
+    for (field, value) in fields.as_chunks_mut::<4>().0.iter_mut().zip(values) {
+        *field = value.to_be_bytes();
+    }
+    fields
 }
 
 /// What [`Codec::write`] may refer to.

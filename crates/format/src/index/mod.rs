@@ -136,6 +136,12 @@ impl Entry {
         let Entry { stat, oid, mode, flags, stage, path: _ } = *self;
         NewEntry { stat, oid, mode, flags, stage }
     }
+
+    /// [`Index::is_just`]
+    fn is_just(&self, mode: Mode, stat: &Stat) -> bool {
+        let same = Stat { dev: self.stat.dev, ..*stat } == self.stat;
+        same && self.mode == mode && self.stage == Stage::Normal && !entry::is_extended(self)
+    }
 }
 
 /// Where a path lies in an index's path storage: offset and length in bytes.
@@ -257,6 +263,13 @@ impl Index {
     /// The mode of the entry at `position`.
     pub fn mode_at(&self, position: usize) -> Mode {
         self.table.mode(position)
+    }
+
+    /// Whether the entry at `position` is a merged one, marked at most as assumed to be unchanged, and of just this mode and these stat data, the device
+    /// aside. That takes less than to look at all of it.
+    #[inline]
+    pub fn is_just(&self, position: usize, mode: Mode, stat: &Stat) -> bool {
+        self.table.is_just(position, mode, stat)
     }
 
     /// The stage of the entry at `position`.

@@ -558,6 +558,27 @@ mod tests {
         }
     }
 
+    /// What the second thread begins with it does not know to be beside anything.
+    #[test]
+    fn files_are_beside_those_of_their_own_directory_only() {
+        let mut index = Index::empty(HashKind::Sha1);
+        let content = large(Version::V2).entries()[0].content();
+        for number in 0..100 {
+            index.push(format!("{number:02}/a").as_str().into(), content);
+            index.push(format!("{number:02}b").as_str().into(), content);
+        }
+        let file = write(&index);
+        let content = &file[..file.len() - 20];
+        let codec = Codec { hash: HashKind::Sha1, compressed: false };
+        for middle in (HEADER..HEADER + 100 * 72).step_by(72) {
+            let survey = |from, to| Survey::of(codec, content, (from, to), index.len(), &|| ());
+            let both = survey(HEADER, middle).and(codec, content, survey(middle, content.len()), index.len());
+            let places = both.map_or(Vec::new(), |both| both.places);
+            assert!(middle == HEADER || places.len() == index.len());
+            assert!(!places.iter().any(|place| place.is_beside()));
+        }
+    }
+
     /// The second thread does not know how many entries are its own.
     #[test]
     fn an_extension_that_looks_like_an_entry_is_none() {

@@ -24,18 +24,36 @@ const FAR: usize = 8192;
 pub(super) struct Place {
     /// Its path.
     start: u32,
-    /// How long that is, and how long its directory, the slash at its end included, is: twelve bits each, as they have in an entry; and whether there are extended flags.
+    /// How long that is, and how long its directory, the slash at its end included, is: twelve bits each, as they have in an entry; whether there are extended flags; and
+    /// whether the entry before it is known to be in the same directory.
     rest: u32,
 }
 
 const LENGTH_BITS: u32 = 12;
 const LENGTH: u32 = (1 << LENGTH_BITS) - 1;
 const EXTENDED: u32 = 1 << (2 * LENGTH_BITS);
+const BESIDE: u32 = 1 << (2 * LENGTH_BITS + 1);
 
 impl Place {
     fn new(start: usize, length: usize, directory: usize, is_extended: bool) -> Place {
         let extended = if is_extended { EXTENDED } else { 0 };
         Place { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
+    }
+
+    /// Behind one in the same directory.
+    fn beside(self) -> Place {
+        Place { rest: self.rest | BESIDE, ..self }
+    }
+
+    /// Behind any other.
+    pub(super) fn alone(self) -> Place {
+        Place { rest: self.rest & !BESIDE, ..self }
+    }
+
+    /// Whether the one before it is known to be in the same directory.
+    #[inline]
+    pub(super) fn is_beside(self) -> bool {
+        self.rest & BESIDE != 0
     }
 
     /// Of the entry at `start`, which was not found but made. `None` if that cannot be told.
@@ -90,9 +108,11 @@ impl Survey {
                 now_and_then();
             }
             let Some(found) = Found::at(codec, data, survey.end) else { break };
-            let Some(directory) = found.follow(&before) else { break };
+            let Some((directory, is_beside)) = found.follow(&before) else { break };
             let Head { flags, stage, mode, modified, is_extended, .. } = found.head;
-            survey.places.push(Place::new(found.start, found.name.len(), directory, is_extended));
+            let place = Place::new(found.start, found.name.len(), directory, is_extended);
+            let is_beside = is_beside && !survey.places.is_empty();
+            survey.places.push(if is_beside { place.beside() } else { place });
             survey.overview.add((flags, stage, mode), modified);
             survey.end = found.end;
             before = Before { name: found.name, stage, directory };
@@ -166,9 +186,9 @@ impl Found<'_> {
         Some(Found { head, name, start, end })
     }
 
-    /// The length of its directory's path, if it may come after `before`, in whose name no NUL is, and there is none in its own.
+    /// The length of its directory's path, and whether that is the one of `before`, if it may come after that, in whose name no NUL is, and there is none in its own.
     #[inline]
-    fn follow(&self, before: &Before<'_>) -> Option<usize> {
+    fn follow(&self, before: &Before<'_>) -> Option<(usize, bool)> {
         let name = self.name;
         let shared = shared(before.name, name);
         let is_in_order = match (before.name.get(shared), name.get(shared)) {
@@ -186,9 +206,11 @@ impl Found<'_> {
             return None;
         }
         Some(match slash {
-            Some(slash) => slash + 1,
-            None if before.directory <= shared => before.directory,
-            None => name[..shared].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1),
+            Some(slash) => (slash + 1, false),
+            None if before.directory <= shared => (before.directory, true),
+            None => {
+                (name[..shared].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1), false)
+            }
         })
     }
 }

@@ -16,7 +16,7 @@ use bstr::{BStr, ByteSlice as _};
 use bytes::Bytes;
 
 use super::{
-    Entry, Flags, Mode, PathSpan, Stage,
+    Entry, Flags, Mode, PathSpan, Stage, Stat,
     entry::{self, Codec, Previous},
     survey::Place,
 };
@@ -90,7 +90,12 @@ impl Stored {
 
     /// Appends those of `other`, whose file it is, at `range`.
     pub(super) fn append(&mut self, other: &Stored, range: Range<usize>) {
-        Arc::make_mut(&mut self.places).extend_from_slice(&other.places[range]);
+        let places = Arc::make_mut(&mut self.places);
+        let first = places.len();
+        places.extend_from_slice(&other.places[range]);
+        if let Some(place) = places.get_mut(first) {
+            *place = place.alone();
+        }
     }
 
     /// The bytes that `at` is in, and where.
@@ -155,6 +160,12 @@ impl Stored {
         self.codec.mode(bytes, offset)
     }
 
+    #[inline]
+    fn is_just(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
+        let (bytes, offset) = self.place(at);
+        self.codec.is_just(bytes, offset, mode, stat)
+    }
+
     fn entries(&self) -> &Vec<Entry> {
         self.entries.get_or_init(|| (0..self.places.len()).map(|at| self.read(at)).collect())
     }
@@ -200,6 +211,18 @@ impl Table {
             Table::Stored(stored) => match stored.entries.get() {
                 Some(entries) => entries[at].mode,
                 None => stored.mode(at),
+            },
+        }
+    }
+
+    /// [`super::Index::is_just`]
+    #[inline]
+    pub(super) fn is_just(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
+        match self {
+            Table::Owned { entries, .. } => entries[at].is_just(mode, stat),
+            Table::Stored(stored) => match stored.entries.get() {
+                Some(entries) => entries[at].is_just(mode, stat),
+                None => stored.is_just(at, mode, stat),
             },
         }
     }
@@ -256,6 +279,17 @@ impl Table {
         match self {
             Table::Owned { .. } => self.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1),
             Table::Stored(stored) => stored.places[at].directory(),
+        }
+    }
+
+    /// How many of those from `at` on, up to `bound`, are known to be in the same directory.
+    #[inline]
+    pub(super) fn together(&self, at: usize, bound: usize) -> usize {
+        match self {
+            Table::Owned { .. } => 1,
+            Table::Stored(stored) => {
+                1 + stored.places[at + 1..bound].iter().take_while(|place| place.is_beside()).count()
+            }
         }
     }
 

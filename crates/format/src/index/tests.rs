@@ -17,7 +17,7 @@ const WRITE: write::Options = write::Options { version: Version::V2, end_of_entr
 
 fn name() -> impl Strategy<Value = BString> {
     prop_oneof![
-        12 => prop::collection::vec(prop_oneof![4 => b'a'..=b'c', 1 => 1u8..=255], 1..30),
+        12 => prop::collection::vec(prop_oneof![4 => b'a'..=b'c', 1 => Just(b'/'), 1 => 1u8..=255], 1..30),
         // Around the length that no longer fits in the flags.
         1 => (4090usize..4100, b'a'..=b'c').prop_map(|(length, byte)| vec![byte; length]),
     ]
@@ -113,6 +113,21 @@ fn alike(stored: &Index, read: &Index) {
         if let Some(found) = stored.c_path_at(at, directory.len()) {
             assert_eq!(found.to_bytes(), name);
         }
+        let is_asked = |&length: &usize| length < 3 || path[length - 1] == b'/';
+        for length in (0..=path.len()).filter(is_asked) {
+            let is_below = |&other: &usize| read.path_at(other).starts_with(&path[..length]);
+            let end = at + (at..read.len()).take_while(is_below).count();
+            assert_eq!([stored, read].map(|index| index.end_of(at, length, read.len())), [end; 2]);
+        }
+        let (entry, flags) = (read.entry(at), Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD);
+        let is_usual = entry.stage == Stage::Normal && !entry.flags.intersects(flags);
+        let is_just = |mode, stat| [stored, read].map(|index| index.is_just(at, mode, &stat));
+        assert_eq!(is_just(entry.mode, entry.stat), [is_usual; 2]);
+        assert_eq!(is_just(entry.mode, Stat { dev: !entry.stat.dev, ..entry.stat }), [is_usual; 2]);
+        assert_eq!(is_just(Mode::from_raw(!entry.mode.bits()), entry.stat), [false; 2]);
+        for number in 0..8 {
+            assert_eq!(is_just(entry.mode, altered(entry.stat, number)), [false; 2]);
+        }
     }
     let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
     assert_eq!(flags.map(|flag| stored.has_any(flag)), flags.map(|flag| read.has_any(flag)));
@@ -124,6 +139,14 @@ fn alike(stored: &Index, read: &Index) {
         assert!(stored.files_named(name).eq(named.clone()) && read.files_named(name).eq(named));
     }
     assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
+}
+
+/// Another in one field, but for the device.
+fn altered(mut stat: Stat, number: usize) -> Stat {
+    let Stat { ctime, mtime, dev: _, ino, uid, gid, size } = &mut stat;
+    let fields = [&mut ctime.0, &mut ctime.1, &mut mtime.0, &mut mtime.1, ino, uid, gid, size];
+    *fields[number] ^= 1 << number;
+    stat
 }
 
 fn read_back(file: &[u8], hash: HashKind) -> Decoded {
@@ -423,6 +446,32 @@ fn a_null_object_is_not_written() {
     index.push("dir/file".into(), NewEntry { stat, oid, mode: Mode::FILE, flags, stage: Stage::Normal });
     let error = to_vec(&index, Part::Whole, &WRITE).expect_err("is refused");
     assert_eq!(error.to_string(), "cache entry has null sha1: dir/file");
+}
+
+/// In a split index kept as it is stored, one entry comes behind another than in the shared one.
+#[test]
+fn neighbours_of_a_split_index_are_its_own() {
+    let stat = Stat::default();
+    let oid = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("twenty bytes");
+    let content = NewEntry { stat, oid, mode: Mode::FILE, flags: Flags::empty(), stage: Stage::Normal };
+    let index = |paths: &[&str]| {
+        let mut index = Index::empty(HashKind::Sha1);
+        paths.iter().for_each(|&path| index.push(path.into(), content));
+        index
+    };
+    for (base, changed) in
+        [(&["a/x", "b/x", "b/y"][..], &["a/x", "b/y"][..]), (&["a/a", "a/c"], &["a/a", "a/b/x", "a/c"])]
+    {
+        let shared = to_vec(&index(base), Part::Shared, &WRITE).expect("no entry without an object");
+        let changed = index(changed);
+        let delta = Delta::between(&shared, &changed).expect("just written");
+        let base = read_back(&shared, HashKind::Sha1).checksum();
+        let file = to_vec(&changed, Part::Split { base, delta: &delta }, &WRITE).expect("as before");
+        let whole = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));
+        let stored = decode_stored(Bytes::from(shared), HashKind::Sha1, read::Options::new(1, false));
+        let kept = read_back(&file, HashKind::Sha1).merge(stored.expect("as before"));
+        alike(&kept.expect("made for each other"), &whole.expect("made for each other"));
+    }
 }
 
 #[test]
