@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{
     Entry, Flags, Overview, PathSpan, Stage, Stat,
-    bytes::{Reader, write_varint},
+    bytes::{Reader, ask_ahead, write_varint},
     read::Error,
 };
 use crate::{HashKind, Mode, ObjectId};
@@ -102,6 +102,7 @@ impl Codec {
             if number % NOW_AND_THEN == 0 {
                 now_and_then();
             }
+            ask_ahead(data, offset);
             let name = self.name(data, offset, previous)?;
             let length = name.length();
             if start + length > budget {
@@ -154,6 +155,7 @@ impl Codec {
         let mut found = None;
         let mut previous: Option<(usize, Stage)> = None;
         for _ in 0..count {
+            ask_ahead(data, offset);
             let before = previous.map_or(&b""[..], |(start, _)| &bytes[start..bytes.len() - 1]);
             let name =
                 self.name(data, offset, previous.map(|_| before.len())).map_err(|error| match error {

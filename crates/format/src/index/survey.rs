@@ -9,6 +9,7 @@ use bstr::ByteSlice as _;
 
 use super::{
     HEADER, Mode, Overview, PathSpan, Stage,
+    bytes::ask_ahead,
     entry::{Codec, Head},
 };
 
@@ -107,6 +108,7 @@ impl Survey {
             if survey.places.len().is_multiple_of(NOW_AND_THEN) {
                 now_and_then();
             }
+            ask_ahead(data, survey.end);
             let Some(found) = Found::at(codec, data, survey.end) else { break };
             let Some((directory, is_beside)) = found.follow(&before) else { break };
             let Head { flags, stage, mode, modified, is_extended, .. } = found.head;
