@@ -8,7 +8,7 @@ use sys::{Dir, FileType};
 
 use crate::{
     checkout::{
-        self, Looked, PlanError,
+        self, Looked, PlanError, Positions,
         facts::{Seen, Want},
         submodules,
     },
@@ -68,13 +68,25 @@ pub fn refresh(
             && !entry.flags.contains(Flags::UPTODATE)
             && !index.is_vouched_for(entry)
     };
-    let entries = index.entries();
-    let asked: Vec<usize> = (0..entries.len()).filter(|&at| is_asked(&entries[at])).collect();
-    let looked = checkout::compare(repo, worktree, index, &asked, Want::StatIfAny)?;
-    let (mut asked, mut looked) = (asked.into_iter().peekable(), looked.into_iter().peekable());
+    // Of most there is nothing to be said, and they need not even be read then.
+    let is_all = index.is_plain()
+        && index.word() == Word::NotAsked
+        && index.gitlinks().next().is_none()
+        && !(options.really && options.assume_unchanged);
+    let some: Vec<usize> = match is_all {
+        true => Vec::new(),
+        false => (0..index.len()).filter(|&at| is_asked(&index.entry(at))).collect(),
+    };
+    let asked = if is_all { Positions::All } else { Positions::These(&some) };
+    let looked = checkout::compare(repo, worktree, index, asked, Want::StatIfAny)?;
+    let told: Vec<usize> = match is_all {
+        true => looked.iter().map(|looked| looked.at).collect(),
+        false => (0..index.len()).collect(),
+    };
+    let (mut some, mut looked) = (some.into_iter().peekable(), looked.into_iter().peekable());
     let mut refreshed = Refreshed::default();
-    for at in 0..index.entries().len() {
-        let entry = &index.entries()[at];
+    for &at in &told {
+        let entry = &index.entry(at);
         if passed_over(entry) {
             continue;
         }
@@ -86,7 +98,7 @@ pub fn refresh(
             }
             continue;
         }
-        if asked.next_if_eq(&at).is_none() {
+        if !is_all && some.next_if_eq(&at).is_none() {
             index.entries_mut()[at].flags.insert(Flags::UPTODATE);
             continue;
         }
@@ -156,6 +168,14 @@ pub fn refresh(
             index.vouch(at);
         }
         refreshed.changed = true;
+    }
+    if is_all && (refreshed.changed || index.has_racy()) {
+        let mut told = told.into_iter().peekable();
+        for (at, entry) in index.entries_mut().iter_mut().enumerate() {
+            if told.next_if_eq(&at).is_none() {
+                entry.flags.insert(Flags::UPTODATE);
+            }
+        }
     }
     Ok(refreshed)
 }

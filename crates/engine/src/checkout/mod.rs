@@ -36,7 +36,7 @@ pub use plan::{
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
-pub(crate) use refresh::{Looked, compare};
+pub(crate) use refresh::{Looked, Positions, compare};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
 pub use submodules::{is_anything_staged, read_modules};

@@ -90,7 +90,7 @@ pub fn refresh(
     let _phase = profile::span(Phase::Plan);
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
-    let found = compare(repo, worktree, index, &asked, Want::Stat)?;
+    let found = compare(repo, worktree, index, Positions::These(&asked), Want::Stat)?;
     let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
         changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
@@ -146,6 +146,14 @@ pub fn refresh(
     Ok(changes.into_iter().map(unclean).collect())
 }
 
+/// Which entries are meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Positions<'a> {
+    All,
+    /// In order.
+    These(&'a [usize]),
+}
+
 /// An entry whose file does not simply look as it was recorded.
 pub(crate) struct Looked {
     /// Its position.
@@ -158,19 +166,22 @@ pub(crate) struct Looked {
     pub(crate) as_it_was: bool,
 }
 
-/// Compares the entries at the positions `asked`, in order, with their files, in parallel; where stat data do not settle it by content. Of
+/// Compares the entries at the positions `asked` with their files, in parallel; where stat data do not settle it by content. Of
 /// submodules, which are all told of, only whether there is a directory is looked at. All that is not told of is as recorded.
 pub(crate) fn compare(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &Index,
-    asked: &[usize],
+    asked: Positions<'_>,
     want: Want,
 ) -> Result<Vec<Looked>, PlanError> {
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
     let never = AtomicBool::new(false);
-    let mut scan = Scan::at(worktree, index, (rules, &tuning), asked, &never);
+    let mut scan = match asked {
+        Positions::All => Scan::all(worktree, index, (rules, &tuning), &never),
+        Positions::These(asked) => Scan::at(worktree, index, (rules, &tuning), asked, &never),
+    };
     scan.run(status::workers(repo)?);
     let notes = scan.into_notes();
     // Of what is not there, it counts what is in its way.
@@ -185,7 +196,7 @@ pub(crate) fn compare(
             Sight::There(stat) => (Seen::There(stat), verdict),
             _ => match absent.next().expect("each was asked about") {
                 Seen::There(stat) => {
-                    let verdict = rules.compare(&index.entries()[at], &stat, index.timestamp);
+                    let verdict = rules.compare(&index.entry(at), &stat, index.timestamp);
                     (Seen::There(stat), verdict)
                 }
                 seen => (seen, Match::Different),

@@ -123,11 +123,13 @@ impl<'a> Scan<'a> {
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         if pathspecs.is_empty() && index.is_plain() {
-            let asked = match index.word() {
-                Word::NotAsked => Asked::All(index.len()),
-                _ => Asked::of((0..index.len()).map(|at| !index.is_vouched_for_at(at))),
+            return match index.word() {
+                Word::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
+                _ => {
+                    let asked = Asked::of((0..index.len()).map(|at| !index.is_vouched_for_at(at)));
+                    Scan::after(root, index, (rules, tuning), asked, interrupt)
+                }
             };
-            return Scan::after(root, index, (rules, tuning), asked, interrupt);
         }
         let mut seen = Seen::default();
         let is_looked_at = |entry: &Entry| {
@@ -168,6 +170,16 @@ impl<'a> Scan<'a> {
         let mut positions = positions.iter().peekable();
         let is_asked = (0..index.len()).map(|at| positions.next_if_eq(&&at).is_some());
         Scan::after(root, index, how, Asked::of(is_asked), interrupt)
+    }
+
+    /// Of every entry.
+    pub(crate) fn all(
+        root: &'a Dir,
+        index: &'a Index,
+        how: (StatRules, &'a Tuning),
+        interrupt: &'a AtomicBool,
+    ) -> Scan<'a> {
+        Scan::after(root, index, how, Asked::All(index.len()), interrupt)
     }
 
     fn after(

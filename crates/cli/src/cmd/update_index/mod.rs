@@ -29,7 +29,7 @@ use repo::Repository;
 use crate::{
     args::{Stop, Survey},
     console::{self, text},
-    failure::Failure,
+    failure::{self, Failure},
     global::Invocation,
     monitor,
     settings::Settings,
@@ -52,6 +52,10 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    // Mostly there is nothing to be changed.
+    let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
+    let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set(..)));
+    let settings = if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings };
     let mut work = Work::start_index_perhaps(run, &repo, &settings)?;
     if work.before.is_none() {
         sparse_index::fill(&repo, &mut work.index)?;
@@ -232,7 +236,8 @@ impl<'a> Update<'a> {
         let index = self.staging.index();
         let refreshed = add::refresh(self.repo, self.worktree, index, &options)?;
         // Writing it again makes it younger than the files, which then need not be read each time. As in Git it is then written whole.
-        let is_racy = index.entries().iter().any(|entry| index.is_racy(entry));
+        failure::must_have_been_readable()?;
+        let is_racy = index.has_racy();
         self.whole.something_changed |= is_racy;
         if refreshed.changed || is_racy {
             self.staging.set_changed(true);
