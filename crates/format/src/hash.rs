@@ -113,18 +113,20 @@ impl ObjectId {
             self.bytes.get(same).zip(other.bytes.get(same)).is_some_and(|(one, two)| one >> 4 == two >> 4);
         (2 * same + usize::from(half)).min(self.kind.hex_len())
     }
+
+    /// Its hexadecimal digits, put where there is room for the longest name's. For lists of as many names as an index has.
+    pub fn digits(self, room: &mut [u8; 64]) -> &[u8] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for (pair, byte) in room.as_chunks_mut::<2>().0.iter_mut().zip(self.as_bytes()) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        &room[..2 * self.as_bytes().len()]
+    }
 }
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // At once: a list of an index shows as many as it has entries.
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 64];
-        for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(self.as_bytes()) {
-            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-        }
-        let text = &text[..2 * self.as_bytes().len()];
-        f.write_str(std::str::from_utf8(text).expect("digits"))
+        f.write_str(std::str::from_utf8(self.digits(&mut [0; 64])).expect("digits"))
     }
 }
 

@@ -424,7 +424,7 @@ impl<'a> Walker<'a> {
         for at in (0..seen.len()).filter(|&at| !seen[at]) {
             let path = self.index.path_at(at);
             let merged = self.index.stage_at(at) == Stage::Normal;
-            if last == Some(path) || two_way && merged {
+            if two_way && merged || !merged && last == Some(path) {
                 continue;
             }
             last = Some(path);

@@ -2,7 +2,7 @@
 //!
 //! Directories whose cache-tree is the tree's are not opened, so the cost is that of what differs.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -117,7 +117,7 @@ pub fn tree(
         unchanged: scope.unchanged,
         changes: HashMap::new(),
         unreadable: HashSet::new(),
-        pairs: BTreeMap::new(),
+        pairs: Vec::with_capacity(found.rows.len()),
     };
     if let Against::Worktree { changes, unreadable, .. } = against {
         comparison.changes = changes.iter().map(|change| (change.path.as_bstr(), change)).collect();
@@ -138,22 +138,39 @@ pub fn tree(
     }
     comparison.rest();
     if scope.unchanged == Unchanged::Listed {
+        others.extend(comparison.pairs.iter().map(|pair| pair.path.clone()));
         for entry in index.entries_in(0..index.len()).filter(|entry| entry.stage == Stage::Normal) {
             let path = index.path(&entry);
             if !others.contains(path) && is_entry_meant(path, entry.mode, scope.pathspecs) {
                 let side = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
-                let same = || Pair::new(path.to_owned(), side, side);
-                comparison.pairs.entry(path.to_owned()).or_insert_with(same);
+                comparison.pairs.push(Pair::new(path.to_owned(), side, side));
             }
         }
     }
-    let mut pairs = Vec::new();
-    for pair in comparison.pairs.into_values() {
-        if !is_ignored(index, &pair, &submodules, scope.submodules)? {
-            pairs.push(pair);
-        }
+    let mut pairs = comparison.pairs;
+    if !pairs.is_sorted_by(|one, two| one.path < two.path) {
+        pairs.sort_by(|one, two| one.path.cmp(&two.path));
+        // What was found last of a path counts.
+        pairs.dedup_by(|later, kept| {
+            let is_same = later.path == kept.path;
+            if is_same {
+                std::mem::swap(later, kept);
+            }
+            is_same
+        });
     }
-    Ok(Differences { pairs, warnings: submodules.warnings().to_vec() })
+    let mut failed = None;
+    pairs.retain(|pair| match is_ignored(index, pair, &submodules, scope.submodules) {
+        Ok(is_ignored) => !is_ignored,
+        Err(error) => {
+            failed.get_or_insert(error);
+            true
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Differences { pairs, warnings: submodules.warnings().to_vec() }),
+    }
 }
 
 /// What differs between `tree` (`None` is the empty one) and `index`, as [`tree()`] has it. What is only intended to be added is not in
@@ -192,18 +209,18 @@ struct Comparison<'a> {
     /// Those that no row was about yet.
     changes: HashMap<&'a BStr, &'a Pair>,
     unreadable: HashSet<&'a BStr>,
-    pairs: BTreeMap<BString, Pair>,
+    pairs: Vec<Pair>,
 }
 
 impl Comparison<'_> {
     fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) -> Result<(), PlanError> {
-        let change = self.changes.remove(path.as_bstr());
-        let is_unreadable = self.unreadable.remove(path.as_bstr());
+        // Nothing is looked up in what is empty, as it always is for the index.
+        let change = if self.changes.is_empty() { None } else { self.changes.remove(path.as_bstr()) };
+        let is_unreadable = !self.unreadable.is_empty() && self.unreadable.remove(path.as_bstr());
         let (new, dirt) = match (slot, self.against) {
             (Slot::Nothing, _) => (None, Dirt::default()),
             (Slot::Unmerged(_), Against::Index { .. }) => {
-                let pair = Pair { old, ..Pair::unmerged(path.clone(), None) };
-                self.pairs.insert(path, pair);
+                self.pairs.push(Pair { old, ..Pair::unmerged(path, None) });
                 return Ok(());
             }
             (Slot::Merged(at), Against::Index { intended }) => {
@@ -242,8 +259,7 @@ impl Comparison<'_> {
         };
         let is_listed = self.unchanged == Unchanged::Listed && old.is_some();
         if is_listed || old != new || dirt != Dirt::default() {
-            let pair = Pair { dirt, ..Pair::new(path.clone(), old, new) };
-            self.pairs.insert(path, pair);
+            self.pairs.push(Pair { dirt, ..Pair::new(path, old, new) });
         }
         Ok(())
     }
@@ -268,7 +284,7 @@ impl Comparison<'_> {
             let Some(at) = self.index.range_of(path).next() else { continue };
             let entry = &self.index.entry(at);
             let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
-            self.pairs.insert(path.to_owned(), Pair::new(path.to_owned(), old, None));
+            self.pairs.push(Pair::new(path.to_owned(), old, None));
         }
         for (path, change) in std::mem::take(&mut self.changes) {
             let Some(at) = self.index.range_of(path).next() else { continue };
@@ -276,7 +292,7 @@ impl Comparison<'_> {
             if change.new.is_some() || missing == Missing::Gone {
                 let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 let pair = Pair::new(path.to_owned(), old, named(change, entry.oid));
-                self.pairs.insert(path.to_owned(), Pair { dirt: change.dirt, ..pair });
+                self.pairs.push(Pair { dirt: change.dirt, ..pair });
             }
         }
     }

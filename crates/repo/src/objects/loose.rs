@@ -103,15 +103,12 @@ impl LooseDir {
 
 /// `ab/cdef…`
 fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut room = [0; 64];
+    let (dir, file) = oid.digits(&mut room).split_at(2);
     let mut name = [b'/'; 65];
-    let mut at = 0;
-    for byte in oid.as_bytes() {
-        name[at] = DIGITS[usize::from(byte >> 4)];
-        name[at + 1] = DIGITS[usize::from(byte & 15)];
-        at += if at == 0 { 3 } else { 2 };
-    }
-    (name, at)
+    name[..2].copy_from_slice(dir);
+    name[3..][..file.len()].copy_from_slice(file);
+    (name, 3 + file.len())
 }
 
 /// Reads a file of `size` bytes into memory that is used again.

@@ -118,21 +118,14 @@ fn malformed(path: &Path, problem: Malformed) -> Error {
 }
 
 fn push(out: &mut Vec<u8>, new: &PackedRef) {
-    push_hex(out, new.oid);
+    out.extend_from_slice(new.oid.digits(&mut [0; 64]));
     out.push(b' ');
     out.extend_from_slice(&new.name);
     out.push(b'\n');
     if let Some(peeled) = new.peeled {
         out.push(b'^');
-        push_hex(out, peeled);
+        out.extend_from_slice(peeled.digits(&mut [0; 64]));
         out.push(b'\n');
-    }
-}
-
-fn push_hex(out: &mut Vec<u8>, oid: ObjectId) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in oid.as_bytes() {
-        out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     }
 }
 

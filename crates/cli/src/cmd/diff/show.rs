@@ -1,6 +1,6 @@
 //! Pairs as lines: Git's raw format, and names with and without what became of them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, io::Write as _};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{MAX_SCORE, Pair, Side, Status};
@@ -36,6 +36,8 @@ pub(super) enum Dots {
     Three,
 }
 
+const IN_MEMORY: &str = "memory takes what is written";
+
 /// All of it.
 pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Result<BString, Failure> {
     let mut out = BString::default();
@@ -50,18 +52,20 @@ pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Resul
             continue;
         }
         if format.kind == Kind::Raw {
-            let mode = |side: Option<Side>| side.map_or(0, |side| side.mode.bits());
-            let modes = format!(":{:06o} {:06o} ", mode(pair.old), mode(pair.new));
-            out.extend_from_slice(modes.as_bytes());
+            for (before, side) in [(b':', pair.old), (b' ', pair.new)] {
+                out.push(before);
+                push_mode(&mut out, side.map_or(0, |side| side.mode.bits()));
+            }
+            out.push(b' ');
             for side in [pair.old, pair.new] {
-                out.extend_from_slice(names.of(side)?.as_bytes());
+                names.push(&mut out, side)?;
                 out.push(b' ');
             }
         }
         out.push(pair.status.letter());
         if pair.score > 0 {
             let percent = u64::from(pair.score) * 100 / u64::from(MAX_SCORE);
-            out.extend_from_slice(format!("{percent:03}").as_bytes());
+            write!(*out, "{percent:03}").expect(IN_MEMORY);
         }
         out.push(between);
         if is_moved {
@@ -74,6 +78,15 @@ pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Resul
     Ok(out)
 }
 
+/// In octal, six digits at least.
+fn push_mode(out: &mut BString, mode: u32) {
+    if mode >> 18 != 0 {
+        write!(**out, "{mode:o}").expect(IN_MEMORY);
+        return;
+    }
+    out.extend((0..6).rev().map(|digit| b'0' + (mode >> (3 * digit) & 7) as u8));
+}
+
 fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
     let mut path = path;
     if !format.base.is_empty() {
@@ -82,7 +95,7 @@ fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
     }
     match format.nul {
         true => out.extend_from_slice(path),
-        false => out.extend_from_slice(&format::quote(path, format.quote_path)),
+        false => format::quote_into(out, path, format.quote_path),
     }
     out.push(end);
 }
@@ -95,11 +108,15 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    fn of(&mut self, side: Option<Side>) -> Result<String, Failure> {
+    fn push(&mut self, out: &mut BString, side: Option<Side>) -> Result<(), Failure> {
         let oid = side.and_then(|side| side.oid).unwrap_or(ObjectId::null(self.repo.hash()));
-        let Some(least) = self.format.digits else { return Ok(oid.to_string()) };
+        let Some(least) = self.format.digits else {
+            out.extend_from_slice(oid.digits(&mut [0; 64]));
+            return Ok(());
+        };
         if let Some(known) = self.known.get(&oid) {
-            return Ok(known.clone());
+            out.extend_from_slice(known.as_bytes());
+            return Ok(());
         }
         let short = self.repo.abbreviate_to(oid, least)?;
         let full = self.repo.hash().hex_len();
@@ -111,7 +128,8 @@ impl Names<'_> {
             }
             Some(_) => format!("{short}..."),
         };
-        self.known.insert(oid, shown.clone());
-        Ok(shown)
+        out.extend_from_slice(shown.as_bytes());
+        self.known.insert(oid, shown);
+        Ok(())
     }
 }
