@@ -36,6 +36,7 @@ fn changed(repo: &Repo<'_>) {
         repo.write(path, format!("{path}\n"));
         age(repo, path, 0);
     }
+    repo.write("intended anew", "");
     repo.symlink("modified", "link");
     repo.symlink("gone", "link that becomes a file");
     repo.git(&["add", "-A"]);
@@ -73,7 +74,9 @@ fn changed(repo: &Repo<'_>) {
     repo.write("intended and gone", "x\n");
     repo.git(&["add", "-N", "sub/deep/moved", "intended and gone"]);
     repo.remove("intended and gone");
-    repo.git(&["rm", "-q", "--cached", "link"]);
+    repo.git(&["rm", "-q", "--cached", "link", "intended anew"]);
+    // The index has it as the commit has, and yet it is not in it.
+    repo.git(&["add", "-N", "intended anew"]);
 }
 
 const FILES: &[&[&str]] = &[

@@ -10,7 +10,7 @@ use std::{ops::Range, sync::Mutex};
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     Mode, ObjectId,
-    index::{CacheTree, Index, Stage},
+    index::{CacheTree, Flags, Index, Stage},
     tree::TreeEntries,
 };
 use repo::objects;
@@ -120,6 +120,15 @@ enum Twice {
     Refused,
 }
 
+/// What of a file that the index has as the only tree has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alike {
+    /// It is a row.
+    Told,
+    /// It is not, nor is what is below a directory that need not be entered.
+    Left,
+}
+
 /// Walks `trees` (`None` is the empty tree) beside `index`.
 pub(crate) fn walk(
     source: &dyn TreeSource,
@@ -127,7 +136,7 @@ pub(crate) fn walk(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
 ) -> Result<Found, PlanError> {
-    visit_all(source, index, (kind, Twice::Shown), trees, BStr::new(""))
+    visit_all(source, index, (kind, Twice::Shown, Alike::Told), trees, BStr::new(""))
 }
 
 /// The same for a plan, or for a list with one line for a path, with the trees standing at the directory `below`. No tree may hold a name twice.
@@ -138,19 +147,28 @@ pub(crate) fn walk_below(
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, PlanError> {
-    visit_all(source, index, (kind, Twice::Refused), trees, below)
+    visit_all(source, index, (kind, Twice::Refused, Alike::Told), trees, below)
+}
+
+/// What a one-way merge to `tree` would have to do something about, or may: submodules, which may not be there, and what is only intended to be added are rows in any case.
+pub(crate) fn differences(
+    source: &dyn TreeSource,
+    index: &Index,
+    tree: Option<ObjectId>,
+) -> Result<Found, PlanError> {
+    visit_all(source, index, (Kind::OneWay, Twice::Refused, Alike::Left), vec![tree], BStr::new(""))
 }
 
 fn visit_all(
     source: &dyn TreeSource,
     index: &Index,
-    (kind, twice): (Kind, Twice),
+    (kind, twice, alike): (Kind, Twice, Alike),
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, PlanError> {
     let count = trees.len();
     let unmerged = matches!(kind, Kind::TwoWay { .. }) && index.is_unmerged();
-    let walker = Walker { index, kind, twice, unmerged };
+    let walker = Walker { index, kind, twice, alike, unmerged };
     let root = Directory {
         path: below.to_owned(),
         trees,
@@ -201,6 +219,7 @@ struct Walker<'a> {
     index: &'a Index,
     kind: Kind,
     twice: Twice,
+    alike: Alike,
     /// A two-way merge meets unmerged entries.
     unmerged: bool,
 }
@@ -307,7 +326,7 @@ impl<'a> Walker<'a> {
         for (buffer, tree) in buffers.iter().zip(&directory.trees) {
             listings.push(Listing::parse(buffer, tree.as_ref(), self.index.hash)?);
         }
-        let mut visit = Visit { items: Vec::new(), below: Vec::new() };
+        let mut visit = Visit { items: Vec::new(), below: Vec::new(), next: directory.range.start };
         let mut path = directory.path.clone();
         if !path.is_empty() {
             path.push(b'/');
@@ -353,7 +372,16 @@ impl<'a> Walker<'a> {
                 .fold(0, |bits, (at, _)| bits | 1u64 << at)
         };
         let (directories, files) = (bits(Mode::is_tree), bits(|mode| !mode.is_tree()));
-        let slot = self.slot(path, &directory.range);
+        let slot = self.slot(path, visit.next, &directory.range);
+        if let Slot::Merged(at) | Slot::Unmerged(at) = slot {
+            visit.next = at + 1;
+        }
+        if let (Slot::Merged(at), [Some(side)]) = (slot, sides)
+            && directory.conflicts == 0
+            && self.is_no_difference(at, *side)
+        {
+            return visit.keep(at);
+        }
         if files != 0 || slot != Slot::Nothing {
             let conflicts = directory.conflicts | directories;
             let sides = sides
@@ -377,12 +405,13 @@ impl<'a> Walker<'a> {
                 .map(|side| side.filter(|(mode, _)| mode.is_tree()).map(|(_, oid)| oid))
                 .collect(),
             conflicts: directory.conflicts | files,
-            range: self.range_below(path, &directory.range),
+            range: self.range_below(path, visit.next, &directory.range),
             cached: directory.cached.and_then(|node| {
                 let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
                 node.child(name)
             }),
         };
+        visit.next = visit.next.max(below.range.end);
         match self.skip(&below) {
             Skip::Keep => visit.items.push(Item::Keep(below.range)),
             Skip::Same => visit.items.push(Item::Same(below.range)),
@@ -393,8 +422,18 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn slot(&self, path: &BStr, within: &Range<usize>) -> Slot {
-        let at = self.index.first_in(within.clone(), path);
+    /// Whether the index has at `at` what the only tree has, and nobody makes anything of that.
+    fn is_no_difference(&self, at: usize, (mode, oid): (Mode, ObjectId)) -> bool {
+        self.alike == Alike::Left && !mode.is_tree() && !mode.is_gitlink() && {
+            let entry = self.index.entry(at);
+            (entry.mode, entry.oid) == (mode, oid) && !entry.flags.contains(Flags::INTENT_TO_ADD)
+        }
+    }
+
+    /// What the index has at `path`, which most often is `next`.
+    fn slot(&self, path: &BStr, next: usize, within: &Range<usize>) -> Slot {
+        let is_next = next < within.end && self.index.path_at(next) == path;
+        let at = if is_next { next } else { self.index.first_in(within.clone(), path) };
         if at == within.end || self.index.path_at(at) != path {
             return Slot::Nothing;
         }
@@ -404,9 +443,13 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn range_below(&self, dir: &BStr, within: &Range<usize>) -> Range<usize> {
+    /// The entries below `dir`, of which `next` is the first most often.
+    fn range_below(&self, dir: &BStr, next: usize, within: &Range<usize>) -> Range<usize> {
         let mut bound = dir.to_owned();
         bound.push(b'/');
+        if next < within.end && self.index.path_at(next).starts_with(&bound) {
+            return next..self.index.end_of(next, bound.len(), within.end);
+        }
         let start = self.index.first_in(within.clone(), bound.as_bstr());
         // '0' follows '/'.
         *bound.last_mut().expect("a slash was pushed") = b'0';
@@ -439,6 +482,18 @@ impl<'a> Walker<'a> {
 struct Visit<'a> {
     items: Vec<Item>,
     below: Vec<Directory<'a>>,
+    /// Behind the entry that was met last.
+    next: usize,
+}
+
+impl Visit<'_> {
+    /// The entry at `at` is left alone.
+    fn keep(&mut self, at: usize) {
+        match self.items.last_mut() {
+            Some(Item::Keep(range)) if range.end == at => range.end += 1,
+            _ => self.items.push(Item::Keep(at..at + 1)),
+        }
+    }
 }
 
 /// Puts what the directories brought into Git's order, and marks the index entries met.

@@ -107,7 +107,12 @@ pub fn tree(
         Counts::Configured => Submodules::new(repo, root, Ignore::None)?,
         Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo, root),
     };
-    let found = diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?;
+    let found = match scope.unchanged {
+        Unchanged::Listed => {
+            diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?
+        }
+        Unchanged::Left => diff::differences(repo.objects(), index, tree)?,
+    };
     let mut comparison = Comparison {
         root,
         index,
@@ -132,7 +137,13 @@ pub fn tree(
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
         };
-        if is_meant(index, row.path.as_bstr(), old, scope.pathspecs) {
+        let is_meant = match row.slot {
+            Slot::Merged(at) | Slot::Unmerged(at) => {
+                is_entry_meant(row.path.as_bstr(), index.mode_at(at), scope.pathspecs)
+            }
+            Slot::Nothing => is_meant(index, row.path.as_bstr(), old, scope.pathspecs),
+        };
+        if is_meant {
             comparison.row(row.path, old, row.slot)?;
         }
     }
