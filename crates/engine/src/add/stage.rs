@@ -135,6 +135,14 @@ impl Staging {
     /// Adds an entry, in the place of that of the same path and stage. A merged one replaces all that are not.
     pub fn add(&mut self, path: &BStr, entry: NewEntry, allow: Allow) -> Result<(), Clash> {
         self.invalidate_tree(path);
+        // A merged entry is the only one of its path, and most often the next.
+        if entry.stage == Stage::Normal
+            && !self.edits.contains_key(path)
+            && let Some(at) = self.position(path)
+        {
+            self.put(at, entry);
+            return Ok(());
+        }
         let before = self.entries_of(path);
         if before.iter().any(|old| old.stage == entry.stage) {
             self.replace(path, entry);
@@ -239,13 +247,19 @@ impl Staging {
 
     /// Puts `entry` where one of its stage is.
     fn replace(&mut self, path: &BStr, entry: NewEntry) {
-        self.changed = true;
         if let Some(entries) = self.edits.get_mut(path) {
             let old = entries.iter_mut().find(|old| old.stage == entry.stage);
             *old.expect("the caller has seen it") = entry;
+            self.changed = true;
             return;
         }
         let at = self.index.position(path, entry.stage).expect("the caller has seen it");
+        self.put(at, entry);
+    }
+
+    /// Puts `entry` in the place of the one the index has at `at`.
+    fn put(&mut self, at: usize, entry: NewEntry) {
+        self.changed = true;
         let old = &mut self.index.entries_mut()[at];
         (old.stat, old.oid, old.mode, old.flags) = (entry.stat, entry.oid, entry.mode, entry.flags);
     }
