@@ -108,6 +108,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         index: &index,
         submodules: index.gitlinks().collect(),
         worktree: &worktree,
+        directory: BString::default(),
         quote_path,
         checker,
         listing: Listing::default(),
@@ -149,6 +150,8 @@ struct Check<'a> {
     /// Positions in it.
     submodules: Vec<usize>,
     worktree: &'a sys::Dir,
+    /// What was seen last to be a directory, no link on the way, with a slash at its end. Like Git's it is believed until another one is met.
+    directory: BString,
     quote_path: bool,
     checker: Checker<'a>,
     listing: Listing,
@@ -186,10 +189,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn must_not_be_behind_a_link(&self, spec: &Pathspecs) -> Result<(), Failure> {
+    fn must_not_be_behind_a_link(&mut self, spec: &Pathspecs) -> Result<(), Failure> {
         for (path, original) in spec.patterns() {
-            for slash in path.find_iter("/") {
-                let found = self.worktree.stat(&path[..slash]).ok().flatten();
+            let shared = path.iter().zip(self.directory.iter()).take_while(|(one, two)| one == two).count();
+            let known = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
+            self.directory.truncate(known);
+            for slash in path[known..].find_iter("/").map(|slash| known + slash) {
+                // What is above has been seen.
+                let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
                 match found.map(|stat| stat.file_type) {
                     Some(sys::FileType::Symlink) => {
                         return Err(Failure::Fatal(text!(
@@ -198,7 +205,7 @@ impl Check<'_> {
                             "' is beyond a symbolic link"
                         )));
                     }
-                    Some(sys::FileType::Directory) => {}
+                    Some(sys::FileType::Directory) => self.directory = path[..=slash].into(),
                     _ => break,
                 }
             }

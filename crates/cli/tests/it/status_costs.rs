@@ -147,3 +147,28 @@ fn a_missing_file_costs_no_more_than_one_that_is_there() {
     assert_eq!(said.lines().count(), 20);
     assert_eq!(linked.stats, before.stats);
 }
+
+#[test]
+fn names_to_be_checked_cost_a_stat_each_and_one_for_their_directory() {
+    let sandbox = Sandbox::new();
+    let repo = tree(&sandbox, "repo", 20, false);
+    let names = |dirs: usize| -> Vec<String> {
+        (0..dirs).flat_map(|dir| (0..FILES).map(move |file| format!("dir-{dir}/file-{file}"))).collect()
+    };
+    let of = |dirs: usize| {
+        let names = names(dirs);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // It is one of the names, so that the exit code is the same.
+        repo.write("x.o", "");
+        repo.write(".gitignore", "*.o\nfile-*/\n");
+        let args = [&["check-ignore", "--no-index", "x.o"], names.as_slice()].concat();
+        let (said, calls) = traced(&repo, &args);
+        assert_eq!(said, "x.o\n");
+        calls
+    };
+    let (few, many) = (of(5), of(20));
+    // A directory's rules are looked for once.
+    let more = Calls { stats: 15 * (FILES + 1), opens: 15, lists: 0 };
+    let found = Calls { stats: many.stats - few.stats, opens: many.opens - few.opens, lists: many.lists };
+    assert_eq!(found, more);
+}

@@ -275,6 +275,6 @@ fn is_directory(worktree: Option<&Dir>, path: &BStr) -> bool {
     if path.is_empty() {
         return true;
     }
-    let found = worktree.and_then(|worktree| worktree.stat(path).ok().flatten());
+    let found = worktree.and_then(|worktree| worktree.stat_below(path.as_bytes()).ok().flatten());
     found.is_some_and(|stat| stat.file_type == FileType::Directory)
 }
