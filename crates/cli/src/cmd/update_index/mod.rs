@@ -235,8 +235,8 @@ impl<'a> Update<'a> {
         let options = RefreshOptions { really, ..self.refresh };
         let index = self.staging.index();
         let refreshed = add::refresh(self.repo, self.worktree, index, &options)?;
-        // Writing it again makes it younger than the files, which then need not be read each time. As in Git it is then written whole.
         failure::must_have_been_readable()?;
+        // Writing it again makes it younger than the files, which then need not be read each time. As in Git it is then written whole.
         let is_racy = index.has_racy();
         self.whole.something_changed |= is_racy;
         if refreshed.changed || is_racy {
