@@ -3,6 +3,7 @@
 //! Nothing is changed, the index included: what is known afterwards and was not before is in the answer, for who may write.
 
 pub mod adopt;
+mod asked;
 pub mod files;
 pub(crate) mod scan;
 mod sweep;

@@ -21,6 +21,7 @@ use format::index::{Entry, Flags, Index, Stage, Word};
 use repo::Repository;
 use sys::{Dir, FileType, Home, Roamer, Stat};
 
+use super::asked::Asked;
 use crate::{
     checkout::Workers,
     crew::{self, Pace, Tuning},
@@ -221,12 +222,7 @@ impl<'a> Scan<'a> {
 
     /// The entry before which `number` are to be looked at, if there are more.
     pub(super) fn nth(&self, number: usize) -> usize {
-        match &self.asked {
-            Asked::All(all) => number.min(*all),
-            Asked::Some(before) => {
-                before.partition_point(|&count| count as usize <= number).saturating_sub(1)
-            }
-        }
+        self.asked.nth(number)
     }
 
     /// Which is to be looked at, and has not been.
@@ -460,16 +456,9 @@ impl<'a> Scan<'a> {
 
     /// The first of these that is to be looked at; their end if there is none.
     fn next_asked(&self, entries: &Range<usize>) -> usize {
-        if entries.is_empty() || self.is_asked(entries.start) {
-            return entries.start;
-        }
-        match &self.asked {
-            Asked::All(_) => entries.start,
-            Asked::Some(before) => {
-                let none = before[entries.start];
-                entries.start
-                    + before[entries.start + 1..=entries.end].partition_point(|&count| count == none)
-            }
+        match entries.is_empty() || self.is_asked(entries.start) {
+            true => entries.start,
+            false => self.asked.next(entries),
         }
     }
 
@@ -684,42 +673,6 @@ fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
         || entry.stage == Stage::Normal
             && (entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
                 || index.is_vouched_for(entry))
-}
-
-/// Which entries are to be looked at.
-#[derive(Clone)]
-enum Asked {
-    /// So many: all.
-    All(usize),
-    /// How many before each one are, and of all.
-    Some(Vec<u32>),
-}
-
-impl Asked {
-    fn of(which: impl ExactSizeIterator<Item = bool>) -> Asked {
-        let mut counts = Vec::with_capacity(which.len() + 1);
-        let mut count = 0;
-        counts.push(count);
-        counts.extend(which.map(|is| {
-            count += u32::from(is);
-            count
-        }));
-        Asked::Some(counts)
-    }
-
-    /// How many before that one.
-    #[inline]
-    fn before(&self, at: usize) -> usize {
-        match self {
-            Asked::All(_) => at,
-            Asked::Some(before) => before[at] as usize,
-        }
-    }
-
-    #[inline]
-    fn any(&self, range: &Range<usize>) -> bool {
-        self.before(range.start) != self.before(range.end)
-    }
 }
 
 /// The same error once more.
