@@ -270,12 +270,20 @@ mod tests {
             STAT,
         ];
         let modes = [Mode::FILE, Mode::EXECUTABLE, Mode::SYMLINK, Mode::GITLINK];
+        let all = StatRules::default();
+        let rules = [
+            all,
+            StatRules { trust_ctime: false, ..all },
+            StatRules { check_stat: false, ..all },
+            StatRules { file_mode: false, ..all },
+            StatRules { symlinks: false, ..all },
+        ];
         for (now, mode) in others.iter().flat_map(|now| modes.map(|mode| (now, mode))) {
             for flags in [none, Flags::INTENT_TO_ADD, Flags::SKIP_WORKTREE] {
                 for written in [(0, 0), (100, 0), (101, 0)] {
                     if glance(mode, flags, Stage::Normal, now, written) {
-                        let rules = StatRules::default();
-                        assert_eq!(compare(rules, mode, flags, *now, written), Match::Same);
+                        let same = |rules| compare(rules, mode, flags, *now, written);
+                        assert_eq!(rules.map(same), [Match::Same; 5]);
                     }
                 }
             }
