@@ -49,6 +49,33 @@ impl Map {
         self.0.advise_range(advice.into(), range.start, range.len())
     }
 
+    /// Has all of the file brought into memory while we go on. Only ever a hint.
+    ///
+    /// For one hint the kernel reads no more than the device takes in one request, or than its read-ahead, so where a first one for
+    /// all was not enough there is one for each step. Source: `mm/readahead.c`, `force_page_cache_ra`.
+    pub fn prefetch(&self) {
+        const STEP: usize = 128 << 10;
+        let _ = self.advise(Advice::WillNeed);
+        let Some(last) = self.len().checked_sub(1).filter(|last| *last >= STEP) else { return };
+        if self.is_at_hand(last) {
+            return;
+        }
+        for start in (STEP..self.len()).step_by(STEP) {
+            let _ = self.advise_range(Advice::WillNeed, start..self.len().min(start + STEP));
+        }
+    }
+
+    /// Whether the page with this byte is in memory, or on its way there. Whoever may not know (the file is somebody else's) is told that it is.
+    fn is_at_hand(&self, at: usize) -> bool {
+        const PAGE: usize = 4096;
+        let mut state = 0_u8;
+        let page = self[at - at % PAGE..].as_ptr();
+        // SAFETY: `page` lies in this map, which begins at a page of at least that size; one page is asked about, for which the kernel
+        // writes one byte.
+        let asked = unsafe { libc::mincore(page.cast_mut().cast(), 1, &mut state) };
+        asked != 0 || state & 1 == 1
+    }
+
     /// Takes the range's pages out of this process. Reading them again brings them back from the file.
     pub fn release(&self, range: Range<usize>) -> io::Result<()> {
         // SAFETY: MADV_DONTNEED loses only what was written to private pages, and nothing can be
@@ -95,6 +122,7 @@ mod tests {
         let map = Map::of(&file).expect("maps");
         map.advise(Advice::Sequential).expect("a hint");
         map.advise_range(Advice::WillNeed, 5..9_000).expect("a hint");
+        map.prefetch();
         assert_eq!(map[99_999], 7);
         map.release(0..100_000).expect("released");
         assert!(map.iter().all(|&byte| byte == 7));
