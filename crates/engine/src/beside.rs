@@ -2,42 +2,44 @@
 
 use std::{
     panic,
+    sync::OnceLock,
     thread::{self, Scope, ScopedJoinHandle},
 };
 
 use sys::profile::{self, Phase};
 
-/// The answer of some work: one that is under way, or that will be found out when it is asked for.
-pub enum Beside<'scope, T> {
-    #[allow(missing_docs)]
-    UnderWay(ScopedJoinHandle<'scope, T>),
-    #[allow(missing_docs)]
-    Later(&'scope (dyn Fn() -> T + Sync)),
+/// The answer of some work, which is found out when it is asked for, unless somebody had it started before.
+pub struct Beside<'scope, T> {
+    work: &'scope (dyn Fn() -> T + Sync),
+    under_way: OnceLock<ScopedJoinHandle<'scope, T>>,
 }
 
 impl<'scope, T: Send> Beside<'scope, T> {
-    /// Starts `work` in a thread of its own if it `waits`, as a local disk answers sooner than a thread starts.
-    pub fn new(
-        scope: &'scope Scope<'scope, '_>,
-        waits: bool,
-        work: &'scope (dyn Fn() -> T + Sync),
-    ) -> Beside<'scope, T> {
-        let phase = profile::current();
-        let start = || {
-            let profiled = move || {
-                let _profiled = profile::thread(phase);
-                work()
-            };
-            thread::Builder::new().spawn_scoped(scope, profiled).ok()
+    #[allow(missing_docs)]
+    pub fn new(work: &'scope (dyn Fn() -> T + Sync)) -> Beside<'scope, T> {
+        Beside { work, under_way: OnceLock::new() }
+    }
+
+    /// Starts the work in a thread of its own, for where it waits: a local disk answers sooner than a thread starts. Not twice.
+    pub fn start(&self, scope: &'scope Scope<'scope, '_>) {
+        if self.under_way.get().is_some() {
+            return;
+        }
+        let (phase, work) = (profile::current(), self.work);
+        let profiled = move || {
+            let _profiled = profile::thread(phase);
+            work()
         };
-        waits.then(start).flatten().map_or(Beside::Later(work), Beside::UnderWay)
+        if let Ok(thread) = thread::Builder::new().spawn_scoped(scope, profiled) {
+            let _first = self.under_way.set(thread);
+        }
     }
 
     /// The answer.
     pub fn get(self) -> T {
-        match self {
-            Beside::Later(work) => work(),
-            Beside::UnderWay(thread) => {
+        match self.under_way.into_inner() {
+            None => (self.work)(),
+            Some(thread) => {
                 let _waiting = profile::span(Phase::Wait);
                 thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
             }
@@ -47,15 +49,24 @@ impl<'scope, T: Send> Beside<'scope, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
     fn the_answer_is_the_same_wherever_it_is_found() {
-        for waits in [false, true] {
-            let here = thread::current().id();
-            let work = || (6 * 7, thread::current().id() == here);
-            let answer = thread::scope(|scope| Beside::new(scope, waits, &work).get());
-            assert_eq!(answer, (42, !waits));
+        for starts in [0, 1, 2] {
+            let (here, begun) = (thread::current().id(), AtomicUsize::new(0));
+            let work = || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                (6 * 7, thread::current().id() == here)
+            };
+            let answer = thread::scope(|scope| {
+                let beside = Beside::new(&work);
+                (0..starts).for_each(|_| beside.start(scope));
+                beside.get()
+            });
+            assert_eq!((answer, begun.into_inner()), ((42, starts == 0), 1));
         }
     }
 }

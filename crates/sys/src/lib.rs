@@ -44,7 +44,9 @@ pub use limits::{descriptor_limit, is_link_in_the_way, is_name_refused, is_out_o
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
-pub use process::{exec, is_running, spawn_detached, thread_time, try_lock, waits};
+pub use process::{
+    exec, has_read_a_disk, is_running, spawn_detached, thread_time, thread_waits, try_lock, waits,
+};
 pub use read::read_to_end;
 pub use reason::reason;
 pub use regex::Regex;

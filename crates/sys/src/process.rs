@@ -110,11 +110,25 @@ pub fn thread_time() -> std::time::Duration {
 
 /// How often threads of this process have begun to wait, for a disk, a lock or each other. Source: `getrusage(2)`, voluntary context switches.
 pub fn waits() -> u64 {
+    usage(libc::RUSAGE_SELF).ru_nvcsw.unsigned_abs()
+}
+
+/// The same of the calling thread alone.
+pub fn thread_waits() -> u64 {
+    usage(libc::RUSAGE_THREAD).ru_nvcsw.unsigned_abs()
+}
+
+/// Whether a block device had to be read for this process so far, if only for its own code. Source: `getrusage(2)`, `ru_inblock`.
+pub fn has_read_a_disk() -> bool {
+    usage(libc::RUSAGE_SELF).ru_inblock > 0
+}
+
+fn usage(of: libc::c_int) -> libc::rusage {
     // SAFETY: all zeros is a value of this struct of numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is ours to be written to. It stays zero if the call fails.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-    usage.ru_nvcsw.unsigned_abs()
+    unsafe { libc::getrusage(of, &mut usage) };
+    usage
 }
 
 #[cfg(test)]

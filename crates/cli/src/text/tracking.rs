@@ -20,21 +20,28 @@ pub(crate) enum AheadBehind {
 
 /// Reports on a branch (full name) on standard output, if there is something to compare it with.
 pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> Result<(), Failure> {
-    lines(repo, settings, branch, AheadBehind::Full)?.iter().for_each(console::out);
+    let Said { lines, warnings } = compare(repo, settings, branch, AheadBehind::Full)?;
+    warnings.iter().for_each(console::warning);
+    lines.iter().for_each(console::out);
     Ok(())
 }
 
-/// What is to be said of a branch (full name). Warnings are told.
-pub(crate) fn lines(
+/// What is to be said of a branch.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) lines: Vec<BString>,
+    /// Of the configuration, without `warning: `.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Compares a branch (full name) with what it is configured to be compared with.
+pub(crate) fn compare(
     repo: &Repository,
     settings: &Settings,
     branch: &BStr,
     how: AheadBehind,
-) -> Result<Vec<BString>, Failure> {
+) -> Result<Said, Failure> {
     let (others, warnings) = repo.compared_with(branch)?;
-    for warning in warnings {
-        console::warning(warning);
-    }
     let hints = settings.advises(repo, "statusHints")?;
     let ours = repo.find_ref(branch)?;
     let mut lines: Vec<BString> = Vec::new();
@@ -84,5 +91,5 @@ pub(crate) fn lines(
             }
         }
     }
-    Ok(lines)
+    Ok(Said { lines, warnings })
 }

@@ -35,6 +35,9 @@ fn git_asks_a_network_disk_no_less() {
     let files = ["top", "dir/one", "dir/deep/two"];
     files.iter().for_each(|file| repo.write(file, "x\n"));
     repo.commit("all");
+    repo.git(&["branch", "--no-track", "up"]);
+    repo.git(&["commit", "-q", "--allow-empty", "-m", "ahead"]);
+    repo.git(&["branch", "-q", "--set-upstream-to", "up"]);
     // What is as young as the index would be read.
     let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for file in files {

@@ -103,8 +103,9 @@ const READING_LIMIT: usize = 64;
 const WRITING_LIMIT: usize = 8;
 /// As many are still at one place, more or less.
 const IN_ORDER_LIMIT: usize = 16;
-/// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question.
-const QUICK_PER_CORE: usize = 16;
+/// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question, or many at once. More would ask for
+/// pieces of what is read as one.
+const AT_ONCE_PER_CORE: usize = 16;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
 const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
@@ -198,23 +199,19 @@ impl<'t> Crew<'t> {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
     }
 
-    /// One that goes through its units in strict order, for a disk that is read best like that. What is known to serve `many` at once gets so
-    /// many from the beginning to the end: those that wait for the same block, and what was read ahead, would make fewer seem to do.
-    pub(crate) fn in_order(self, many: bool) -> Self {
-        let order = Order::Strict;
-        if many && self.tuning.is_some() {
-            return Crew { first: self.limit, large: true, order, ..self };
-        }
+    /// One that goes through its units in strict order, for a disk that is read best like that.
+    pub(crate) fn in_order(self) -> Self {
         let (first, limit) = (self.first.min(IN_ORDER_LIMIT), self.limit.min(IN_ORDER_LIMIT));
-        Crew { first, limit, order, ..self }
+        Crew { first, limit, order: Order::Strict, ..self }
     }
 
-    /// One of as many as a disk that answers quickly keeps busy, whatever the order, from the beginning to the end: a look takes longer than it.
-    pub(crate) fn quick(self) -> Self {
+    /// One for a disk that answers quickly, or many at once, whatever the order: as many as keep it busy, from the beginning to the end. A look takes
+    /// longer than a quick answer; and those that wait for the same block, and what was read ahead, would make fewer seem to do.
+    pub(crate) fn at_once(self) -> Self {
         if self.tuning.is_none() {
             return self;
         }
-        let size = self.limit.min(QUICK_PER_CORE * self.cores);
+        let size = self.limit.min(AT_ONCE_PER_CORE * self.cores);
         Crew { first: size, limit: size, large: true, ..self }
     }
 
@@ -486,15 +483,14 @@ mod tests {
         let tuning = Tuning { learnt: Mutex::default(), nature: Nature::KeepsWrites };
         let crew = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning));
         assert_eq!(crew.limit, WRITING_LIMIT.max(crew.cores));
-        let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order(false);
+        let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order();
         assert!(swept.first <= IN_ORDER_LIMIT && swept.limit == IN_ORDER_LIMIT);
         let tuning = Tuning { learnt: Mutex::default(), nature: Nature::ReadsAhead };
-        let quick = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).quick();
-        assert_eq!((quick.first, quick.limit), ((16 * quick.cores).min(READING_LIMIT), quick.first));
-        assert_eq!(Crew::decide(Workers::Fixed(1), 0, 100_000, Some(&tuning)).quick().limit, 1);
-        let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).in_order(true);
-        assert_eq!((many.first, many.limit), (READING_LIMIT, READING_LIMIT));
-        assert_eq!(Crew::decide(Workers::Fixed(3), 0, 100_000, Some(&tuning)).in_order(true).first, 3);
+        let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once();
+        assert_eq!((many.first, many.limit), ((16 * many.cores).min(READING_LIMIT), many.first));
+        for fixed in [1, 3] {
+            assert_eq!(Crew::decide(Workers::Fixed(fixed), 0, 100_000, Some(&tuning)).at_once().first, fixed);
+        }
     }
 
     #[test]

@@ -8,7 +8,11 @@ pub mod files;
 pub(crate) mod scan;
 mod sweep;
 
-use std::sync::atomic::AtomicBool;
+use std::{
+    sync::atomic::AtomicBool,
+    thread,
+    time::{Duration, Instant},
+};
 
 use bstr::BString;
 use format::{
@@ -21,9 +25,11 @@ use sys::{
     profile::{self, Phase},
 };
 
+use self::sweep::Cold;
 use crate::{
+    beside::Beside,
     checkout::{
-        PlanError, facts,
+        PlanError, Workers, facts,
         plan::Lazy,
         submodules::{self, Submodules},
     },
@@ -52,6 +58,9 @@ pub struct Options<'a> {
     pub missing: Missing,
     /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
     pub ignore_untracked_in_submodules: bool,
+    /// Called if tracked files have to be fetched from a disk of our own, once it is known how that answers: what else has to be is best
+    /// fetched from here on.
+    pub when_cold: &'a (dyn Fn() + Sync),
     /// Ends it early.
     pub interrupt: &'a AtomicBool,
 }
@@ -86,6 +95,8 @@ pub struct Worktree {
     pub proved: Vec<usize>,
     /// What is not in the index.
     pub found: Found,
+    /// How long, before that, tracked files were looked at, where the caches were cold.
+    pub swept: Duration,
     /// Entries of which nothing can be said, and why; each stage of an unmerged path. Git says so, and goes on as if they were unchanged.
     pub unreadable: Vec<(BString, std::io::Error)>,
     /// What is to be said of `.gitmodules`.
@@ -104,14 +115,23 @@ pub fn examine(
     index: &Index,
     options: &Options<'_>,
 ) -> Result<Worktree, PlanError> {
+    examine_on(&|scan, workers| scan.cold(workers), repo, root, index, options)
+}
+
+/// The same on a disk of which `cold` tells how it answers.
+fn examine_on(
+    cold: &dyn Fn(&Scan<'_>, Workers) -> Option<Cold>,
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    options: &Options<'_>,
+) -> Result<Worktree, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(root);
+    let workers = workers(repo)?;
     let mut scan = Scan::new(root, index, (rules, &tuning), options.pathspecs, options.interrupt);
-    if options.untracked.is_some() {
-        scan.sweep_if_cold(workers(repo)?);
-    }
-    let found = match &options.untracked {
+    let walk = |beside, reads_late| match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_beside(
             repo,
             root,
@@ -120,11 +140,36 @@ pub fn examine(
             excludes,
             how,
             options.interrupt,
-            (&tuning, Some(&scan)),
-        )?,
-        None => Found::default(),
+            untracked::Company { tuning: &tuning, beside, reads_late },
+        ),
+        None => Ok(Found::default()),
     };
-    scan.run(workers(repo)?);
+    let began = Instant::now();
+    let cold = cold(&scan, workers);
+    if cold.is_some() {
+        (options.when_cold)();
+    }
+    let (found, swept) = match cold {
+        None => (walk(Some(&scan), false)?, Duration::ZERO),
+        // The untracked cache knows what is in directories from their stats.
+        Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
+            let sweep = || scan.sweep(workers, Cold::ManyAtOnce);
+            let found = thread::scope(|scope| {
+                let sweep = Beside::new(&sweep);
+                sweep.start(scope);
+                let found = walk(None, true);
+                sweep.get();
+                found
+            })?;
+            (found, began.elapsed())
+        }
+        Some(cold) => {
+            scan.sweep(workers, cold);
+            let swept = began.elapsed();
+            (walk(Some(&scan), true)?, swept)
+        }
+    };
+    scan.run(workers);
     let submodules = match options.touched {
         Touched::Compared if options.ignore_untracked_in_submodules => {
             Submodules::new(repo, root, Ignore::None)?.without_untracked()
@@ -135,6 +180,7 @@ pub fn examine(
     let judge = Judge { repo, root, index, rules, options, submodules };
     let mut worktree = judge.judge(scan)?;
     worktree.found = found;
+    worktree.swept = swept;
     Ok(worktree)
 }
 

@@ -2,9 +2,8 @@
 //!
 //! Whatever wrote the files did it mostly in that order, so inodes and directories lie like that, and what the kernel reads ahead is what is
 //! asked for next. Workers share one place that moves through the index: however many there are, the disk reads at one place. What is
-//! untracked is looked for afterwards, in directories that are in memory by then. How many workers that are is found out beforehand: by whether a disk that
-//! is asked for many things at once answers sooner than one that is asked for one after the other. Where an answer takes next to no time none of this counts, and
-//! workers have parts of their own.
+//! untracked is looked for afterwards, in directories that are in memory by then. None of this counts where an answer takes next to no time, or where
+//! many at once take no longer than one, which is found out beforehand: there workers have parts of their own.
 //!
 //! What cannot be looked at is noted as by any scan; what an interruption leaves out is left to the scan that follows.
 
@@ -19,56 +18,67 @@ use crate::{checkout::Workers, crew::Crew, untracked::Beside as _};
 const MANY: usize = 1000;
 /// Files that are asked for, at most, to find out whether the caches are cold, spread over the index,
 const SAMPLES: usize = 4;
-/// and how many waits say so. On a slow disk each file costs a dozen, of which the order of the index would spare most.
-const COLD: u64 = 2;
+/// and how many waits say so. On a slow disk each file costs a dozen, of which the order of the index would spare most, so directories on the way
+/// to it are asked for one by one.
+const COLD: u64 = 3;
 /// An answer in less, s, is that of a disk with nothing that has to move: there workers must not wait for each other.
 const QUICK: f64 = 0.001;
-/// Directories that are asked for at the same time, at least and at most,
+/// Directories that are asked for at the same time,
 const TOGETHER: usize = 8;
-const MOST_TOGETHER: usize = 32;
-/// and how many times faster than one by one they are answered by what serves many. One arm gains little by knowing where it is to go next.
-const MANY_AT_ONCE: f64 = 2.0;
+/// and how many times faster than one by one they are answered by what serves many, at the least, as each costs two reads, of which one is reckoned. One arm
+/// gains little by knowing where it is to go next.
+const MANY_AT_ONCE: f64 = 1.6;
 /// A smaller gain than this was not small by chance; between the two another level is asked, once.
-const MAYBE_MANY: f64 = 1.3;
+const MAYBE_MANY: f64 = 1.2;
 const TRIES: usize = 2;
 /// Inodes that are surely in one block of those that are read as one: 32 blocks of 4 KiB with 16 inodes each, on ext4.
 const INODES_READ_AS_ONE: u64 = 512;
 
 /// A disk of this machine whose caches are cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cold {
+pub(super) enum Cold {
     /// It serves one at a time, or few.
     OneByOne,
+    /// It serves many, or answers so soon that this does not count.
     ManyAtOnce,
-    /// It answers so soon that neither counts.
-    Quick,
 }
 
 impl Scan<'_> {
     /// Looks at all tracked files if their disk is a local one and its caches are cold.
     pub(super) fn sweep_if_cold(&self, workers: Workers) {
-        if self.tuning.is_remote() {
-            return;
-        }
         if let Some(cold) = self.cold(workers) {
             self.sweep(workers, cold);
         }
     }
 
-    fn cold(&self, workers: Workers) -> Option<Cold> {
+    /// How the disk answers, if it is a local one and its caches are cold. It is asked for what is to be looked at in any case.
+    pub(super) fn cold(&self, workers: Workers) -> Option<Cold> {
+        if self.tuning.is_remote() {
+            return None;
+        }
         let files = self.files();
         let samples = (0..SAMPLES).map(|sample| self.nth(files * (2 * sample + 1) / (2 * SAMPLES)));
         if files < MANY || samples.clone().any(|at| !self.is_left(at)) {
             return None;
         }
-        let (start, before) = (Instant::now(), sys::waits());
-        for at in samples {
-            self.look_at(at..at + 1, self.prefix(at), &mut || {});
-            let waits = sys::waits().saturating_sub(before);
+        // Others wait for other things meanwhile.
+        let (start, before) = (Instant::now(), sys::thread_waits());
+        let directories = |at| {
+            let path = self.index.path_at(at);
+            path.find_iter(b"/").map(move |end| &path[..end])
+        };
+        let ask = |path: &[u8]| drop(self.root.stat_near(path));
+        let steps = samples.flat_map(|at| directories(at).map(Some).chain([None]).map(move |dir| (at, dir)));
+        for (at, dir) in steps {
+            match dir {
+                Some(dir) => ask(dir),
+                None => self.look_at(at..at + 1, self.prefix(at), &mut || {}),
+            }
+            let waits = sys::thread_waits().saturating_sub(before);
             if waits >= COLD {
                 let alone = start.elapsed().as_secs_f64() / waits as f64;
                 return Some(match workers {
-                    _ if alone < QUICK => Cold::Quick,
+                    _ if alone < QUICK => Cold::ManyAtOnce,
                     Workers::Auto if self.serves_many(alone) => Cold::ManyAtOnce,
                     _ => Cold::OneByOne,
                 });
@@ -120,7 +130,7 @@ impl Scan<'_> {
                 let ask = move || self.root.stat_near(path.as_bytes()).ok().flatten();
                 thread::Builder::new().spawn_scoped(scope, ask).ok()
             };
-            let some = level.iter().step_by(level.len().div_ceil(MOST_TOGETHER));
+            let some = level.iter().step_by(level.len().div_ceil(TOGETHER));
             let asked: Vec<_> = some.map(ask).collect();
             let stats = asked.into_iter().flatten().filter_map(|asked| asked.join().ok().flatten());
             stats.map(|stat| stat.ino / INODES_READ_AS_ONE).collect()
@@ -128,7 +138,8 @@ impl Scan<'_> {
         (read_as_one.len(), start.elapsed().as_secs_f64())
     }
 
-    fn sweep(&self, workers: Workers, cold: Cold) {
+    /// Looks at all tracked files.
+    pub(super) fn sweep(&self, workers: Workers, cold: Cold) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
@@ -140,9 +151,8 @@ impl Scan<'_> {
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
         let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning)).of_units(runs.len());
         let crew = match cold {
-            Cold::OneByOne => crew.in_order(false),
-            Cold::ManyAtOnce => crew.in_order(true),
-            Cold::Quick => crew.quick(),
+            Cold::OneByOne => crew.in_order(),
+            Cold::ManyAtOnce => crew.at_once(),
         };
         crew.run(
             "sweep",
@@ -178,13 +188,22 @@ fn is_many(gain: f64, tries: usize) -> Option<bool> {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     use repo::Repository;
     use testkit::Sandbox;
 
-    use super::{super::scan::Sight, *};
-    use crate::{crew::Tuning, pathspec::Pathspecs, stat::StatRules};
+    use super::{
+        super::{Options, Touched, Untracked, examine_on, scan::Sight},
+        *,
+    };
+    use crate::{
+        crew::Tuning,
+        diff::Missing,
+        pathspec::Pathspecs,
+        stat::StatRules,
+        untracked::{self, Directories, Excludes, Ignored, Nested},
+    };
 
     /// What is noted of each entry by one way of looking.
     fn noted(scan: Scan<'_>) -> Vec<(usize, String)> {
@@ -232,8 +251,7 @@ mod tests {
         let expected = noted(scanned);
         assert!(expected.len() > 100, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
-        let auto = [Cold::ManyAtOnce, Cold::Quick].map(|cold| (Workers::Auto, cold));
-        for (workers, cold) in few.into_iter().chain(auto) {
+        for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
             // All in no time, and nothing in a long time.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
@@ -246,11 +264,75 @@ mod tests {
     }
 
     #[test]
+    fn whatever_the_disk_the_same_is_found() {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("tree");
+        for number in 0..600 {
+            repo.write(format!("{}/{}/{number}", number % 7, number % 5), "x");
+        }
+        repo.write(".gitignore", "/3/\n/4/1/\n*.o\n");
+        repo.write("5/.gitignore", "/2/\n!/2/kept\n");
+        repo.git(&["add", "-fA"]);
+        for path in [
+            "new",
+            "1/1/new",
+            "2/made/new",
+            "3/new",
+            "4/1/new",
+            "4/2/x.o",
+            "5/2/new",
+            "5/2/made/new",
+            "6/0/x.o",
+        ] {
+            repo.write(path, "x");
+        }
+        repo.write("1/1/1", "longer");
+        repo.remove("0/0/0");
+        let options = repo::OpenOptions { cwd: repo.path.clone(), ..repo::OpenOptions::default() };
+        let opened = Repository::open(&options).expect("a repository");
+        let read = store::index::ReadOptions::default();
+        let index = store::index::load(&opened.index_path(), opened.hash(), &read).expect("it was written");
+        let root = sys::Dir::open(&repo.path).expect("it is there");
+        let excludes = Excludes::standard(&opened, &[]).expect("no settings");
+        let (everything, interrupt) = (Pathspecs::default(), AtomicBool::new(false));
+        let begun = AtomicUsize::new(0);
+        let begin = || {
+            begun.fetch_add(1, Ordering::Relaxed);
+        };
+        let found = |cold: Option<Cold>, directories: Directories| {
+            let workers = Workers::Auto;
+            let how =
+                untracked::Options { directories, ignored: Ignored::Left, nested: Nested::AsOne, workers };
+            let options = Options {
+                pathspecs: &everything,
+                untracked: Some(Untracked { options: how, excludes: &excludes }),
+                touched: Touched::Compared,
+                unmerged: None,
+                submodules: None,
+                missing: Missing::Gone,
+                ignore_untracked_in_submodules: false,
+                when_cold: &begin,
+                interrupt: &interrupt,
+            };
+            let seen = examine_on(&|_, _| cold, &opened, &root, &index, &options).expect("it can be read");
+            let changes: Vec<_> = seen.changes.into_iter().map(|pair| (pair.path, pair.status)).collect();
+            (changes, seen.found.untracked)
+        };
+        for directories in [Directories::Files, Directories::WholeUnlessEmpty] {
+            let warm = found(None, directories);
+            assert_eq!((warm.0.len(), warm.1.len()), (2, 3), "{warm:?}");
+            assert_eq!(found(Some(Cold::OneByOne), directories), warm);
+            assert_eq!(found(Some(Cold::ManyAtOnce), directories), warm);
+        }
+        assert_eq!(begun.into_inner(), 4);
+    }
+
+    #[test]
     fn what_is_in_doubt_is_asked_again() {
-        assert_eq!([1.0, 1.2].map(|gain| is_many(gain, 1)), [Some(false); 2]);
-        assert_eq!([1.4, 1.9].map(|gain| (is_many(gain, 1), is_many(gain, 0))), [(None, Some(false)); 2]);
+        assert_eq!([0.8, 1.1].map(|gain| is_many(gain, 1)), [Some(false); 2]);
+        assert_eq!([1.3, 1.5].map(|gain| (is_many(gain, 1), is_many(gain, 0))), [(None, Some(false)); 2]);
         assert_eq!(
-            [2.0, 8.0].map(|gain| (is_many(gain, 1), is_many(gain, 0))),
+            [1.7, 8.0].map(|gain| (is_many(gain, 1), is_many(gain, 0))),
             [(Some(true), Some(true)); 2]
         );
     }

@@ -8,15 +8,16 @@ use sys::FileType;
 use super::{
     Directories, Ignored, Nested, Walk,
     tracked::{Below, Known},
-    tree::{Descent, Manner, State},
+    tree::{Descent, Fate, Manner, State},
 };
 use crate::{ignore::Level, pathspec::Reach};
 
 /// The directory a name is in.
 pub(super) struct Place<'p> {
-    /// It is ignored, and so is all that is in it.
-    pub(super) ignored: bool,
-    pub(super) level: &'p dyn Fn() -> Option<&'p Level>,
+    /// Whether it is ignored, and so is all that is in it; else the rules for what is in it.
+    pub(super) rules: &'p dyn Fn() -> (bool, Option<&'p Level>),
+    /// Whether these have to be read first, and nobody needs them yet.
+    pub(super) are_unread: &'p dyn Fn() -> bool,
     /// The entries of the index in it.
     pub(super) within: &'p Range<usize>,
 }
@@ -55,7 +56,16 @@ impl Walk<'_> {
         if known.entry && !is_dir {
             return NOTHING;
         }
-        let ignored = place.ignored || self.is_ignored((place.level)(), path.as_bstr(), is_dir);
+        if let (true, Below::Entries(within)) = (is_dir, &known.below)
+            && (place.are_unread)()
+        {
+            path.push(b'/');
+            let (manner, within) = (Manner::Enter, within.clone());
+            let fate = Fate::Unasked;
+            return Judged::Descend(Descent { manner, fate, nested: None, within, entry: known.entry });
+        }
+        let (all, level) = (place.rules)();
+        let ignored = all || self.is_ignored(level, path.as_bstr(), is_dir);
         if ignored && self.options.ignored == Ignored::Left {
             return Judged::Is(State::Ignored, known.entry);
         }
@@ -75,8 +85,9 @@ impl Walk<'_> {
 
     fn directory(&self, path: &BString, ignored: bool, entry: bool, below: Below) -> Judged {
         let options = self.options;
+        let fate = if ignored { Fate::Ignored } else { Fate::Kept };
         let descend =
-            |manner, nested, within| Judged::Descend(Descent { manner, ignored, nested, within, entry });
+            |manner, nested, within| Judged::Descend(Descent { manner, fate, nested, within, entry });
         match below {
             Below::Entries(within) => return descend(Manner::Enter, None, within),
             Below::Submodule => return NOTHING,

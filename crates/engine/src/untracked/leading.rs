@@ -13,7 +13,7 @@ use super::{
     judge::{Judged, Place},
     recorded::Known,
     rules::{IgnoreFile, Ladder},
-    tree::{Descent, Job, Manner, Node},
+    tree::{Descent, Fate, Job, Manner, Node},
 };
 use crate::{handle::Handle, ignore::Level};
 
@@ -25,7 +25,7 @@ impl Walk<'_> {
         let root = Handle::top(root);
         let all = 0..self.index.len();
         let enter =
-            |within| Descent { manner: Manner::Enter, ignored: false, nested: None, within, entry: false };
+            |within| Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within, entry: false };
         let job = |path: &BStr, descent, level: Option<Arc<Level>>| {
             let node = Node::below(top, path.to_owned(), 0, descent, self);
             let known = match &self.recorded {
@@ -54,7 +54,7 @@ impl Walk<'_> {
         let mut level = None;
         let mut dir = BStr::new("");
         let mut within = all;
-        let mut ignored = false;
+        let mut fate = Fate::Kept;
         for &end in &ends {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
@@ -64,12 +64,15 @@ impl Walk<'_> {
                     false => job(goal, enter(0..0), level),
                 };
             }
-            if !ignored && let Ok(handle) = self.open(dir) {
+            if fate != Fate::Ignored
+                && let Ok(handle) = self.open(dir)
+            {
                 let content = self.ignore_file(&handle, dir, IgnoreFile::Unknown, Vec::new);
                 level = self.level(dir, content.as_deref(), level, Vec::new);
             }
             let mut path = goal[..end].to_owned();
-            let place = Place { ignored, level: &|| level.as_deref(), within: &within };
+            let rules = || (fate == Fate::Ignored, level.as_deref());
+            let place = Place { rules: &rules, are_unread: &|| false, within: &within };
             match self.judge(&mut path, FileType::Directory, &place, None) {
                 Judged::Is(state, entry) => {
                     top.add(state, path.as_bstr(), entry, self.options.ignored);
@@ -88,13 +91,13 @@ impl Walk<'_> {
                         true => 0..0,
                         false => descent.within,
                     };
-                    ignored = descent.ignored;
+                    fate = descent.fate;
                     dir = goal[..=end].as_bstr();
                 }
             }
         }
         debug_assert_eq!(dir, goal, "every part of it was judged");
-        job(goal, Descent { ignored, ..enter(within) }, level)
+        job(goal, Descent { fate, ..enter(within) }, level)
     }
 
     fn open(&self, dir: &BStr) -> std::io::Result<sys::Dir> {

@@ -263,7 +263,18 @@ pub fn walk(
     options: &Options,
     interrupt: &AtomicBool,
 ) -> Result<Found, repo::Error> {
-    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, (&Tuning::reading(root), None))
+    let (tuning, beside) = (&Tuning::reading(root), None);
+    let company = Company { tuning, beside, reads_late: false };
+    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, company)
+}
+
+/// Who or what goes with a walk.
+pub(crate) struct Company<'c> {
+    pub(crate) tuning: &'c Tuning,
+    pub(crate) beside: Option<&'c dyn Beside>,
+    /// A `.gitignore` is read when something untracked is met below it, not to tell whether a directory with tracked files is ignored:
+    /// where reading takes longer than listing that for nothing.
+    pub(crate) reads_late: bool,
 }
 
 /// As [`walk`], with somebody who looks at tracked files by the way. Where case is folded nobody does.
@@ -276,10 +287,13 @@ pub(crate) fn walk_beside(
     excludes: &Excludes,
     options: &Options,
     interrupt: &AtomicBool,
-    (tuning, beside): (&Tuning, Option<&dyn Beside>),
+    Company { tuning, beside, reads_late }: Company<'_>,
 ) -> Result<Found, repo::Error> {
     let _phase = profile::span(Phase::Plan);
     let folds = folds_case(repo)?;
+    let recorded =
+        Recorded::of(repo, index, pathspecs, excludes, options)?.filter(|_| !folds && beside.is_some());
+    let reads_late = reads_late && recorded.is_none() && options.ignored == Ignored::Left;
     let walk = Walk {
         repo,
         root,
@@ -294,8 +308,8 @@ pub(crate) fn walk_beside(
         names_judged: AtomicUsize::new(0),
         beside: beside.filter(|_| !folds),
         tuning,
-        recorded: Recorded::of(repo, index, pathspecs, excludes, options)?
-            .filter(|_| !folds && beside.is_some()),
+        reads_late,
+        recorded,
     };
     Ok(walk.run())
 }
@@ -350,6 +364,7 @@ struct Walk<'a> {
     names_judged: AtomicUsize,
     beside: Option<&'a dyn Beside>,
     tuning: &'a Tuning,
+    reads_late: bool,
     recorded: Option<Recorded<'a>>,
 }
 

@@ -27,7 +27,7 @@ use super::{
     Directories, Excludes, Ignored, Nested, Options, Walk, cache,
     rules::{IgnoreFile, Ladder},
     tracked::Below,
-    tree::{Descent, Job, Manner, Node, State},
+    tree::{Descent, Fate, Job, Manner, Node, State},
     upkeep::{Counts, Upkeep, Was},
 };
 use crate::{
@@ -408,7 +408,7 @@ impl Walk<'_> {
                     false => Manner::Enter,
                 };
             let nested = within.is_empty().then_some(State::Untracked);
-            let descent = Descent { manner, ignored: false, nested, within, entry: known.entry };
+            let descent = Descent { manner, fate: Fate::Kept, nested, within, entry: known.entry };
             node.expect();
             let below_node = Node::below(node, child, place, descent, self);
             let (from, level, known) = (Arc::clone(from), ladder.clone(), Known::As(below));

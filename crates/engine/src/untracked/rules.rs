@@ -9,7 +9,10 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Flags;
 
-use super::{Walk, Warning, tree::Node};
+use super::{
+    Walk, Warning,
+    tree::{Fate, Node},
+};
 use crate::{
     handle::Handle,
     ignore::{Level, Rules},
@@ -37,56 +40,141 @@ pub(super) struct Rung {
     from: Arc<Handle>,
     /// With a slash at its end; empty for the root.
     dir: BString,
-    level: OnceLock<Option<Arc<Level>>>,
+    fate: Fate,
+    is_there: IgnoreFile,
+    rules: OnceLock<Known>,
+}
+
+/// The rules for what is in a directory, or that all of it is ignored.
+#[derive(Clone, Default)]
+struct Known {
+    ignored: bool,
+    level: Option<Arc<Level>>,
 }
 
 impl Ladder {
     /// Of the directory `dir`, which has a `.gitignore`.
     pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> Ladder {
-        let (from, dir) = (Arc::clone(from), dir.to_owned());
-        Ladder::Later(Arc::new(Rung { above: self, from, dir, level: OnceLock::new() }))
+        self.rung(from, dir, Fate::Kept, IgnoreFile::Unknown)
     }
 
-    pub(super) fn get(&self, walk: &Walk<'_>) -> Option<Arc<Level>> {
+    fn rung(self, from: &Arc<Handle>, dir: &BStr, fate: Fate, is_there: IgnoreFile) -> Ladder {
+        let (from, dir) = (Arc::clone(from), dir.to_owned());
+        Ladder::Later(Arc::new(Rung { above: self, from, dir, fate, is_there, rules: OnceLock::new() }))
+    }
+
+    fn get(&self, walk: &Walk<'_>) -> Known {
         let rung = match self {
-            Ladder::Known(level) => return level.clone(),
+            Ladder::Known(level) => return Known { ignored: false, level: level.clone() },
             Ladder::Later(rung) => rung,
         };
         let read = || {
-            let above = rung.above.get(walk);
-            let path = rung.from.rest(rung.dir.strip_suffix(b"/").unwrap_or_default());
+            let dir = rung.dir.as_bstr();
+            let above = rung.above.over(walk, dir, rung.fate);
+            if above.ignored {
+                return above;
+            }
+            let path = rung.from.rest(dir.strip_suffix(b"/").unwrap_or_default());
             let opened = match path.is_empty() {
                 true => rung.from.dir().try_clone(),
                 false => rung.from.dir().open_dir(path),
             };
-            let Ok(dir) = opened else { return above };
-            let content = walk.ignore_file(&dir, rung.dir.as_bstr(), IgnoreFile::Unknown, Vec::new);
-            walk.level(rung.dir.as_bstr(), content.as_deref(), above, Vec::new)
+            let Ok(handle) = opened else { return above };
+            let content = walk.ignore_file(&handle, dir, rung.is_there, Vec::new);
+            Known { ignored: false, level: walk.level(dir, content.as_deref(), above.level, Vec::new) }
         };
-        rung.level.get_or_init(read).clone()
+        rung.rules.get_or_init(read).clone()
+    }
+
+    /// What these rules mean for `dir`, of which so much is known.
+    fn over(&self, walk: &Walk<'_>, dir: &BStr, fate: Fate) -> Known {
+        let known = self.get(walk);
+        let itself = dir.strip_suffix(b"/").unwrap_or_default().as_bstr();
+        let matches = || walk.is_ignored(known.level.as_deref(), itself, true);
+        let ignored = known.ignored || fate == Fate::Ignored || fate == Fate::Unasked && matches();
+        Known { ignored, ..known }
+    }
+
+    /// Whether something has to be read before these can be told.
+    fn is_unread(&self) -> bool {
+        match self {
+            Ladder::Known(_) => false,
+            Ladder::Later(rung) => rung.rules.get().is_none(),
+        }
     }
 }
 
 /// The rules for what is in a directory that is listed. Its own `.gitignore` is read when the first name is to be judged, as by Git: where
 /// all names are tracked files it is not.
 pub(super) struct Own<'w> {
-    pub(super) walk: &'w Walk<'w>,
-    pub(super) node: &'w Node,
-    pub(super) dir: &'w sys::Dir,
-    pub(super) is_there: IgnoreFile,
-    pub(super) above: Option<Arc<Level>>,
-    pub(super) read: OnceCell<Read>,
+    walk: &'w Walk<'w>,
+    node: &'w Node,
+    dir: &'w sys::Dir,
+    handle: &'w Arc<Handle>,
+    is_there: IgnoreFile,
+    above: Ladder,
+    read: OnceCell<Read>,
+    /// Whether the file could be read.
+    is_readable: OnceCell<bool>,
+    /// For directories in it that were come across before it was read.
+    unread: OnceCell<Ladder>,
 }
 
 /// What was read.
 pub(super) struct Read {
-    level: Option<Arc<Level>>,
+    known: Known,
     content: Option<Vec<u8>>,
 }
 
-impl Own<'_> {
+impl<'w> Own<'w> {
+    pub(super) fn new(
+        walk: &'w Walk<'w>,
+        node: &'w Node,
+        (dir, handle): (&'w sys::Dir, &'w Arc<Handle>),
+        is_there: IgnoreFile,
+        above: Ladder,
+    ) -> Own<'w> {
+        let (read, is_readable, unread) = Default::default();
+        Own { walk, node, dir, handle, is_there, above, read, is_readable, unread }
+    }
+
     pub(super) fn level(&self) -> &Option<Arc<Level>> {
-        &self.get().level
+        &self.get().known.level
+    }
+
+    /// Whether all is ignored, and the rules if not.
+    pub(super) fn known(&self) -> (bool, Option<&Level>) {
+        let Known { ignored, level } = &self.get().known;
+        (*ignored, level.as_deref())
+    }
+
+    /// Whether a file would have to be read, where that takes its time, and has not been yet. One that cannot be is told of at once.
+    pub(super) fn are_unread(&self) -> bool {
+        let is_readable = || {
+            let name = self.walk.excludes.inside.as_ref();
+            *self.is_readable.get_or_init(|| name.is_some_and(|name| self.dir.open_file(name).is_ok()))
+        };
+        self.walk.reads_late
+            && self.read.get().is_none()
+            && match self.is_there {
+                IgnoreFile::There => is_readable(),
+                IgnoreFile::Missing => self.above.is_unread(),
+                IgnoreFile::Unknown => false,
+            }
+    }
+
+    /// For a directory in it about which nobody asked yet.
+    pub(super) fn unread(&self) -> Ladder {
+        let Own { node, handle, is_there, above, .. } = self;
+        let rung = || above.clone().rung(handle, node.path(), node.descent().fate, *is_there);
+        self.unread.get_or_init(rung).clone()
+    }
+
+    /// What was read after such directories were come across need not be read for them again. None of them is looked into yet.
+    pub(super) fn share(&self) {
+        if let (Some(Ladder::Later(rung)), Some(read)) = (self.unread.get(), self.read.get()) {
+            let _first = rung.rules.set(read.known.clone());
+        }
     }
 
     /// What the file holds, if it was read.
@@ -97,13 +185,14 @@ impl Own<'_> {
     pub(super) fn get(&self) -> &Read {
         self.read.get_or_init(|| {
             let Own { walk, node, dir, is_there, above, .. } = self;
+            let above = above.over(walk, node.path(), node.descent().fate);
             // In an ignored directory everything is.
-            if node.descent().ignored {
-                return Read { level: above.clone(), content: None };
+            if above.ignored {
+                return Read { known: above, content: None };
             }
             let content = walk.ignore_file(dir, node.path(), *is_there, || node.way());
-            let level = walk.level(node.path(), content.as_deref(), above.clone(), || node.way());
-            Read { level, content }
+            let level = walk.level(node.path(), content.as_deref(), above.level, || node.way());
+            Read { known: Known { ignored: false, level }, content }
         })
     }
 }

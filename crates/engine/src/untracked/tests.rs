@@ -102,14 +102,23 @@ fn as_git_status_tells() {
                 args.iter().skip_while(|arg| **arg != "--").skip(1).map(|&arg| arg.into()).collect();
             let specs = Pathspecs::parse(&specs, "".into(), "/".into(), Default::default()).expect("valid");
             let excludes = Excludes::standard(&opened, &[]).expect("plain configuration");
-            for workers in [Workers::Fixed(1), Workers::Fixed(4), Workers::Auto] {
+            let ways = [Workers::Fixed(1), Workers::Fixed(4), Workers::Auto]
+                .into_iter()
+                .flat_map(|workers| [(workers, false), (workers, true)]);
+            for (workers, reads_late) in ways {
                 let options = Options { directories, ignored, nested: Nested::AsOne, workers };
+                let (interrupt, tuning) = (AtomicBool::new(false), Tuning::reading(&root));
+                let company = Company { tuning: &tuning, beside: None, reads_late };
                 let found =
-                    walk(&opened, &root, &index, &specs, &excludes, &options, &AtomicBool::new(false));
+                    walk_beside(&opened, &root, &index, &specs, &excludes, &options, &interrupt, company);
                 let Found { mut untracked, mut ignored, .. } = found.expect("plain configuration");
                 untracked.retain(|path| is_other(&index, path.as_bstr()));
                 ignored.retain(|path| is_other(&index, path.as_bstr()));
-                assert_eq!((untracked, ignored), told(&repo, args), "seed {seed}, {args:?}, {workers:?}");
+                assert_eq!(
+                    (untracked, ignored),
+                    told(&repo, args),
+                    "seed {seed}, {args:?}, {workers:?}, {reads_late}"
+                );
             }
         }
     }

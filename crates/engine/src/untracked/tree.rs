@@ -1,7 +1,6 @@
 //! The directories of a walk: each one a job, ended when the last one in it has ended.
 
 use std::{
-    cell::OnceCell,
     io,
     ops::Range,
     sync::{
@@ -20,7 +19,7 @@ use super::{
     rules::{IgnoreFile, Ladder, Own},
     tracked::Met,
 };
-use crate::{crew::Pace, handle::Handle, ignore::Level};
+use crate::{crew::Pace, handle::Handle};
 
 /// What a path turned out to be; of what is in a directory the greatest counts. Git's `path_treatment`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,12 +41,20 @@ pub(super) enum Manner {
     Judge,
 }
 
+/// Whether a directory matches an ignore rule, itself or with one above it: so does everything in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Kept,
+    Ignored,
+    /// The rules that would tell are not read yet, and it has to be looked into in any case, for what is tracked.
+    Unasked,
+}
+
 /// A directory to be looked into.
 #[derive(Debug)]
 pub(super) struct Descent {
     pub(super) manner: Manner,
-    /// It matched an ignore rule, itself or with one above it: so does everything in it.
-    pub(super) ignored: bool,
+    pub(super) fate: Fate,
     /// What it is if it is the worktree of another repository; `None` if that makes no difference.
     pub(super) nested: Option<State>,
     /// The entries in it.
@@ -188,7 +195,7 @@ impl Node {
     /// Above the root: it holds what is found in the end.
     pub(super) fn top() -> Arc<Node> {
         let descent =
-            Descent { manner: Manner::Enter, ignored: false, nested: None, within: 0..0, entry: false };
+            Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within: 0..0, entry: false };
         Arc::new(Node {
             parent: None,
             place: 0,
@@ -257,7 +264,7 @@ impl Node {
         let mut gathered = self.gathered();
         gathered.state = gathered.state.max(Some(state));
         if let Some(settled) = &self.settled {
-            let enough = if self.descent.ignored { State::Ignored } else { State::Untracked };
+            let enough = if self.descent.fate == Fate::Ignored { State::Ignored } else { State::Untracked };
             if state >= enough {
                 settled.store(true, Ordering::Relaxed);
             }
@@ -282,7 +289,7 @@ impl Walk<'_> {
             && let Looked::Listing(entry) =
                 self.look_up(worker.roamer.as_mut(), &node, (&from, &ladder, known), jobs, pace)
         {
-            self.look_into(worker, &node, (&from, ladder.get(self), entry), jobs, pace);
+            self.look_into(worker, &node, (&from, ladder, entry), jobs, pace);
         }
         self.leave(node);
     }
@@ -291,7 +298,7 @@ impl Walk<'_> {
         &self,
         worker: &mut Worker<'_>,
         node: &Arc<Node>,
-        (from, level, mut entry): (&Arc<Handle>, Option<Arc<Level>>, Option<Box<recorded::Entry>>),
+        (from, above, mut entry): (&Arc<Handle>, Ladder, Option<Box<recorded::Entry>>),
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) {
@@ -330,7 +337,8 @@ impl Walk<'_> {
             Some(name) if worker.has(name) => IgnoreFile::There,
             _ => IgnoreFile::Missing,
         };
-        let rules = Own { walk: self, node, dir: &dir, is_there, above: level, read: OnceCell::new() };
+        let handle = from.next(&dir, path.len());
+        let rules = Own::new(self, node, (&dir, &handle), is_there, above);
         if let Some(entry) = &entry {
             self.count_listed(entry);
             if entry.needs_rules() {
@@ -349,9 +357,8 @@ impl Walk<'_> {
                 self.count_rules_changed();
             }
         };
-        let handle = from.next(&dir, path.len());
-        let level = || rules.level().as_deref();
-        let place = Place { ignored: node.descent.ignored, level: &level, within: &node.descent.within };
+        let (known, are_unread) = (|| rules.known(), || rules.are_unread());
+        let place = Place { rules: &known, are_unread: &are_unread, within: &node.descent.within };
         let Worker { names, entries, files, others, .. } = worker;
         entries.sort_unstable_by(|one, other| {
             let rest = || one.indexed(names).cmp(other.indexed(names));
@@ -392,13 +399,18 @@ impl Walk<'_> {
                         }
                         None => Known::Unused,
                     };
+                    let ladder = match descent.fate {
+                        Fate::Unasked => rules.unread(),
+                        Fate::Kept | Fate::Ignored => Ladder::Known(rules.level().clone()),
+                    };
                     let below = Node::below(node, child.clone(), name.place, descent, self);
-                    let (from, ladder) = (Arc::clone(&handle), Ladder::Known(rules.level().clone()));
+                    let from = Arc::clone(&handle);
                     jobs.push(Job { node: below, from, ladder, known });
                 }
             }
         }
         along.end();
+        rules.share();
         if let Some(mut entry) = entry {
             compare(&mut entry);
             self.record(node, *entry);
@@ -453,9 +465,9 @@ impl Walk<'_> {
             gathered.untracked.clear();
         }
         match state {
-            State::Nothing if options.directories == Directories::Whole => match descent.ignored {
-                true => State::Ignored,
-                false => State::Untracked,
+            State::Nothing if options.directories == Directories::Whole => match descent.fate {
+                Fate::Ignored => State::Ignored,
+                Fate::Kept | Fate::Unasked => State::Untracked,
             },
             state => state,
         }

@@ -170,6 +170,7 @@ fn examine(
         submodules: request.ignore_submodules,
         missing: request.missing,
         ignore_untracked_in_submodules: false,
+        when_cold: &|| {},
         interrupt: run.interrupt.flag(),
     };
     let worktree = status::examine(repo, root, index, &options)?;

@@ -1,13 +1,65 @@
 //! The branch and what it is compared with, in the formats for scripts: `##` of the short one, `# branch.*` of porcelain version 2.
 
-use bstr::{BStr, BString, ByteSlice as _};
-use repo::{Head, Tracking};
+use std::time::{Duration, Instant};
 
-use super::{Answer, Slot};
-use crate::{console::text, failure::Failure, text::tracking::AheadBehind};
+use bstr::{BStr, ByteSlice as _};
+use repo::{Head, Repository, Tracking};
+
+use super::{
+    Answer, Slot,
+    options::{Format, Request},
+};
+use crate::{
+    console::text,
+    failure::Failure,
+    settings::Settings,
+    text::tracking::{self, AheadBehind, Said},
+};
+
+/// What the answer says of HEAD's branch and what that is compared with.
+#[derive(Debug)]
+pub(super) enum Comparison {
+    /// There is no branch, or nobody asks.
+    Nothing,
+    /// The long format's words, and how long they took to find.
+    Words(Said, Duration),
+    /// What the formats for scripts make theirs of.
+    Standing(Standing),
+}
+
+impl Comparison {
+    pub(super) fn find(
+        repo: &Repository,
+        settings: &Settings,
+        request: &Request,
+        head: &Head,
+    ) -> Result<Comparison, Failure> {
+        let Some(branch) = head.branch() else { return Ok(Comparison::Nothing) };
+        match request.format {
+            Format::Long if head.oid().is_some() && branch.starts_with(b"refs/heads/") => {
+                let began = Instant::now();
+                let said = tracking::compare(repo, settings, branch, request.ahead_behind)?;
+                Ok(Comparison::Words(said, began.elapsed()))
+            }
+            Format::Short | Format::Porcelain | Format::PorcelainV2 if request.branch => {
+                Standing::find(repo, request, branch).map(Comparison::Standing)
+            }
+            _ => Ok(Comparison::Nothing),
+        }
+    }
+
+    /// Nobody waited for it for longer than this.
+    pub(super) fn within(self, waited: Duration) -> Comparison {
+        match self {
+            Comparison::Words(said, took) => Comparison::Words(said, took.min(waited)),
+            other => other,
+        }
+    }
+}
 
 /// How a branch and its upstream stand to each other.
-enum Standing {
+#[derive(Debug)]
+pub(super) enum Standing {
     /// There is no upstream.
     Alone,
     /// It is configured, and not there; or the branch is not.
@@ -18,34 +70,36 @@ enum Standing {
     Apart(Tracking, usize, usize),
 }
 
-impl Answer<'_> {
+impl Standing {
     /// Of a branch by its full name.
-    fn upstream(&self, branch: &BStr) -> Result<Standing, Failure> {
-        let Some(upstream) = self.repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
-        let ours = match self.repo.find_ref(branch)? {
-            Some(oid) => self.repo.peel_to_commit(oid)?,
+    fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<Standing, Failure> {
+        let Some(upstream) = repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
+        let ours = match repo.find_ref(branch)? {
+            Some(oid) => repo.peel_to_commit(oid)?,
             None => None,
         };
         let (Some(ours), Some(theirs)) = (ours, upstream.oid) else { return Ok(Standing::Gone(upstream)) };
         if ours == theirs {
             return Ok(Standing::Same(upstream));
         }
-        match self.request.ahead_behind {
+        match request.ahead_behind {
             AheadBehind::Quick => Ok(Standing::Different(upstream)),
             AheadBehind::Full => {
-                let (ahead, behind) = self.repo.ahead_behind(ours, theirs)?;
+                let (ahead, behind) = repo.ahead_behind(ours, theirs)?;
                 Ok(Standing::Apart(upstream, ahead, behind))
             }
         }
     }
+}
 
+impl Answer<'_> {
     /// `## main...origin/main [ahead 1]`
-    pub(super) fn short_branch(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn short_branch(&self, out: &mut Vec<u8>) {
         let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);
         paint(Slot::Header, b"## ");
         if self.found.head == Head::Nowhere {
             // Not even a line's end.
-            return Ok(());
+            return;
         }
         if self.found.is_initial() {
             paint(Slot::Header, b"No commits yet on ");
@@ -54,41 +108,12 @@ impl Answer<'_> {
             None => paint(Slot::NoBranch, b"HEAD (no branch)"),
             Some(branch) => {
                 paint(Slot::LocalBranch, repo::branch_name(branch));
-                let standing = self.upstream(branch)?;
-                let upstream = match &standing {
-                    Standing::Alone => None,
-                    Standing::Gone(upstream)
-                    | Standing::Same(upstream)
-                    | Standing::Different(upstream)
-                    | Standing::Apart(upstream, ..) => Some(upstream),
-                };
-                if let Some(upstream) = upstream {
-                    paint(Slot::Header, b"...");
-                    paint(Slot::RemoteBranch, &upstream.short);
-                }
-                if !matches!(standing, Standing::Alone | Standing::Same(_)) {
-                    paint(Slot::Header, b" [");
-                    match standing {
-                        Standing::Alone | Standing::Same(_) => {}
-                        Standing::Gone(_) => paint(Slot::Header, b"gone"),
-                        Standing::Different(_) => paint(Slot::Header, b"different"),
-                        Standing::Apart(_, ahead, behind) => {
-                            if ahead > 0 {
-                                paint(Slot::Header, b"ahead ");
-                                paint(Slot::LocalBranch, ahead.to_string().as_bytes());
-                            }
-                            if behind > 0 || ahead == 0 {
-                                paint(Slot::Header, if ahead > 0 { b", behind " } else { b"behind " });
-                                paint(Slot::RemoteBranch, behind.to_string().as_bytes());
-                            }
-                        }
-                    }
-                    paint(Slot::Header, b"]");
+                if let Comparison::Standing(standing) = &self.found.comparison {
+                    short_upstream(&mut paint, standing);
                 }
             }
         }
         out.extend_from_slice(self.end().as_bytes());
-        Ok(())
     }
 
     /// The lines `# branch.*`.
@@ -101,15 +126,21 @@ impl Answer<'_> {
             Some(oid) => line("oid", oid.to_string().as_bytes()),
             None => line("oid", b"(initial)"),
         }
-        let branch: BString = match &self.found.head {
+        let detached;
+        let standing = match &self.found.head {
             Head::Branch { name, .. } | Head::Unborn { name } => {
                 // What is no branch has no name for Git.
                 line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
-                name.clone()
+                match &self.found.comparison {
+                    Comparison::Standing(standing) => standing,
+                    Comparison::Nothing | Comparison::Words(..) => return Ok(()),
+                }
             }
             Head::Detached { .. } => {
                 line("head", b"(detached)");
-                text!("refs/heads/", self.detached_name())
+                let branch = text!("refs/heads/", self.detached_name());
+                detached = Standing::find(self.repo, self.request, branch.as_bstr())?;
+                &detached
             }
             Head::Nowhere => {
                 line("head", b"(unknown)");
@@ -117,7 +148,7 @@ impl Answer<'_> {
             }
         };
         let counts = |ahead: &str, behind: &str| format!("+{ahead} -{behind}");
-        let (upstream, counts) = match self.upstream(branch.as_bstr())? {
+        let (upstream, counts) = match standing {
             Standing::Alone => return Ok(()),
             Standing::Gone(upstream) => (upstream, None),
             Standing::Same(upstream) => (upstream, Some(counts("0", "0"))),
@@ -142,4 +173,37 @@ impl Answer<'_> {
         };
         name.map_or(BStr::new(""), |name| name.as_bstr())
     }
+}
+
+/// `...origin/main [ahead 1]`
+fn short_upstream(paint: &mut dyn FnMut(Slot, &[u8]), standing: &Standing) {
+    let upstream = match standing {
+        Standing::Alone => return,
+        Standing::Gone(upstream)
+        | Standing::Same(upstream)
+        | Standing::Different(upstream)
+        | Standing::Apart(upstream, ..) => upstream,
+    };
+    paint(Slot::Header, b"...");
+    paint(Slot::RemoteBranch, &upstream.short);
+    if matches!(standing, Standing::Same(_)) {
+        return;
+    }
+    paint(Slot::Header, b" [");
+    match *standing {
+        Standing::Alone | Standing::Same(_) => {}
+        Standing::Gone(_) => paint(Slot::Header, b"gone"),
+        Standing::Different(_) => paint(Slot::Header, b"different"),
+        Standing::Apart(_, ahead, behind) => {
+            if ahead > 0 {
+                paint(Slot::Header, b"ahead ");
+                paint(Slot::LocalBranch, ahead.to_string().as_bytes());
+            }
+            if behind > 0 || ahead == 0 {
+                paint(Slot::Header, if ahead > 0 { b", behind " } else { b"behind " });
+                paint(Slot::RemoteBranch, behind.to_string().as_bytes());
+            }
+        }
+    }
+    paint(Slot::Header, b"]");
 }

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    thread,
+    thread::{self, Scope},
     time::{Duration, Instant},
 };
 
@@ -26,6 +26,7 @@ use repo::{DetachedFrom, Head, Repository, submodule::Ignore};
 use sys::Dir;
 
 use super::{
+    branch::Comparison,
     options::{Ignored, Renames, Request, Untracked},
     record::{Learnt, record},
 };
@@ -176,6 +177,7 @@ pub(super) struct Collected {
     pub(super) standing: Standing,
     /// Where HEAD was detached.
     pub(super) detached: Option<DetachedFrom>,
+    pub(super) comparison: Comparison,
     pub(super) sparse: Sparse,
     /// Something in the worktree differs from the index.
     pub(super) is_dirty: bool,
@@ -207,22 +209,61 @@ pub(super) fn collect(
     request: &Request,
 ) -> Result<Collected, Failure> {
     let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
-    let (remote, told) = (root.is_remote(), || told(repo));
-    let head = || head(repo);
+    let (tip, told) = (|| Tip::find(repo, settings, request, root), || told(repo));
+    let excludes = || excludes(repo, request);
     thread::scope(|scope| {
-        let beside =
-            Asides { head: Beside::new(scope, remote, &head), told: Beside::new(scope, remote, &told) };
+        let (tip, told, excludes) = (Beside::new(&tip), Beside::new(&told), Beside::new(&excludes));
+        if waits(root) {
+            excludes.start(scope);
+        }
+        // On a disk of our own not before it is known how that answers: it would be asked by others, too.
+        if root.is_remote() {
+            tip.start(scope);
+            told.start(scope);
+        }
+        let beside = Asides { scope, tip, told, excludes };
         collect_beside(run, repo, settings, root, (request, &pathspecs), beside)
     })
 }
 
-/// Where HEAD is, and the tree of its commit.
-type Tip = (Head, Option<ObjectId>);
+/// Whether the disk makes who asks it wait: where the first files had to be fetched, what comes next has to be, too.
+fn waits(root: &Dir) -> bool {
+    root.is_remote() || sys::has_read_a_disk()
+}
 
-fn head(repo: &Repository) -> Result<Tip, Failure> {
-    let head = repo.head()?;
-    let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
-    Ok((head, tree))
+/// What is to be known of HEAD.
+struct Tip {
+    head: Head,
+    /// Of its commit.
+    tree: Option<ObjectId>,
+    /// What only the answer tells, so that it fails no earlier.
+    detached: Result<Option<DetachedFrom>, Failure>,
+    comparison: Result<Comparison, Failure>,
+}
+
+impl Tip {
+    fn find(repo: &Repository, settings: &Settings, request: &Request, root: &Dir) -> Result<Tip, Failure> {
+        let head = repo.head()?;
+        let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
+        if let Some(tree) = tree.filter(|_| waits(root)) {
+            // So that it is at hand when it is compared. Whoever does that will say so if it cannot be read.
+            let _read = repo.tree_of(tree);
+        }
+        let detached = match head {
+            Head::Detached { .. } => repo.detached_from().map_err(Failure::from),
+            _ => Ok(None),
+        };
+        let comparison = Comparison::find(repo, settings, request, &head);
+        Ok(Tip { head, tree, detached, comparison })
+    }
+}
+
+/// What is known of HEAD, once it is.
+fn wait_for(tip: Beside<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
+    let began = Instant::now();
+    let tip = tip.get()?;
+    let comparison = tip.comparison.map(|found| found.within(began.elapsed()));
+    Ok(Tip { comparison, ..tip })
 }
 
 /// What the files in the Git directory tell of what is in progress.
@@ -236,10 +277,20 @@ fn told(repo: &Repository) -> Result<Told, Failure> {
     Ok(Told { standing: standing(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
 }
 
+/// The rules for what is ignored, if anybody wants to know.
+fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
+    match request.untracked {
+        Untracked::No => Ok(Excludes::default()),
+        Untracked::Normal | Untracked::All => Ok(Excludes::standard(repo, &[])?),
+    }
+}
+
 /// What is found out beside the rest.
-struct Asides<'s> {
-    head: Beside<'s, Result<Tip, Failure>>,
+struct Asides<'s, 'e> {
+    scope: &'s Scope<'s, 'e>,
+    tip: Beside<'s, Result<Tip, Failure>>,
     told: Beside<'s, Result<Told, Failure>>,
+    excludes: Beside<'s, Result<Excludes, Failure>>,
 }
 
 fn collect_beside(
@@ -248,7 +299,7 @@ fn collect_beside(
     settings: &Settings,
     root: &Dir,
     (request, pathspecs): (&Request, &Pathspecs),
-    Asides { head, told }: Asides<'_>,
+    Asides { scope, tip, told, excludes }: Asides<'_, '_>,
 ) -> Result<Collected, Failure> {
     let sparse_index::Read { mut index, before, seen, differs_on_disk } =
         work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
@@ -258,22 +309,32 @@ fn collect_beside(
     };
     let mut is_news = differs_on_disk;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
-    let (head, tree) = head.get()?;
-    match tree {
-        Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
-        None => sparse_index::fill(repo, &mut index)?,
-    }
+    // Of HEAD only a sparse index has to know this early.
+    let tip = match index.sparse {
+        false => Err(tip),
+        true => {
+            let tip = wait_for(tip)?;
+            match tip.tree {
+                Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
+                None => sparse_index::fill(repo, &mut index)?,
+            }
+            Ok(tip)
+        }
+    };
     run.interrupt.check()?;
     let began = Instant::now();
     let wanted = wanted(request, status::workers(repo)?);
-    let excludes = match wanted {
-        Some(_) => Excludes::standard(repo, &[])?,
-        None => Excludes::default(),
-    };
+    let excludes = excludes.get()?;
     let excludes = match wanted.as_ref().is_some_and(|how| uses_cache(run, repo, &mut index, pathspecs, how))
     {
         true => excludes,
         false => excludes.without_cache(),
+    };
+    let start = || {
+        if let Err(tip) = &tip {
+            tip.start(scope);
+        }
+        told.start(scope);
     };
     let options = status::Options {
         pathspecs,
@@ -283,14 +344,17 @@ fn collect_beside(
         submodules: request.submodules,
         missing: diff::Missing::Gone,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
+        when_cold: &start,
         interrupt: run.interrupt.flag(),
     };
     let worktree = status::examine(repo, root, &index, &options)?;
-    let took = began.elapsed();
+    // What was fetched for the sake of tracked files would have been without looking for others, too.
+    let took = began.elapsed().saturating_sub(worktree.swept);
     if options.untracked.is_some() {
         trace::walk(2, pathspecs.common_directory(), &worktree.found);
     }
     run.interrupt.check()?;
+    let Tip { head, tree, detached, comparison } = tip.or_else(wait_for)?;
     // Before there is a commit everything that is staged counts.
     let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
     let patterns = if before.is_some() { sparse_index::wanted(repo)? } else { None };
@@ -332,10 +396,7 @@ fn collect_beside(
     record(run, repo, settings, root, &mut index, learnt)?;
     // The process is about to end, and need not give back a name for each directory before that.
     std::mem::forget(index);
-    let detached = match head {
-        Head::Detached { .. } => repo.detached_from()?,
-        _ => None,
-    };
+    let detached = detached?;
     let Told { standing, picks } = told.get()?;
     let mut collected = Collected {
         is_plain_commit: !standing.merge && !picks,
@@ -345,6 +406,7 @@ fn collect_beside(
         ignored: found.ignored,
         standing,
         detached,
+        comparison: comparison?,
         sparse,
         is_dirty,
         is_committable,

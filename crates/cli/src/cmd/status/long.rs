@@ -1,23 +1,22 @@
 //! The long format: the branch, what is in progress, and a section for each kind of path, with advice.
 
-use std::time::Instant;
-
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Status;
 use repo::Head;
 
 use super::{
     Answer, Blanks, Change, Palette, Slot,
+    branch::Comparison,
     collect::Conflict,
     options::{Ignored, Untracked},
 };
 use crate::{
-    console::text,
+    console::{self, text},
     failure::Failure,
     text::{
         color::RESET,
         columns,
-        tracking::{self, AheadBehind},
+        tracking::{AheadBehind, Said},
     },
 };
 
@@ -148,24 +147,19 @@ impl Answer<'_> {
         lines.more(Some(slot), lead);
         lines.more(Some(Slot::OnBranch), name);
         lines.raw("\n");
-        match found.head.branch() {
-            Some(branch) if !found.is_initial() => self.tracking(lines, branch),
-            _ => Ok(()),
+        match &found.comparison {
+            Comparison::Words(said, took) => self.tracking(lines, said, took.as_secs_f64()),
+            Comparison::Nothing | Comparison::Standing(_) => Ok(()),
         }
     }
 
-    fn tracking(&self, lines: &mut Lines<'_>, branch: &BStr) -> Result<(), Failure> {
-        if !branch.starts_with(b"refs/heads/") {
-            return Ok(());
-        }
-        let began = Instant::now();
-        let how = self.request.ahead_behind;
-        let mut said = tracking::lines(self.repo, self.settings, branch, how)?;
+    fn tracking(&self, lines: &mut Lines<'_>, said: &Said, took: f64) -> Result<(), Failure> {
+        said.warnings.iter().for_each(console::warning);
+        let mut said = said.lines.clone();
         if said.is_empty() {
             return Ok(());
         }
-        let took = began.elapsed().as_secs_f64();
-        if how == AheadBehind::Full
+        if self.request.ahead_behind == AheadBehind::Full
             && took > SLOW
             && self.settings.advises(self.repo, "statusAheadBehindWarning")?
         {

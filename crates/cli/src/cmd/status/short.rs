@@ -10,7 +10,7 @@ impl Answer<'_> {
     /// Two letters and a path for each.
     pub(super) fn short(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if self.request.branch {
-            self.short_branch(out)?;
+            self.short_branch(out);
         }
         for (path, change) in &self.found.changes {
             match change.conflict() {
