@@ -1,5 +1,7 @@
 //! Configuration as values: read once, here, and passed on.
 
+pub(crate) mod refused;
+
 use std::{
     sync::atomic::AtomicBool,
     time::{Duration, SystemTime},
@@ -15,6 +17,7 @@ use store::{
     refs::{Locks, LogPolicy},
 };
 
+use self::refused::Reader;
 use crate::{
     cmd::worktree::expire_date,
     console::{self, text},
@@ -62,6 +65,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads them. Bad values are errors in Git's words.
     pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
+        refused::check(repo, Reader::Every)?;
         let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
         let (workers, threshold) = match run.variable("SAPWOOD_TEST_CHECKOUT_WORKERS") {
             Some(value) if !value.is_empty() => {
@@ -119,7 +123,8 @@ impl Settings {
                     .map(|value| repo::parse_bool(Some(value.as_bstr())))
                 {
                     Some(Some(true)) => Some(true),
-                    _ => repo.config_bool("core.splitIndex")?,
+                    // What means nothing is neither, and no error.
+                    _ => repo.config_bool("core.splitIndex").ok().flatten(),
                 },
                 max_percent_change: repo
                     .config_int("splitIndex.maxPercentChange")?

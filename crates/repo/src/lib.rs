@@ -40,7 +40,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
 
 pub use branch::{Guess, Tracking};
-pub use config::parse_bool;
+pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
 pub use env::Env;
 pub use history::LeftBehind;
 pub use outside::{Outside, config_file};
@@ -280,6 +280,11 @@ impl Repository {
     /// All values of a key, in order.
     pub fn config_all(&self, key: &str) -> Vec<BString> {
         self.config.all(key).map(ToOwned::to_owned).collect()
+    }
+
+    /// All that is configured, in the order in which Git reads it.
+    pub fn configured(&self) -> Vec<Configured<'_>> {
+        self.config.configured()
     }
 
     /// The names of everything that is configured, in order of appearance; section and variable in

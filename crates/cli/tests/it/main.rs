@@ -34,6 +34,7 @@ mod random;
 mod read_tree;
 mod recursion;
 mod refs;
+mod refused_settings;
 mod reset;
 mod round_trips;
 mod shim;

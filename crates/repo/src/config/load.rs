@@ -108,8 +108,8 @@ impl Loader<'_> {
             Error::new(format!("bad config line {line} in file {}", path.display()))
         })?;
         let file = Arc::new(path.to_owned());
-        for parse::Pair { key, value } in pairs {
-            self.pair(key, value, scope, Some(&file))?;
+        for parse::Pair { key, value, line } in pairs {
+            self.pair(key, value, scope, Some((&file, line)))?;
         }
         Ok(())
     }
@@ -119,8 +119,9 @@ impl Loader<'_> {
         key: BString,
         value: Option<BString>,
         scope: Scope,
-        file: Option<&Arc<PathBuf>>,
+        place: Option<(&Arc<PathBuf>, usize)>,
     ) -> Result<(), Error> {
+        let file = place.map(|(file, _)| file);
         if self.urls_forbidden && is_remote_url(key.as_bstr()) {
             return Err(Error::new(
                 "remote URLs cannot be configured in file directly or indirectly included by \
@@ -138,7 +139,8 @@ impl Loader<'_> {
         } else {
             None
         };
-        self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned() });
+        let line = place.map_or(0, |(_, line)| line);
+        self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned(), line, number: 0 });
         let Some(by_url) = include else { return Ok(()) };
         let forbidden_before = self.urls_forbidden;
         self.urls_forbidden |= by_url && self.collecting_urls;

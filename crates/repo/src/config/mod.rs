@@ -8,13 +8,17 @@ mod load;
 pub(crate) mod parse;
 mod value;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bstr::{BStr, BString, ByteSlice};
 
 pub(crate) use load::{Sources, load};
-pub use value::parse_bool;
 pub(crate) use value::{bad_boolean, interpolate, parse_int, parse_size};
+pub use value::{parse_bool, parse_number, parse_unsigned};
 
 use crate::{Env, Error};
 
@@ -41,6 +45,8 @@ pub(crate) struct Config {
     values: HashMap<BString, Vec<Entry>>,
     /// The names, in order of their first appearance.
     names: Vec<BString>,
+    /// How many values there are.
+    count: usize,
 }
 
 #[derive(Debug)]
@@ -49,6 +55,23 @@ struct Entry {
     scope: Scope,
     /// `None` for the command line.
     file: Option<Arc<PathBuf>>,
+    /// The line in that file.
+    line: usize,
+    /// Which of all values it is.
+    number: usize,
+}
+
+/// One value, as it is configured.
+#[derive(Clone, Copy, Debug)]
+pub struct Configured<'c> {
+    /// Section and variable in lower case.
+    pub key: &'c BStr,
+    /// `None` for a name without `=`.
+    pub value: Option<&'c BStr>,
+    /// The file and the line in it; `None` for the command line.
+    pub place: Option<(&'c Path, usize)>,
+    /// No later one has the same name.
+    pub is_last: bool,
 }
 
 impl Entry {
@@ -60,6 +83,8 @@ impl Entry {
 
 impl Config {
     fn push(&mut self, key: BString, entry: Entry) {
+        let entry = Entry { number: self.count, ..entry };
+        self.count += 1;
         if let Some(entries) = self.values.get_mut(&key) {
             entries.push(entry);
         } else {
@@ -144,6 +169,24 @@ impl Config {
     /// All names, in order of their first appearance: section and variable in lower case.
     pub(crate) fn names(&self) -> impl Iterator<Item = &BStr> {
         self.names.iter().map(|name| name.as_bstr())
+    }
+
+    /// All values, in the order in which Git reads them.
+    pub(crate) fn configured(&self) -> Vec<Configured<'_>> {
+        let mut all: Vec<(usize, Configured<'_>)> = Vec::with_capacity(self.count);
+        for (key, entries) in &self.values {
+            all.extend(entries.iter().enumerate().map(|(at, entry)| {
+                let configured = Configured {
+                    key: key.as_bstr(),
+                    value: entry.value.as_ref().map(|value| value.as_bstr()),
+                    place: entry.file.as_ref().map(|file| (file.as_path(), entry.line)),
+                    is_last: at + 1 == entries.len(),
+                };
+                (entry.number, configured)
+            }));
+        }
+        all.sort_unstable_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, configured)| configured).collect()
     }
 
     /// The distinct subsections of a section, in order of appearance: `remote` gives the remotes.

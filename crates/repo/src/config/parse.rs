@@ -12,6 +12,8 @@ pub(crate) struct Pair {
     pub(crate) key: BString,
     /// `None` for a name without `=`, which is a boolean "true".
     pub(crate) value: Option<BString>,
+    /// The number of the line it ends on.
+    pub(crate) line: usize,
 }
 
 /// The number of the line that is not in the grammar.
@@ -56,7 +58,7 @@ impl Parser<'_> {
                     let mut key = section.clone();
                     key.push(c.to_ascii_lowercase());
                     let value = self.variable(&mut key).map_err(|Bad| BadLine(self.bad_line(line)))?;
-                    pairs.push(Pair { key, value });
+                    pairs.push(Pair { key, value, line: self.line - 1 });
                 }
                 _ => return Err(BadLine(line)),
             }

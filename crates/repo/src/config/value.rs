@@ -33,6 +33,19 @@ pub(crate) fn parse_int(value: &BStr) -> Result<i32, &'static str> {
     parse_size(value).and_then(|value| i32::try_from(value).map_err(|_| RANGE))
 }
 
+/// An integer as of Git's settings that are no sizes, or Git's word for what is wrong with it.
+pub fn parse_number(value: &BStr) -> Result<i32, &'static str> {
+    parse_int(value)
+}
+
+/// A size, not negative, or Git's word for what is wrong with it.
+pub fn parse_unsigned(value: &BStr) -> Result<u64, &'static str> {
+    match value.contains(&b'-') {
+        true => Err(INVALID),
+        false => parse_size(value).and_then(|size| u64::try_from(size).map_err(|_| RANGE)),
+    }
+}
+
 /// An integer as C's `strtoimax` with base 0 reads it, with a unit of k, m or g. The error is Git's
 /// word for what is wrong with it.
 pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {

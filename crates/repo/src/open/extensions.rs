@@ -68,7 +68,7 @@ impl Format {
             Error::new(format!("bad config line {line} in file {}", file.display()))
         })?;
         let mut version = Version { version: -1, ..Version::default() };
-        for config::parse::Pair { key, value } in pairs {
+        for config::parse::Pair { key, value, .. } in pairs {
             let boolean = || {
                 config::parse_bool(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
                     config::bad_boolean(

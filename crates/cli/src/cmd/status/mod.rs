@@ -24,7 +24,10 @@ use crate::{
     console::{self, text},
     failure::{self, Failure},
     global::Invocation,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     text::relative::relative,
 };
 
@@ -43,6 +46,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = options::TABLE.parse(&run.args, crate::args::DashDash::Drop)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    refused::check(&repo, Reader::Porcelain)?;
     let request = Request::fold(&repo, parsed)?;
     if request.verbose && request.format == Format::Long {
         return verbose::by_git(run);

@@ -46,7 +46,7 @@ pub(super) struct Whole {
 impl Whole {
     /// What the configuration wants of an index that was just read.
     pub(super) fn of(repo: &Repository, index: &Index) -> Result<Whole, Failure> {
-        let wanted = repo.config_bool("core.splitIndex")?;
+        let wanted = repo.config_bool("core.splitIndex").ok().flatten();
         let is_split = wanted.unwrap_or(index.base.is_some());
         Ok(Whole {
             version: 0,
@@ -108,7 +108,7 @@ impl Update<'_> {
 
     fn split(&mut self) -> Result<(), Failure> {
         let Some(on) = self.whole.split else { return Ok(()) };
-        let set = self.repo.config_bool("core.splitIndex")?;
+        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
         if set == Some(!on) {
             let (is, verb) = if on { ("false", "enable") } else { ("true", "disable") };
             console::warning(format!(
@@ -194,7 +194,7 @@ impl Update<'_> {
             return Err(Failure::Said(128));
         }
         // `core.splitIndex` was heeded already; what else wants it split is a test.
-        let set = self.repo.config_bool("core.splitIndex")?;
+        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
         let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
         let mut index = self.staging.into_index();
         if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {

@@ -1,0 +1,144 @@
+//! Settings that mean nothing: refused as by Git, whether the command needs them or not, wherever they stand.
+
+use std::path::Path;
+
+use testkit::{Repo, Sandbox};
+
+use crate::SAPWOOD;
+
+/// Read by every command.
+const EVERYWHERE: &[&str] = &[
+    "core.fileMode",
+    "core.trustctime",
+    "core.symlinks",
+    "core.ignoreCase",
+    "core.quotePath",
+    "core.sparseCheckout",
+    "core.ignoreStat",
+    "core.precomposeUnicode",
+    "core.protectHFS",
+    "core.protectNTFS",
+    "core.lockfilePid",
+    "core.sparseCheckoutCone",
+    "core.useReplaceRefs",
+    "core.bare",
+    "sparse.expectFilesOutsideOfPatterns",
+    "user.useConfigOnly",
+    "feature.manyFiles",
+    "feature.experimental",
+    "core.multiPackIndex",
+    "core.commitGraph",
+    "index.skipHash",
+    "core.autocrlf",
+    "core.safecrlf",
+    "branch.autoSetupMerge",
+    "core.packedGitLimit",
+    "core.packedGitWindowSize",
+    "core.deltaBaseCacheLimit",
+    "pack.packSizeLimit",
+    "core.compression",
+    "core.looseCompression",
+    "core.abbrev",
+    "core.whitespace",
+    "core.editor",
+    "core.askPass",
+    "core.checkRoundtripEncoding",
+    "core.untrackedCache",
+    "i18n.commitEncoding",
+    "i18n.logOutputEncoding",
+    "user.name",
+    "user.email",
+    "core.commentChar",
+    "core.commentString",
+    "core.checkStat",
+    "core.disambiguate",
+    "core.createObject",
+    "push.default",
+    "advice.statusHints",
+    "advice.detachedHead",
+    "advice.updateSparsePath",
+    "advice.ofNoKind",
+];
+
+/// Read by those that tell differences.
+const DIFFERENCES: &[&str] = &[
+    "diff.renameLimit",
+    "diff.suppressBlankEmpty",
+    "diff.indentHeuristic",
+    "diff.wsErrorHighlight",
+    "core.warnAmbiguousRefs",
+];
+
+/// Read by `status`, but not by plumbing.
+const FOR_PEOPLE: &[&str] = &[
+    "diff.mnemonicPrefix",
+    "diff.noPrefix",
+    "diff.autoRefreshIndex",
+    "diff.trustExitCode",
+    "diff.statGraphWidth",
+    "diff.statNameWidth",
+    "diff.context",
+    "diff.interHunkContext",
+    "diff.wordRegex",
+    "diff.algorithm",
+];
+
+const VALUES: &[&str] = &["=x", "=", "=3", "=-1", "=true", "=1g", "=99999999999999999999", "=never", ""];
+
+/// What makes other words of the same values, and no error: `core.fileMode` a change of mode, say.
+const QUIET: &[&str] = &["core.abbrev=1g", "core.untrackedCache=true", "core.untrackedCache=3"];
+
+const COMMANDS: [&[&str]; 3] = [&["ls-files"], &["diff-index", "--cached", "HEAD"], &["status", "-s"]];
+
+fn compare(repo: &Repo<'_>, args: &[&str]) {
+    let theirs = repo.try_git(args);
+    let ours = repo.run(Path::new(SAPWOOD), args);
+    assert_eq!(ours, theirs, "{args:?}");
+}
+
+#[test]
+fn what_means_nothing_is_refused() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("file", "x\n");
+    repo.commit("all");
+    for key in [EVERYWHERE, DIFFERENCES, FOR_PEOPLE].concat() {
+        for value in VALUES {
+            let setting = format!("{key}{value}");
+            if QUIET.contains(&setting.as_str()) {
+                continue;
+            }
+            for command in COMMANDS {
+                compare(&repo, &[&["-c", &setting], command].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn it_is_said_where_that_is() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    repo.write("file", "x\n");
+    repo.commit("all");
+    let config = std::fs::read_to_string(repo.join(".git/config")).expect("there is one");
+    for lines in [
+        "[core]\n\tcheckStat = x\n",
+        "[core]\n\n\tabbrev = 3 # too few\n\tquotePath = false\n",
+        "[core]\n\tabbrev\n",
+        "[core]\n\tabbrev = x\n",
+        "[core]\n\tsafecrlf = x\n",
+        "[push]\n\tdefault = a\\\nb\n",
+        // The first of two, and one that another overrides.
+        "[core]\n\tcheckStat = x\n\tabbrev = 3\n\tcheckStat = default\n",
+        "[core]\n\tcommitGraph = x\n\tcommitGraph = false\n",
+        "[core]\n\tcheckStat = x",
+    ] {
+        std::fs::write(repo.join(".git/config"), format!("{config}{lines}")).expect("ours");
+        for command in COMMANDS {
+            compare(&repo, command);
+        }
+    }
+    std::fs::write(repo.join(".git/config"), format!("{config}[core]\n\tcheckStat = x\n")).expect("ours");
+    compare(&repo, &["-c", "core.abbrev=3", "ls-files"]);
+}
