@@ -41,7 +41,7 @@ enum Kind {
     Text,
     /// At least one character.
     Character,
-    /// One of these words; Git's words for others, without `error: `, of which the first blank stands for the value.
+    /// One of these words; Git's words for others, without `error: `, in which NUL stands for the value.
     Word(&'static [&'static str], &'static str),
     /// The same, in any case.
     AnyCase(&'static [&'static str], &'static str),
