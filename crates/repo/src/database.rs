@@ -11,10 +11,10 @@ use crate::{
     Env, Error, Repository,
     config::Config,
     disk,
-    objects::{Kind, Objects, Options, Promisors, Reader},
+    objects::{Kind, Objects, Options, Promisors, Reader, Replacements},
     open::Layout,
     promisor::Remotes,
-    refs,
+    refs::{self, Replaced},
 };
 
 /// What of a commit matters for walking history.
@@ -158,7 +158,7 @@ impl Repository {
 
 /// An object that could not be read, for a reason of its own or the disk's.
 fn unread(error: crate::objects::Error) -> Error {
-    Error { is_unreadable: error.io().is_some(), message: error.to_string() }
+    Error { is_unreadable: error.is_unreadable(), message: error.to_string() }
 }
 
 /// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.
@@ -168,39 +168,35 @@ pub(crate) fn signature_date(line: &[u8]) -> i64 {
     digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// The object database as a repository has it.
-pub(crate) struct Database {
-    pub(crate) objects: Objects,
-    /// Some object is replaced by another.
-    pub(crate) replaces: bool,
-    /// What Git says of replacements that are none.
-    pub(crate) warnings: Vec<BString>,
-}
-
-/// Opens the object database, with replacements unless they are turned off.
-pub(crate) fn open(
+/// The replacements, unless they are turned off.
+pub(crate) fn replaced(
     env: &Env,
     layout: &Layout,
     config: &Config,
     refs: &refs::Store,
+) -> Result<Option<Arc<Replaced>>, Error> {
+    if env.get("GIT_NO_REPLACE_OBJECTS").is_some() || !config.boolean("core.useReplaceRefs")?.unwrap_or(true)
+    {
+        return Ok(None);
+    }
+    let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
+    Ok(Some(Arc::new(Replaced::new(refs.seen_from(&layout.git_dir), base.to_owned()))))
+}
+
+/// The object database as a repository has it.
+pub(crate) fn open(
+    env: &Env,
+    layout: &Layout,
+    replaced: Option<&Arc<Replaced>>,
     promisors: Option<Remotes>,
-) -> Result<Database, Error> {
+) -> Objects {
+    let replacements = replaced.map(|replaced| Arc::clone(replaced) as Arc<dyn Replacements>);
     let promisors = promisors.map(|remotes| Arc::new(remotes) as Arc<dyn Promisors>);
-    let mut options = Options { promisors, ..Options::default() };
+    let mut options = Options { replacements, promisors, ..Options::default() };
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
         // Git is at the top of the worktree by the time it reads this.
         options.alternates_base = layout.work_tree.clone().unwrap_or_default();
     }
-    let mut warnings = Vec::new();
-    if env.get("GIT_NO_REPLACE_OBJECTS").is_none() && config.boolean("core.useReplaceRefs")?.unwrap_or(true) {
-        let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
-        let found = refs::replacements(refs, base, layout.hash)?;
-        options.replace = found.objects;
-        warnings = found.warnings;
-    }
-    let replaces = !options.replace.is_empty();
-    let objects = Objects::open_with(&layout.objects_dir, layout.hash, options)
-        .map_err(|error| Error::unreadable(error.to_string()))?;
-    Ok(Database { objects, replaces, warnings })
+    Objects::with(&layout.objects_dir, layout.hash, options)
 }

@@ -213,7 +213,8 @@ impl Repository {
     /// The commit-graph, unless it would not tell the truth: where history is cut off or replaced.
     fn commit_graph(&self) -> Option<Graph> {
         let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
-        if !wanted || !self.shallow().is_empty() || self.replaces {
+        let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
+        if !wanted || !self.shallow().is_empty() || replaces {
             return None;
         }
         Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::gix_hash(self.layout.hash)).ok()

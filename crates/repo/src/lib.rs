@@ -72,9 +72,8 @@ pub struct Repository {
     config: config::Config,
     refs: refs::Store,
     objects: Arc<objects::Objects>,
-    /// There are `refs/replace/`.
-    replaces: bool,
-    warnings: Vec<BString>,
+    /// `refs/replace/`, unless it is ignored.
+    replaced: Option<Arc<refs::Replaced>>,
     shallow: OnceLock<HashSet<ObjectId>>,
     /// What names like `:path` are looked up in.
     index: OnceLock<format::index::Index>,
@@ -148,16 +147,16 @@ impl Repository {
         let refs = refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, &layout.called);
         let variables = || child_env(options, &env, &layout);
         let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
-        let database = database::open(&env, &layout, &config, &refs, promisors)?;
+        let replaced = database::replaced(&env, &layout, &config, &refs)?;
+        let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {
             options: options.clone(),
             env,
             layout,
             config,
             refs,
-            objects: Arc::new(database.objects),
-            replaces: database.replaces,
-            warnings: database.warnings,
+            objects,
+            replaced,
             shallow: OnceLock::new(),
             index: OnceLock::new(),
             processes: Arc::default(),
@@ -300,7 +299,7 @@ impl Repository {
 
     /// What Git warns of, after the [`objects::Objects::errors`], when it first looks for an object.
     pub fn warnings(&self) -> &[BString] {
-        &self.warnings
+        self.replaced.as_ref().map_or(&[], |replaced| replaced.warnings())
     }
 
     /// The object database.

@@ -46,7 +46,10 @@ fn missing_alternates_are_told_of_and_stop_nothing() {
         &["reset", "--hard"],
         &["reset", "--soft", "topic"],
         &["reset", "-q", "--", "a"],
+        &["status"],
+        &["status", "-s", "--", "nosuch"],
         // No object is looked for.
+        &["ls-files", "-s"],
         &["switch", "nosuch"],
         &["switch"],
         &["checkout", "nosuch"],
@@ -62,6 +65,33 @@ fn missing_alternates_are_told_of_and_stop_nothing() {
     );
     let gone = "/repo/gone does not exist; check .git/objects/info/alternates\n";
     assert_eq!(said.find_iter(gone).count(), 2, "{said}");
+}
+
+/// What tells where objects are, and what stands for them, is read when the first one is looked for.
+#[test]
+fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| {
+        repo.symlink("alternates", ".git/objects/info/alternates");
+        repo.git(&["pack-refs", "--all"]);
+        std::fs::remove_dir_all(repo.join(".git/refs/replace")).ok();
+        repo.symlink("replace", ".git/refs/replace");
+        repo.write("new", "new\n");
+    });
+    for args in [
+        &["ls-files", "-s"][..],
+        &["ls-files", "-o", "--exclude-standard"],
+        &["diff-files"],
+        &["update-index", "--refresh"],
+        &["check-ignore", "-v", "new"],
+        &["check-attr", "text", "a"],
+    ] {
+        oracle.same(args);
+    }
+    // Git takes what it cannot read for nothing. Another object may be meant.
+    let run = oracle.ours().run(Path::new(SAPWOOD), &["status"]);
+    assert_eq!(run.code, 128, "{run:?}");
+    assert!(run.stderr.contains_str("refs/replace/': Too many levels of symbolic links"), "{run:?}");
 }
 
 #[test]

@@ -567,7 +567,7 @@ fn many_cases(worktree: Worktree) {
     runner
         .run(&any::<u64>(), |seed| {
             // Opened anew: it knows the packs and loose objects of its time.
-            let objects = Objects::open(&repo.path.join(".git/objects"), HashKind::Sha1).expect("objects");
+            let objects = Objects::new(&repo.path.join(".git/objects"), HashKind::Sha1);
             one_case(&repo, &objects, seed, worktree, &mut counts.borrow_mut());
             Ok(())
         })

@@ -81,10 +81,6 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-fn unopened(error: repo::objects::Unopened) -> Error {
-    Error::Io { what: "read", path: error.path, source: error.source }
-}
-
 /// What is to be brought, and how.
 pub(super) struct Wanted<'a> {
     pub(super) git_dir: &'a Path,
@@ -216,26 +212,26 @@ impl Channel {
         interrupt: &AtomicBool,
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
-        let reopen = || Objects::open(&objects, wanted.hash).map_err(unopened);
+        let reopen = || Objects::new(&objects, wanted.hash);
         match self.way {
             Way::Files(source) => {
                 take_files(&source, &objects, wanted, events, interrupt)?;
                 events(Event::Done);
-                reopen()
+                Ok(reopen())
             }
             Way::Process(connection) => {
                 prepare(&objects, &wanted.references)?;
                 if !wanted.selection.empty {
                     fetch(connection, &objects, wanted, events, interrupt)?;
                 }
-                complete(reopen()?, wanted.selection)
+                complete(reopen(), wanted.selection)
             }
             Way::Bundle { path, header } => {
                 prepare(&objects, &wanted.references)?;
                 if !wanted.selection.empty {
                     unbundle(&path, &header, &objects, wanted, events, interrupt)?;
                 }
-                complete(reopen()?, wanted.selection)
+                complete(reopen(), wanted.selection)
             }
         }
     }
@@ -310,7 +306,7 @@ fn fetch(
         shallow.sort();
         shallow.dedup();
     } else if !shallow.is_empty() {
-        let arrived = Objects::open(objects, wanted.hash).map_err(unopened)?;
+        let arrived = Objects::new(objects, wanted.hash);
         for oid in std::mem::take(&mut shallow) {
             if arrived.has(&oid).map_err(Error::Unreadable)? {
                 shallow.push(oid);
@@ -346,7 +342,7 @@ fn unbundle(
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     if !header.prerequisites.is_empty() {
-        let borrowed = Objects::open(objects, wanted.hash).map_err(unopened)?;
+        let borrowed = Objects::new(objects, wanted.hash);
         let mut missing = Vec::new();
         for oid in &header.prerequisites {
             if !borrowed.has(oid).map_err(Error::Unreadable)? {

@@ -2,49 +2,61 @@
 //!
 //! Source: gitrepository-layout(5), git(1), and Git's behaviour: one path a line, `#` starts a comment
 //! line, a path may be quoted as in C, relative paths start at the object directory that names them;
-//! the list is followed five levels deep; what is missing is passed over with a complaint.
+//! the list is followed five levels deep; what is missing is passed over with a complaint. So is a list that cannot be
+//! read, but then nothing is known to be missing: that is told to whoever finds nothing.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bstr::BString;
 
-use super::Unopened;
+use super::loose::LooseDir;
 
 /// How deep alternates of alternates are followed.
 const MAX_DEPTH: usize = 5;
 
-/// The object directory itself and all its alternates, and Git's complaints about them.
-pub(super) fn resolve(
-    objects_dir: &Path,
-    environment: &[u8],
-    environments_base: &Path,
-) -> Result<(Vec<PathBuf>, Vec<BString>), Unopened> {
-    let mut found = Found { dirs: vec![objects_dir.to_owned()], canonical: Vec::new(), errors: Vec::new() };
+/// The object directory itself and all its alternates.
+#[derive(Debug)]
+pub(super) struct Directories {
+    /// The local one first, then the alternates in Git's order.
+    pub(super) loose: Vec<LooseDir>,
+    /// Git's complaints about them.
+    pub(super) errors: Vec<BString>,
+    /// A list that could not be read.
+    pub(super) unread: Option<(PathBuf, Arc<io::Error>)>,
+}
+
+/// Finds them.
+pub(super) fn resolve(objects_dir: &Path, environment: &[u8], environments_base: &Path) -> Directories {
+    let mut found = Found { dirs: vec![objects_dir.to_owned()], ..Found::default() };
     // A repository without its object directory is for others to complain about.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
     let mut queue = found.real(parse(environment, b':', environments_base));
-    queue.extend(found.named_by(objects_dir)?);
+    queue.extend(found.named_by(objects_dir));
     let mut queue: Vec<(PathBuf, usize)> = queue.into_iter().rev().map(|path| (path, 0)).collect();
     while let Some((dir, depth)) = queue.pop() {
         if !found.add(&dir) {
             continue;
         }
-        let next = found.named_by(&dir)?;
+        let next = found.named_by(&dir);
         if !next.is_empty() && depth + 1 > MAX_DEPTH {
             found.complain("", &dir, ": ignoring alternate object stores, nesting too deep");
         } else {
             queue.extend(next.into_iter().rev().map(|path| (path, depth + 1)));
         }
     }
-    Ok((found.dirs, found.errors))
+    let Found { dirs, errors, unread, .. } = found;
+    Directories { loose: dirs.into_iter().map(LooseDir::new).collect(), errors, unread }
 }
 
+#[derive(Default)]
 struct Found {
     dirs: Vec<PathBuf>,
     canonical: Vec<PathBuf>,
     errors: Vec<BString>,
+    unread: Option<(PathBuf, Arc<io::Error>)>,
 }
 
 impl Found {
@@ -62,11 +74,13 @@ impl Found {
         is_new
     }
 
-    fn named_by(&mut self, objects_dir: &Path) -> Result<Vec<PathBuf>, Unopened> {
+    fn named_by(&mut self, objects_dir: &Path) -> Vec<PathBuf> {
         let path = objects_dir.join("info/alternates");
-        let content = sys::by_path::read(&path).map_err(|source| Unopened { path, source })?;
-        let content = content.unwrap_or_default();
-        Ok(self.real(parse(&content, b'\n', objects_dir)))
+        let content = sys::by_path::read(&path).unwrap_or_else(|error| {
+            self.unread.get_or_insert((path, Arc::new(error)));
+            None
+        });
+        self.real(parse(&content.unwrap_or_default(), b'\n', objects_dir))
     }
 
     /// The paths without links; of what does not exist, only the last component may be missing.

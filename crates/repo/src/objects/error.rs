@@ -35,6 +35,16 @@ pub enum Error {
         /// What the system said.
         source: Arc<io::Error>,
     },
+    /// No copy was found, and there may be alternates that nobody knows of.
+    #[error("object {oid} not found: unable to read '{path}'{}", said(Some(.source)))]
+    Alternates {
+        /// The object.
+        oid: ObjectId,
+        /// The file that names them.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
     /// All copies are damaged; this is the first one found, in a pack.
     #[error("packed object {oid} (stored in {pack}) is corrupt{}", said(.source.io()))]
     Packed {
@@ -75,6 +85,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// What stands for other objects cannot be told.
+    #[error(transparent)]
+    Replacements(crate::Error),
     /// A replacement names an object that is replaced, and so on.
     #[error("replace depth too high for object {0}")]
     ReplaceDepth(ObjectId),
@@ -95,20 +108,15 @@ impl Error {
             Error::Unusable { source, .. } => source.io_error(),
             Error::Packed { source, .. } | Error::Loose { source, .. } => source.io(),
             Error::Unreadable { source, .. } | Error::Map { source, .. } => Some(source),
-            Error::Unlisted { source, .. } => Some(source),
+            Error::Unlisted { source, .. } | Error::Alternates { source, .. } => Some(source),
             _ => None,
         }
     }
-}
 
-/// Why an object directory could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("unable to read '{path}': {}", sys::reason(.source))]
-pub struct Unopened {
-    /// The file that could not be read.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
+    /// Whether the object may be there: the disk, or what is on it, keeps it from being found.
+    pub fn is_unreadable(&self) -> bool {
+        self.io().is_some() || matches!(self, Error::Replacements(_))
+    }
 }
 
 /// An error if some mapped file could not be read. To be asked after reading, before anybody is told what was read.

@@ -9,7 +9,7 @@
 //! turns out to be damaged is set aside and the next one is tried. When nothing is found, the pack
 //! directories are listed once more, as another process may have repacked.
 //!
-//! On failure the error names the object and the file; nothing is ever written.
+//! Nothing is asked of the disk before the first object is. On failure the error names the object and the file; nothing is ever written.
 //!
 //! See docs/design/objects.md for the measurements behind the choices.
 
@@ -27,15 +27,16 @@ mod turns;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use bstr::BString;
 use format::{HashKind, ObjectId, hash::Prefix};
 
-pub use error::{Error, Fault, PackError, Unopened};
+pub use error::{Error, Fault, PackError};
 pub use format::Kind;
 pub use reader::{Content, Counts, Reader};
 
+use alternates::Directories;
 use loose::LooseDir;
 use packs::Packs;
 use pool::Pool;
@@ -53,10 +54,16 @@ pub struct Options {
     pub alternates_base: PathBuf,
     /// Bytes of delta bases each reader may keep.
     pub base_cache: usize,
-    /// `refs/replace/`: what to read in place of what. A replacement may be replaced, four deep.
-    pub replace: HashMap<ObjectId, ObjectId>,
+    /// `refs/replace/`, unless nothing is replaced.
+    pub replacements: Option<Arc<dyn Replacements>>,
     /// Of a partial clone: who has what is missing.
     pub promisors: Option<Arc<dyn Promisors>>,
+}
+
+/// What to read in place of what. A replacement may be replaced, four deep.
+pub trait Replacements: std::fmt::Debug + Send + Sync {
+    /// All of them; asked for often.
+    fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error>;
 }
 
 /// The remotes of a partial clone that promised to have what was left out.
@@ -74,7 +81,7 @@ impl Default for Options {
             alternates: BString::default(),
             alternates_base: PathBuf::new(),
             base_cache: 16 << 20,
-            replace: HashMap::new(),
+            replacements: None,
             promisors: None,
         }
     }
@@ -98,38 +105,42 @@ pub enum Location {
     Loose,
 }
 
-/// An object directory and its alternates, opened once, shared by all threads.
+/// An object directory and its alternates, shared by all threads.
 ///
-/// The pack directories are listed when an object is first looked for; indices and packs are mapped when first needed.
+/// Alternates are read and the pack directories listed when an object is first looked for; indices and packs are mapped when first needed.
 #[derive(Debug)]
 pub struct Objects {
     hash: HashKind,
     options: Options,
-    loose: Vec<LooseDir>,
+    objects_dir: PathBuf,
+    directories: OnceLock<Directories>,
     packs: RwLock<Option<Arc<Packs>>>,
     /// For what its readers decode.
     pool: Arc<Pool>,
     /// Of readers that are many.
     turns: Arc<Turns>,
-    errors: Vec<BString>,
     /// Held while something is fetched: another thread may be about to ask for the same.
     fetching: Mutex<()>,
 }
 
 impl Objects {
-    /// Opens an object directory and the alternates it names.
-    pub fn open(objects_dir: &Path, hash: HashKind) -> Result<Objects, Unopened> {
-        Objects::open_with(objects_dir, hash, Options::default())
+    /// An object directory and the alternates it names.
+    pub fn new(objects_dir: &Path, hash: HashKind) -> Objects {
+        Objects::with(objects_dir, hash, Options::default())
     }
 
-    /// As [`Objects::open`], with choices.
-    pub fn open_with(objects_dir: &Path, hash: HashKind, options: Options) -> Result<Objects, Unopened> {
-        let (dirs, errors) =
-            alternates::resolve(objects_dir, options.alternates.as_ref(), &options.alternates_base)?;
-        let loose = dirs.into_iter().map(LooseDir::new).collect();
-        let fetching = Mutex::new(());
-        let (packs, pool, turns) = Default::default();
-        Ok(Objects { hash, options, loose, packs, pool, turns, errors, fetching })
+    /// As [`Objects::new`], with choices.
+    pub fn with(objects_dir: &Path, hash: HashKind, options: Options) -> Objects {
+        Objects {
+            hash,
+            options,
+            objects_dir: objects_dir.to_owned(),
+            directories: OnceLock::new(),
+            packs: RwLock::default(),
+            pool: Arc::default(),
+            turns: Arc::default(),
+            fetching: Mutex::default(),
+        }
     }
 
     /// Which hash names the objects.
@@ -139,13 +150,13 @@ impl Objects {
 
     /// The object directories, the local one first, then the alternates in Git's order.
     pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
-        self.loose.iter().map(LooseDir::path)
+        self.loose().iter().map(LooseDir::path)
     }
 
     /// What Git says when it first looks for an object, as errors that stop nothing: alternates that are
     /// gone, say.
     pub fn errors(&self) -> &[BString] {
-        &self.errors
+        &self.found().errors
     }
 
     /// Is it there (any type)? Content is not looked at.
@@ -160,7 +171,7 @@ impl Objects {
         }
         match self.header(oid) {
             Ok(_) => Ok(true),
-            Err(error) if error.io().is_some() => Err(error),
+            Err(error) if error.is_unreadable() => Err(error),
             Err(_) => Ok(false),
         }
     }
@@ -170,14 +181,15 @@ impl Objects {
         let with_prefix = |dir: &LooseDir, prefix, anew| {
             dir.with_prefix(prefix, anew).map_err(|(path, error)| (path, PackError::io(error)))
         };
+        self.has_all_directories()?;
         let packs = self.packs();
         let mut found = packs.with_prefix(prefix)?;
-        for dir in &self.loose {
+        for dir in self.loose() {
             found.extend(with_prefix(dir, prefix, false)?);
         }
         if found.is_empty() {
             found = self.rescan(&packs).with_prefix(prefix)?;
-            for dir in &self.loose {
+            for dir in self.loose() {
                 found.extend(with_prefix(dir, prefix, true)?);
             }
         }
@@ -188,6 +200,7 @@ impl Objects {
 
     /// How many objects are in packs, about.
     pub fn packed_count(&self) -> Result<u64, (PathBuf, PackError)> {
+        self.has_all_directories()?;
         self.packs().count()
     }
 
@@ -197,7 +210,7 @@ impl Objects {
         let packs = self.packs();
         let packed = |packs: &Packs| packs.find(&oid).map(|(pack, offset)| Location::Packed { pack, offset });
         packed(&packs)
-            .or_else(|| self.loose.iter().any(|dir| dir.contains(&oid)).then_some(Location::Loose))
+            .or_else(|| self.loose().iter().any(|dir| dir.contains(&oid)).then_some(Location::Loose))
             .or_else(|| packed(&self.rescan(&packs)))
     }
 
@@ -205,7 +218,7 @@ impl Objects {
     pub fn files_of(&self, oid: &ObjectId) -> Vec<PathBuf> {
         let packs = self.packs();
         let packed = packs.find(oid).and_then(|(pack, _)| packs.get(pack).map(|pack| pack.path().to_owned()));
-        let loose = self.loose.iter().filter(|dir| dir.contains(oid)).map(|dir| dir.file(oid));
+        let loose = self.loose().iter().filter(|dir| dir.contains(oid)).map(|dir| dir.file(oid));
         packed.into_iter().chain(loose).collect()
     }
 
@@ -243,7 +256,7 @@ impl Objects {
     fn is_here(&self, packs: &Packs, oid: &ObjectId) -> bool {
         let Ok(oid) = self.replaced(oid) else { return true };
         packs.find(&oid).is_some()
-            || self.loose.iter().any(|dir| dir.contains(&oid))
+            || self.loose().iter().any(|dir| dir.contains(&oid))
             || oid == ObjectId::empty_tree(oid.kind())
     }
 
@@ -261,6 +274,26 @@ impl Objects {
     /// objects of more than that, which a reader holds until it reads again or is dropped.
     pub fn small_reader(&self) -> Reader<'_> {
         Reader::small(self, self.options.base_cache / 16)
+    }
+
+    fn found(&self) -> &Directories {
+        let resolve = || {
+            let alternates = self.options.alternates.as_ref();
+            alternates::resolve(&self.objects_dir, alternates, &self.options.alternates_base)
+        };
+        self.directories.get_or_init(resolve)
+    }
+
+    fn loose(&self) -> &[LooseDir] {
+        &self.found().loose
+    }
+
+    /// An error if there may be alternates that nobody knows of: the file it is of.
+    fn has_all_directories(&self) -> Result<(), (PathBuf, PackError)> {
+        match &self.found().unread {
+            None => Ok(()),
+            Some((file, source)) => Err((file.clone(), PackError::Io(Arc::clone(source)))),
+        }
     }
 
     /// The packs known now.
@@ -289,8 +322,10 @@ impl Objects {
     /// The name to read in place of `oid`.
     fn replaced(&self, oid: &ObjectId) -> Result<ObjectId, Error> {
         let mut current = *oid;
+        let Some(replacements) = &self.options.replacements else { return Ok(current) };
+        let all = replacements.all().map_err(Error::Replacements)?;
         for _ in 0..MAX_REPLACE_DEPTH {
-            match self.options.replace.get(&current) {
+            match all.get(&current) {
                 Some(next) => current = *next,
                 None => return Ok(current),
             }

@@ -4,44 +4,19 @@
 //! ref; a file that is not well formed is an error in Git's words; one that cannot be read is an error, never another value.
 
 mod list;
+mod replace;
 mod store;
-
-use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    HashKind, ObjectId,
+    ObjectId,
     refname::{self, Levels},
 };
 
 use crate::{Error, Head, Repository, revision::RULES};
+pub(crate) use replace::Replaced;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
-
-/// Which object to read in place of which.
-#[derive(Debug, Default)]
-pub(crate) struct Replacements {
-    pub(crate) objects: HashMap<ObjectId, ObjectId>,
-    /// Git's complaints about refs that name no object.
-    pub(crate) warnings: Vec<BString>,
-}
-
-/// Reads `refs/replace/`, or what stands for it. The last component of a name says what is replaced.
-pub(crate) fn replacements(store: &Store, base: &BStr, hash: HashKind) -> Result<Replacements, Error> {
-    let mut found = Replacements::default();
-    for (full, replacement) in store.list(base)? {
-        let name = full.strip_prefix(base.as_bytes()).unwrap_or(&full).as_bstr();
-        let last = name.rsplit_once_str("/").map_or(name.as_bytes(), |(_, last)| last);
-        let Some(replaced) = ObjectId::from_hex(hash, last) else {
-            found.warnings.push(format!("bad replace ref name: {name}").into());
-            continue;
-        };
-        if found.objects.insert(replaced, replacement).is_some() {
-            return Err(Error::new(format!("duplicate replace ref: {name}")));
-        }
-    }
-    Ok(found)
-}
 
 impl Repository {
     /// Where HEAD leads.

@@ -362,6 +362,9 @@ fn collect_beside(
     let collapsed = collapsed.map(|(index, patterns)| Collapsed { index, patterns });
     let staged = diff::staged(repo, root, &index, tree, pathspecs, Some(counts), collapsed)?;
     unseen::tell(&index, pathspecs, &worktree);
+    if tree.is_some() {
+        console::complaints(repo);
+    }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let place = Some((root, &index));
     let unstaged = with_renames(repo, worktree.changes, request, place)?;

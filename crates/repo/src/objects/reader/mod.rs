@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
                 }
             }
             // A loose object does not come back by repacking.
-            for dir in self.objects.loose.iter().filter(|_| !second_look) {
+            for dir in self.objects.loose().iter().filter(|_| !second_look) {
                 let failure = match dir.open(oid) {
                     Ok(None) => continue,
                     Ok(Some(file)) => match loose(self, &file) {
@@ -318,6 +318,9 @@ impl<'a> Reader<'a> {
         }
         if let Some((dir, source)) = self.packs.unlisted() {
             return Error::Unlisted { oid, dir: dir.clone(), source: Arc::clone(source) };
+        }
+        if let Some((path, source)) = &self.objects.found().unread {
+            return Error::Alternates { oid, path: path.clone(), source: Arc::clone(source) };
         }
         if self.packs.promised() { Error::Promised(oid) } else { Error::Missing(oid) }
     }

@@ -46,7 +46,7 @@ impl Reader<'_> {
                 });
             }
         } else {
-            for dir in &self.objects.loose {
+            for dir in self.objects.loose() {
                 if let Ok(Some(file)) = dir.open(&oid) {
                     return self.stream_loose(&file, sink).map_err(|stop| {
                         stopped(stop, oid, |source| Error::Loose { oid, path: dir.file(&oid), source })

@@ -40,7 +40,7 @@ fn every_byte_of_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
-    let open = || Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let open = || Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     // Nothing but fsck protects the type in an entry's header, nor which base it names: Git takes another
     // base of the right size without noticing. All other bytes have a checksum or a second witness.
     let objects = open();
@@ -79,7 +79,7 @@ fn a_pack_cut_short_anywhere() {
     let good = std::fs::read(&pack).unwrap();
     for len in (0..good.len()).step_by(37) {
         replace(&pack, &good[..len]);
-        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         let error = objects.reader().read(&expected[0].0).unwrap_err();
         assert!(matches!(error, Error::Unusable { .. }), "{len}: {error:?}");
     }
@@ -95,7 +95,7 @@ fn every_byte_of_an_index_is_survived() {
         let mut bad = good.clone();
         bad[at] ^= [0x01, 0x10, 0x80, 0xff][at % 4];
         replace(&idx, &bad);
-        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         // An offset can be another object's: Git does not notice either.
         let mut reader = objects.reader();
         for (oid, ..) in &expected {
@@ -112,13 +112,13 @@ fn pack_and_index_of_different_packs() {
     let trailer = bytes.len() - 1;
     bytes[trailer] ^= 1;
     replace(&pack, &bytes);
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     let error = objects.reader().read(&expected[0].0).unwrap_err();
     assert!(matches!(&error, Error::Unusable { source: PackError::Mismatch, .. }), "{error:?}");
     assert!(!objects.contains(&expected[0].0));
     bytes[11] += 1;
     replace(&pack, &bytes);
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     let error = objects.reader().read(&expected[0].0).unwrap_err();
     assert!(matches!(&error, Error::Unusable { source: PackError::Count { .. }, .. }), "{error:?}");
 }
@@ -127,7 +127,7 @@ fn pack_and_index_of_different_packs() {
 fn every_byte_of_loose_objects() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     for (oid, kind, content) in all_objects(dir.path(), HashKind::Sha1).into_iter().step_by(5) {
         let hex = oid.to_string();
         let path = objects_dir(dir.path()).join(&hex[..2]).join(&hex[2..]);
@@ -170,10 +170,10 @@ fn another_copy_is_taken() {
         let mut bad = good.clone();
         (12..good.len() - 20).step_by(step).for_each(|at| bad[at] ^= 0xff);
         replace(&pack, &bad);
-        let alone = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let alone = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         assert!(readable(&alone, &expected) < expected.len());
         let options = Options { alternates: alternates.clone().into(), ..Options::default() };
-        let both = Objects::open_with(&objects_dir(dir.path()), HashKind::Sha1, options).unwrap();
+        let both = Objects::with(&objects_dir(dir.path()), HashKind::Sha1, options);
         assert_eq!(readable(&both, &expected), expected.len(), "every {step} bytes");
     }
 }
@@ -182,7 +182,7 @@ fn another_copy_is_taken() {
 fn a_damaged_base_is_taken_from_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     let good = std::fs::read(&pack).unwrap();
     let mut rescued = 0;
     for (oid, kind, content) in &expected {
@@ -190,7 +190,7 @@ fn a_damaged_base_is_taken_from_elsewhere() {
         let mut bad = good.clone();
         (2..7).for_each(|at| bad[offset as usize + at] ^= 0xff);
         replace(&pack, &bad);
-        let alone = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let alone = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         rescued += expected.len() - 1 - readable(&alone, &expected);
         // That one object loose: enough for all that are built upon it.
         let header = format!("{} {}\0", kind.name(), content.len());
@@ -200,7 +200,7 @@ fn a_damaged_base_is_taken_from_elsewhere() {
         std::fs::create_dir_all(&loose).unwrap();
         let deflated = sirocco::compress(sirocco::Format::Zlib, sirocco::deflate::Level::DEFAULT, &inflated);
         std::fs::write(loose.join(&hex[2..]), deflated).unwrap();
-        let with_loose = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let with_loose = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         assert_eq!(readable(&with_loose, &expected), expected.len(), "{oid}");
         std::fs::remove_file(loose.join(&hex[2..])).unwrap();
     }

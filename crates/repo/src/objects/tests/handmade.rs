@@ -85,7 +85,7 @@ fn build(dir: &Path, entries: &[Entry]) -> Objects {
     std::fs::create_dir(dir.join("pack")).unwrap();
     std::fs::write(dir.join("pack/pack-made.pack"), &pack).unwrap();
     std::fs::write(dir.join("pack/pack-made.idx"), &idx).unwrap();
-    Objects::open(dir, HashKind::Sha1).unwrap()
+    Objects::new(dir, HashKind::Sha1)
 }
 
 /// Keeps the first `keep` of `base` bytes, then appends one byte.
@@ -226,7 +226,7 @@ fn entries_that_lie() {
     assert_eq!(objects.reader().read(&name(12)).unwrap(), (Kind::Blob, &b""[..]));
     assert_eq!(objects.reader().read(&name(0)).unwrap(), (Kind::Blob, &b"base"[..]));
     let unheld = &mut |_: &[u8]| Ok(());
-    let objects = Objects::open(dir.path(), HashKind::Sha1).unwrap();
+    let objects = Objects::new(dir.path(), HashKind::Sha1);
     for n in 1..8 {
         let error = objects.reader().stream(&name(n), unheld).unwrap_err();
         assert!(matches!(error, Error::Packed { oid, .. } if oid == name(n)), "{n} {error:?}");
@@ -244,7 +244,7 @@ fn offsets_outside_of_the_pack() {
         let mut bad = good.clone();
         bad[offsets..offsets + 4].copy_from_slice(&offset.to_be_bytes());
         std::fs::write(&idx, &bad).unwrap();
-        let objects = Objects::open(dir.path(), HashKind::Sha1).unwrap();
+        let objects = Objects::new(dir.path(), HashKind::Sha1);
         let results = [0, 1].map(|n| objects.reader().read(&name(n)).map(|read| read.1.to_vec()));
         assert!(results.iter().any(Result::is_ok), "{offset}");
         let error = results.into_iter().find_map(Result::err).expect("one is wrong");

@@ -9,7 +9,7 @@ fn loose_and_packed() {
         small_repo(dir.path(), format);
         let expected = all_objects(dir.path(), hash);
         assert!(expected.len() > 40);
-        let open = || Objects::open(&objects_dir(dir.path()), hash).unwrap();
+        let open = || Objects::new(&objects_dir(dir.path()), hash);
         assert_reads(&open(), &expected);
         for config in [
             &["pack.indexVersion=2", "pack.depth=50"][..],
@@ -50,7 +50,7 @@ fn multi_pack_indices() {
         git(dir.path(), &["commit", "-q", "-a", "-m", "yet another"]);
         git(dir.path(), &["repack", "-q", "-d"]);
         let expected = all_objects(dir.path(), hash);
-        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+        assert_reads(&Objects::new(&objects_dir(dir.path()), hash), &expected);
 
         // Damaged, it is left aside.
         let midx = objects_dir(dir.path()).join("pack/multi-pack-index");
@@ -58,7 +58,7 @@ fn multi_pack_indices() {
         bytes[0] ^= 1;
         std::fs::remove_file(&midx).unwrap();
         std::fs::write(&midx, &bytes).unwrap();
-        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+        assert_reads(&Objects::new(&objects_dir(dir.path()), hash), &expected);
 
         // Packs it covers and that are gone are no reason not to find the objects elsewhere.
         bytes[0] ^= 1;
@@ -68,7 +68,7 @@ fn multi_pack_indices() {
             &["-c", "core.multiPackIndex=false", "repack", "-q", "-a", "-d", "--no-write-bitmap-index"],
         );
         std::fs::write(&midx, &bytes).unwrap();
-        assert_reads(&Objects::open(&objects_dir(dir.path()), hash).unwrap(), &expected);
+        assert_reads(&Objects::new(&objects_dir(dir.path()), hash), &expected);
     }
 }
 
@@ -92,12 +92,12 @@ fn incremental_multi_pack_indices() {
     }
     let expected = all_objects(dir.path(), HashKind::Sha1);
     // The multi-pack-index must answer: without their own indices, the packs are not listed at all.
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     assert_reads(&objects, &expected);
     let chain = objects_dir(dir.path()).join("pack/multi-pack-index.d/multi-pack-index-chain");
     assert_eq!(std::fs::read_to_string(&chain).unwrap().lines().count(), 3);
     std::fs::write(&chain, "nonsense\n").unwrap();
-    assert_reads(&Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap(), &expected);
+    assert_reads(&Objects::new(&objects_dir(dir.path()), HashKind::Sha1), &expected);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn alternates_of_alternates() {
         }
     }
     let expected = all_objects(&at("4"), HashKind::Sha1);
-    let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(&at("4")), HashKind::Sha1);
     assert_eq!(objects.directories().count(), 5);
     assert_eq!(objects.errors(), [""; 0]);
     assert_reads(&objects, &expected);
@@ -126,7 +126,7 @@ fn alternates_of_alternates() {
         objects_dir(&at("4")).display()
     );
     std::fs::write(objects_dir(&at("4")).join("info/alternates"), list).unwrap();
-    let objects = Objects::open(&objects_dir(&at("4")), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(&at("4")), HashKind::Sha1);
     assert_eq!(objects.directories().count(), 5);
     let gone = at("gone");
     let expected_error =
@@ -138,9 +138,27 @@ fn alternates_of_alternates() {
     std::fs::remove_file(objects_dir(&at("4")).join("info/alternates")).unwrap();
     let alternates = format!("{}:\"{}\"", at("1/.git/objects").display(), at("3/.git/objects").display());
     let options = Options { alternates: alternates.into(), ..Options::default() };
-    let objects = Objects::open_with(&objects_dir(&at("4")), HashKind::Sha1, options).unwrap();
+    let objects = Objects::with(&objects_dir(&at("4")), HashKind::Sha1, options);
     assert_eq!(objects.directories().count(), 5);
     assert_reads(&objects, &expected);
+}
+
+#[test]
+fn alternates_that_cannot_be_read_may_have_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let expected = all_objects(dir.path(), HashKind::Sha1);
+    let objects_dir = objects_dir(dir.path());
+    let list = objects_dir.join("info/alternates");
+    std::fs::create_dir(&list).unwrap();
+    let objects = Objects::new(&objects_dir, HashKind::Sha1);
+    assert_reads(&objects, &expected);
+    let missing = ObjectId::from_bytes(HashKind::Sha1, &[7; 20]).unwrap();
+    let error = objects.has(&missing).unwrap_err();
+    let said = format!("object {missing} not found: unable to read '{}': Is a directory", list.display());
+    assert_eq!((error.to_string(), error.is_unreadable()), (said, true));
+    assert_eq!(objects.packed_count().unwrap_err().0, list);
+    assert_eq!(objects.with_prefix(Prefix::from_hex(HashKind::Sha1, b"0707").unwrap()).unwrap_err().0, list);
 }
 
 #[test]
@@ -152,7 +170,7 @@ fn alternates_nested_too_deep_are_told_of() {
         std::fs::write(info.join("alternates"), format!("../{}\n", n + 1)).unwrap();
     }
     std::fs::create_dir(dir.path().join("9")).unwrap();
-    let objects = Objects::open(&dir.path().join("0"), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&dir.path().join("0"), HashKind::Sha1);
     // The directory itself, its alternate, and five levels below that one.
     assert_eq!(objects.directories().count(), 7);
     assert_eq!(objects.errors().len(), 1);
@@ -164,7 +182,7 @@ fn what_another_process_repacks_is_found() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     let mut reader = objects.reader();
     reader.read(&expected[0].0).unwrap();
     for depth in ["1", "5", "50"] {
@@ -187,7 +205,7 @@ fn many_threads_share() {
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
     git(dir.path(), &["repack", "-q", "-a", "-d", "-f"]);
-    let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| assert_reads(&objects, &expected));
@@ -212,7 +230,7 @@ fn many_readers_take_turns_at_what_is_large() {
         if how == "packed" {
             git(dir.path(), &["repack", "-q", "-a", "-d", "-f"]);
         }
-        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         std::thread::scope(|scope| {
             for start in 0..24 {
                 let (objects, expected) = (&objects, &expected);
@@ -227,6 +245,15 @@ fn many_readers_take_turns_at_what_is_large() {
     }
 }
 
+#[derive(Debug)]
+struct Fixed(HashMap<ObjectId, ObjectId>);
+
+impl Replacements for Fixed {
+    fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error> {
+        Ok(&self.0)
+    }
+}
+
 #[test]
 fn replacements() {
     let oid = |byte| ObjectId::from_bytes(HashKind::Sha1, &[byte; 20]).unwrap();
@@ -237,13 +264,36 @@ fn replacements() {
         [(oid(1), oid(2)), (oid(2), expected[0].0), (oid(8), oid(9)), (oid(9), oid(8))].into();
     // Four in a row are followed, five are not.
     replace.extend([(oid(20), oid(21)), (oid(21), oid(22)), (oid(22), oid(1))]);
-    let options = Options { replace, ..Options::default() };
-    let objects = Objects::open_with(&objects_dir(dir.path()), HashKind::Sha1, options).unwrap();
+    let options = Options { replacements: Some(Arc::new(Fixed(replace))), ..Options::default() };
+    let objects = Objects::with(&objects_dir(dir.path()), HashKind::Sha1, options);
     assert!(objects.reader().read(&oid(1)).unwrap().1 == expected[0].2);
     assert!(objects.reader().read(&oid(21)).unwrap().1 == expected[0].2);
     assert!(matches!(objects.reader().read(&oid(20)), Err(Error::ReplaceDepth(name)) if name == oid(20)));
     assert!(matches!(objects.reader().read(&oid(8)), Err(Error::ReplaceDepth(name)) if name == oid(8)));
     assert!(matches!(objects.reader().read(&oid(7)), Err(Error::Missing(name)) if name == oid(7)));
+}
+
+#[derive(Debug)]
+struct Unreadable;
+
+impl Replacements for Unreadable {
+    fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error> {
+        Err(crate::Error::unreadable("unable to read them".to_owned()))
+    }
+}
+
+#[test]
+fn without_the_replacements_no_object_is_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    small_repo(dir.path(), "sha1");
+    let (oid, ..) = all_objects(dir.path(), HashKind::Sha1)[0];
+    let options = Options { replacements: Some(Arc::new(Unreadable)), ..Options::default() };
+    let objects = Objects::with(&objects_dir(dir.path()), HashKind::Sha1, options);
+    assert_eq!((objects.contains(&oid), objects.locate_packed(&oid)), (false, None));
+    for error in [objects.has(&oid).map(drop), objects.header(&oid).map(drop)] {
+        let error = error.unwrap_err();
+        assert_eq!((error.to_string(), error.is_unreadable()), ("unable to read them".to_owned(), true));
+    }
 }
 
 #[test]
@@ -255,7 +305,7 @@ fn what_is_missing_from_a_partial_clone_was_promised() {
     git(&full, &["config", "uploadpack.allowFilter", "true"]);
     let url = format!("file://{}", full.display());
     git(dir.path(), &["clone", "-q", "--bare", "--filter=blob:none", &url, "partial"]);
-    let objects = Objects::open(&dir.path().join("partial/objects"), HashKind::Sha1).unwrap();
+    let objects = Objects::new(&dir.path().join("partial/objects"), HashKind::Sha1);
     let mut promised = 0;
     for (oid, kind, content) in all_objects(&full, HashKind::Sha1) {
         match objects.reader().read(&oid) {
@@ -292,7 +342,7 @@ fn large_blobs_are_streamed_in_pieces() {
         if packed {
             git(dir.path(), &["repack", "-q", "-a", "-d"]);
         }
-        let objects = Objects::open(&objects_dir(dir.path()), HashKind::Sha1).unwrap();
+        let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         let mut reader = objects.reader();
         let large = oid("large");
         assert!(matches!(reader.read_up_to(&large, 2_999_999), Ok(Content::Large(Kind::Blob, 3_000_000))));
@@ -324,5 +374,5 @@ fn large_blobs_are_streamed_in_pieces() {
 fn any_repository() {
     let path = PathBuf::from(std::env::var_os("SAPWOOD_TEST_REPOSITORY").expect("a path"));
     let expected = all_objects(&path, HashKind::Sha1);
-    assert_reads(&Objects::open(&objects_dir(&path), HashKind::Sha1).unwrap(), &expected);
+    assert_reads(&Objects::new(&objects_dir(&path), HashKind::Sha1), &expected);
 }
