@@ -25,11 +25,7 @@ const COLD: u64 = 3;
 const QUICK: f64 = 0.001;
 /// Directories that are asked for at the same time,
 const TOGETHER: usize = 8;
-/// and how many times faster than one by one they are answered by what serves many, at the least, as each costs two reads, of which one is reckoned. One arm
-/// gains little by knowing where it is to go next.
-const MANY_AT_ONCE: f64 = 1.6;
-/// A smaller gain than this was not small by chance; between the two another level is asked, once.
-const MAYBE_MANY: f64 = 1.2;
+/// and how often another level is asked, where that left a doubt.
 const TRIES: usize = 2;
 /// Inodes that are surely in one block of those that are read as one: 32 blocks of 4 KiB with 16 inodes each, on ext4.
 const INODES_READ_AS_ONE: u64 = 512;
@@ -90,6 +86,12 @@ impl Scan<'_> {
     /// Whether those who wait together wait less than one after the other, for each of whom a wait is `alone` seconds. They ask for the directories
     /// of one level, the first that has several: they have to be read in any case, and a file system puts those near the root far from each other.
     fn serves_many(&self, alone: f64) -> bool {
+        let dev = self.root.stat_self().map_or(0, |stat| stat.dev);
+        // Who does not say is taken for one in which something does.
+        let gains = match sys::is_rotational(dev) {
+            Some(false) => UNMOVED,
+            Some(true) | None => MOVED,
+        };
         let mut level = vec![(0..self.index.len(), 0)];
         let mut tries = TRIES;
         loop {
@@ -102,7 +104,7 @@ impl Scan<'_> {
             }
             let (waits, took) = self.wait_together(&level);
             tries -= 1;
-            if let Some(answer) = is_many(waits as f64 * alone / took, tries) {
+            if let Some(answer) = gains.is_many(waits as f64 * alone / took, tries) {
                 return answer;
             }
         }
@@ -179,10 +181,23 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a disk that is so many times faster together serves many. `None`: to be asked again, which can be done as often as `tries` says.
-fn is_many(gain: f64, tries: usize) -> Option<bool> {
-    let is_doubtful = (MAYBE_MANY..MANY_AT_ONCE).contains(&gain);
-    (tries == 0 || !is_doubtful).then_some(gain >= MANY_AT_ONCE)
+/// How many times faster than one by one those that are asked for together are answered, as each costs two reads, of which one is reckoned: a gain
+/// below which one is served at a time, and one from which on many are.
+struct Gains {
+    one: f64,
+    many: f64,
+}
+
+/// Where something moves: one arm gains by knowing where it is to go next.
+const MOVED: Gains = Gains { one: 1.2, many: 1.6 };
+const UNMOVED: Gains = Gains { one: 0.9, many: 0.9 };
+
+impl Gains {
+    /// Whether a disk serves many. `None`: to be asked again, which can be done as often as `tries` says.
+    fn is_many(&self, gain: f64, tries: usize) -> Option<bool> {
+        let is_doubtful = (self.one..self.many).contains(&gain);
+        (tries == 0 || !is_doubtful).then_some(gain >= self.many)
+    }
 }
 
 #[cfg(test)]
@@ -329,11 +344,13 @@ mod tests {
 
     #[test]
     fn what_is_in_doubt_is_asked_again() {
-        assert_eq!([0.8, 1.1].map(|gain| is_many(gain, 1)), [Some(false); 2]);
-        assert_eq!([1.3, 1.5].map(|gain| (is_many(gain, 1), is_many(gain, 0))), [(None, Some(false)); 2]);
-        assert_eq!(
-            [1.7, 8.0].map(|gain| (is_many(gain, 1), is_many(gain, 0))),
-            [(Some(true), Some(true)); 2]
-        );
+        let asked =
+            |gains: Gains, seen: [f64; 2]| seen.map(|gain| (gains.is_many(gain, 1), gains.is_many(gain, 0)));
+        assert_eq!(asked(MOVED, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
+        assert_eq!(asked(MOVED, [1.3, 1.5]), [(None, Some(false)); 2]);
+        assert_eq!(asked(MOVED, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
+        // What was measured of disks that serve one at a time, and four.
+        assert_eq!(asked(UNMOVED, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
+        assert_eq!(asked(UNMOVED, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
     }
 }
