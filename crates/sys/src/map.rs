@@ -129,4 +129,31 @@ mod tests {
         std::fs::write(&path, b"").expect("written");
         assert!(Map::of(&open(&path).expect("opens")).expect("maps").is_empty());
     }
+
+    /// A single hint brings as much as the device takes in one request, 1.25 MB of most.
+    #[test]
+    fn the_whole_of_a_large_file_is_fetched() {
+        const SIZE: usize = 16 << 20;
+        // Directories for tests may be in memory, where this program is not.
+        let program = std::env::current_exe().expect("it runs");
+        let place = program.parent().expect("a directory");
+        let dir = tempfile::tempdir_in(place).expect("a directory for tests");
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![7; SIZE]).expect("written");
+        let file = open(&path).expect("it was just written");
+        file.std().sync_all().expect("a disk");
+        let map = Map::of(&file).expect("maps");
+        rustix::fs::fadvise(file.std(), 0, None, rustix::fs::Advice::DontNeed).expect("a hint");
+        let pages = || (0..SIZE).step_by(4096).filter(|&at| map.is_at_hand(at)).count();
+        if pages() > 0 {
+            println!("skipped: the file system does not let go of what it holds");
+            return;
+        }
+        map.prefetch();
+        let start = std::time::Instant::now();
+        while pages() < SIZE / 4096 {
+            assert!(start.elapsed().as_secs() < 60, "{} pages came", pages());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
 }

@@ -91,6 +91,8 @@ pub(crate) struct Crew<'t> {
 enum Order {
     /// Each worker has a part of its own, and takes of others' when it is done.
     Parts,
+    /// The same, one unit at a time: what the last took says nothing of the next, which nobody can take over once it was taken.
+    Singly,
     /// The next unit is that of whoever is free: all are at one place, which moves through the units.
     Strict,
 }
@@ -106,6 +108,8 @@ const IN_ORDER_LIMIT: usize = 16;
 /// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question, or many at once. More would ask for
 /// pieces of what is read as one.
 const AT_ONCE_PER_CORE: usize = 16;
+/// Those that go beside such a crew and find for it what it asks for next.
+const BESIDE_PER_CORE: usize = 4;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
 const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
@@ -212,7 +216,7 @@ impl<'t> Crew<'t> {
             return self;
         }
         let size = self.limit.min(AT_ONCE_PER_CORE * self.cores);
-        Crew { first: size, limit: size, large: true, ..self }
+        Crew { first: size, limit: size, large: true, order: Order::Singly, ..self }
     }
 
     /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
@@ -230,7 +234,7 @@ impl<'t> Crew<'t> {
         }
         let shift = Shift {
             queue: match self.order {
-                Order::Parts => Queue::new(weights, self.first, self.limit),
+                Order::Parts | Order::Singly => Queue::new(weights, self.first, self.limit),
                 Order::Strict => Queue::in_order(weights),
             },
             sizing: Sizing::new(self, role),
@@ -253,6 +257,15 @@ impl<'t> Crew<'t> {
             (shift.act)(state.get_or_insert_with(|| (shift.start)(0)), units, &mut || {});
         }
         shift.sizing.learn();
+    }
+}
+
+/// How many there are beside a crew that asks for much at once, unless their number is given. Left to find their size they stay at two, as that crew keeps the
+/// disk busy, and have most left to do when it has ended.
+pub(crate) fn beside(workers: Workers) -> Workers {
+    match workers {
+        Workers::Auto => Workers::Fixed(BESIDE_PER_CORE * sys::cores()),
+        Workers::Fixed(_) => workers,
     }
 }
 
@@ -389,7 +402,7 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         while number < sizing.size() {
             let most = match sizing.crew.order {
                 Order::Parts => grain.most(),
-                Order::Strict => 1,
+                Order::Singly | Order::Strict => 1,
             };
             let Some(units) = self.queue.next(number, most) else { break };
             (self.act)(&mut state, units, &mut || {

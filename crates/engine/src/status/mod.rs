@@ -33,7 +33,7 @@ use crate::{
         plan::Lazy,
         submodules::{self, Submodules},
     },
-    crew::Tuning,
+    crew::{self, Tuning},
     diff::{Dirt, Missing, Pair, Side},
     pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
@@ -131,14 +131,14 @@ fn examine_on(
     let tuning = Tuning::reading(root);
     let workers = workers(repo)?;
     let mut scan = Scan::new(root, index, (rules, &tuning), options.pathspecs, options.interrupt);
-    let walk = |beside, reads_late| match &options.untracked {
+    let walk = |beside, reads_late, workers| match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_beside(
             repo,
             root,
             index,
             options.pathspecs,
             excludes,
-            how,
+            &untracked::Options { workers, ..*how },
             options.interrupt,
             untracked::Company { tuning: &tuning, beside, reads_late },
         ),
@@ -150,14 +150,14 @@ fn examine_on(
         (options.when_cold)();
     }
     let (found, swept) = match cold {
-        None => (walk(Some(&scan), false)?, Duration::ZERO),
+        None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
         // The untracked cache knows what is in directories from their stats.
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
             let sweep = || scan.sweep(workers, Cold::ManyAtOnce);
             let found = thread::scope(|scope| {
                 let sweep = Beside::new(&sweep);
                 sweep.start(scope);
-                let found = walk(None, true);
+                let found = walk(None, true, crew::beside(workers));
                 sweep.get();
                 found
             })?;
@@ -166,7 +166,7 @@ fn examine_on(
         Some(cold) => {
             scan.sweep(workers, cold);
             let swept = began.elapsed();
-            (walk(Some(&scan), true)?, swept)
+            (walk(Some(&scan), true, workers)?, swept)
         }
     };
     scan.run(workers);
