@@ -67,6 +67,24 @@ fn missing_alternates_are_told_of_and_stop_nothing() {
     assert_eq!(said.find_iter(gone).count(), 2, "{said}");
 }
 
+#[test]
+fn a_list_of_alternates_that_cannot_be_read_stops_nothing() {
+    let oracle = Oracle::new(SAPWOOD, history);
+    oracle.both(|repo| repo.write(".git/objects/info/alternates/in-its-place", ""));
+    for args in [
+        &["status"][..],
+        &["switch", "topic"],
+        &["checkout", "main", "--", "a"],
+        &["reset", "--hard"],
+        &["diff-index", "HEAD"],
+        &["ls-files", "-s"],
+    ] {
+        oracle.same(args);
+    }
+    let said = oracle.same(&["status", "-s"]).stderr;
+    assert!(said.contains_str("warning: unable to access '.git/objects/info/alternates': "), "{said}");
+}
+
 /// What tells where objects are, and what stands for them, is read when the first one is looked for.
 #[test]
 fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {

@@ -159,6 +159,11 @@ impl Objects {
         &self.found().errors
     }
 
+    /// A list of alternates that could not be read, and why: what is missing may be in one of them.
+    pub fn unread_alternates(&self) -> Option<(&Path, &std::io::Error)> {
+        self.found().unread.as_ref().map(|(file, source)| (file.as_path(), &**source))
+    }
+
     /// Is it there (any type)? Content is not looked at.
     pub fn contains(&self, oid: &ObjectId) -> bool {
         self.locate(oid).is_some()
@@ -181,7 +186,6 @@ impl Objects {
         let with_prefix = |dir: &LooseDir, prefix, anew| {
             dir.with_prefix(prefix, anew).map_err(|(path, error)| (path, PackError::io(error)))
         };
-        self.has_all_directories()?;
         let packs = self.packs();
         let mut found = packs.with_prefix(prefix)?;
         for dir in self.loose() {
@@ -200,7 +204,6 @@ impl Objects {
 
     /// How many objects are in packs, about.
     pub fn packed_count(&self) -> Result<u64, (PathBuf, PackError)> {
-        self.has_all_directories()?;
         self.packs().count()
     }
 
@@ -286,14 +289,6 @@ impl Objects {
 
     fn loose(&self) -> &[LooseDir] {
         &self.found().loose
-    }
-
-    /// An error if there may be alternates that nobody knows of: the file it is of.
-    fn has_all_directories(&self) -> Result<(), (PathBuf, PackError)> {
-        match &self.found().unread {
-            None => Ok(()),
-            Some((file, source)) => Err((file.clone(), PackError::Io(Arc::clone(source)))),
-        }
     }
 
     /// The packs known now.
