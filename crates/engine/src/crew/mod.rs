@@ -108,7 +108,7 @@ const IN_ORDER_LIMIT: usize = 16;
 /// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question, or many at once. More would ask for
 /// pieces of what is read as one.
 const AT_ONCE_PER_CORE: usize = 16;
-/// Those that go beside such a crew and find for it what it asks for next.
+/// Of these, as many as go beside the others and find for them what they ask for next.
 const BESIDE_PER_CORE: usize = 4;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
@@ -211,11 +211,13 @@ impl<'t> Crew<'t> {
 
     /// One for a disk that answers quickly, or many at once, whatever the order: as many as keep it busy, from the beginning to the end. A look takes
     /// longer than a quick answer; and those that wait for the same block, and what was read ahead, would make fewer seem to do.
-    pub(crate) fn at_once(self) -> Self {
+    /// Some of them are those that go [`beside`] the others, unless it `is_alone`.
+    pub(crate) fn at_once(self, is_alone: bool) -> Self {
         if self.tuning.is_none() {
             return self;
         }
-        let size = self.limit.min(AT_ONCE_PER_CORE * self.cores);
+        let others = if is_alone { 0 } else { BESIDE_PER_CORE };
+        let size = self.limit.min((AT_ONCE_PER_CORE - others) * self.cores);
         Crew { first: size, limit: size, large: true, order: Order::Singly, ..self }
     }
 
@@ -499,10 +501,14 @@ mod tests {
         let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order();
         assert!(swept.first <= IN_ORDER_LIMIT && swept.limit == IN_ORDER_LIMIT);
         let tuning = Tuning { learnt: Mutex::default(), nature: Nature::ReadsAhead };
-        let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once();
+        let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once(true);
         assert_eq!((many.first, many.limit), ((16 * many.cores).min(READING_LIMIT), many.first));
+        let others = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once(false).first;
+        assert_eq!(others, (12 * many.cores).min(READING_LIMIT));
+        assert_eq!(beside(Workers::Auto), Workers::Fixed(4 * many.cores));
         for fixed in [1, 3] {
-            assert_eq!(Crew::decide(Workers::Fixed(fixed), 0, 100_000, Some(&tuning)).at_once().first, fixed);
+            let crew = Crew::decide(Workers::Fixed(fixed), 0, 100_000, Some(&tuning)).at_once(true);
+            assert_eq!((crew.first, beside(Workers::Fixed(fixed))), (fixed, Workers::Fixed(fixed)));
         }
     }
 

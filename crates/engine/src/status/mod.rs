@@ -153,7 +153,7 @@ fn examine_on(
         None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
         // The untracked cache knows what is in directories from their stats.
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
-            let sweep = || scan.sweep(workers, Cold::ManyAtOnce);
+            let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
             let found = thread::scope(|scope| {
                 let sweep = Beside::new(&sweep);
                 sweep.start(scope);
@@ -164,7 +164,7 @@ fn examine_on(
             (found, began.elapsed())
         }
         Some(cold) => {
-            scan.sweep(workers, cold);
+            scan.sweep(workers, cold, true);
             let swept = began.elapsed();
             (walk(Some(&scan), true, workers)?, swept)
         }

@@ -43,7 +43,7 @@ impl Scan<'_> {
     /// Looks at all tracked files if their disk is a local one and its caches are cold.
     pub(super) fn sweep_if_cold(&self, workers: Workers) {
         if let Some(cold) = self.cold(workers) {
-            self.sweep(workers, cold);
+            self.sweep(workers, cold, true);
         }
     }
 
@@ -140,8 +140,8 @@ impl Scan<'_> {
         (read_as_one.len(), start.elapsed().as_secs_f64())
     }
 
-    /// Looks at all tracked files.
-    pub(super) fn sweep(&self, workers: Workers, cold: Cold) {
+    /// Looks at all tracked files. It `is_alone` if nobody walks beside it.
+    pub(super) fn sweep(&self, workers: Workers, cold: Cold, is_alone: bool) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
@@ -154,7 +154,7 @@ impl Scan<'_> {
         let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning)).of_units(runs.len());
         let crew = match cold {
             Cold::OneByOne => crew.in_order(),
-            Cold::ManyAtOnce => crew.at_once(),
+            Cold::ManyAtOnce => crew.at_once(is_alone),
         };
         crew.run(
             "sweep",
@@ -275,7 +275,7 @@ mod tests {
             let mut swept = new();
             // All in no time, and nothing in a long time.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
-            swept.sweep(workers, cold);
+            swept.sweep(workers, cold, cold == Cold::OneByOne);
             assert!((0..index.len()).all(|at| !swept.is_left(at)));
             // Nothing is looked at twice.
             swept.run(workers);
