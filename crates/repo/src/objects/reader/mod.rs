@@ -159,7 +159,9 @@ impl<'a> Reader<'a> {
         match fetched {
             Ok((kind, held)) => Ok((kind, self.held(held))),
             // The empty tree is known everywhere, stored or not.
-            Err(Error::Missing(_) | Error::Promised(_)) if *oid == ObjectId::empty_tree(oid.kind()) => {
+            Err(Error::Missing(_) | Error::Promised(_) | Error::Alternates { .. })
+                if *oid == ObjectId::empty_tree(oid.kind()) =>
+            {
                 Ok((Kind::Tree, &[]))
             }
             Err(error) => Err(error),

@@ -157,6 +157,8 @@ fn alternates_that_cannot_be_read_may_have_what_is_missing() {
     let error = objects.has(&missing).unwrap_err();
     let said = format!("object {missing} not found: unable to read '{}': Is a directory", list.display());
     assert_eq!((error.to_string(), error.is_unreadable()), (said, true));
+    let empty = ObjectId::empty_tree(HashKind::Sha1);
+    assert_eq!(objects.reader().read(&empty).unwrap(), (Kind::Tree, &b""[..]));
     assert_eq!(objects.unread_alternates().map(|(file, _)| file), Some(&*list));
     // Names are told apart among those that are known, as by Git.
     let (known, ..) = expected[0];
