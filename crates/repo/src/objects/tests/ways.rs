@@ -162,7 +162,7 @@ fn alternates_that_cannot_be_read_may_have_what_is_missing() {
     assert_eq!(objects.unread_alternates().map(|(file, _)| file), Some(&*list));
     // Names are told apart among those that are known, as by Git.
     let (known, ..) = expected[0];
-    let prefix = Prefix::from_hex(HashKind::Sha1, known.to_string()[..8].as_bytes()).unwrap();
+    let prefix = Prefix::from_hex(HashKind::Sha1, &known.to_string().as_bytes()[..8]).unwrap();
     assert_eq!(objects.with_prefix(prefix).unwrap(), [known]);
 }
 
