@@ -64,6 +64,11 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         Ok(Idx { data, hash, count, version_2 })
     }
 
+    /// What it was parsed from.
+    pub fn data(&self) -> &D {
+        &self.data
+    }
+
     /// Number of objects in the pack.
     pub fn count(&self) -> u32 {
         self.count

@@ -25,7 +25,8 @@ pub(crate) enum Slow {
 /// How a delayed device serves what is asked for at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Serves {
-    /// The loop device reads through its own page cache, one thing after the other, and 128 KiB where 4 are asked for.
+    /// The loop device reads through its own page cache, one thing after the other, and 128 KiB where 4 are asked for. The next 128 are
+    /// asked for meanwhile, over another of the four connections that `nbdfuse` has if nobody says how many.
     OneByOne,
     /// It passes on what the kernel asks for, as it is and at once (`--direct-io`); ten requests are served at a time, which is `nbdfuse`'s bound.
     Queue,
@@ -49,7 +50,7 @@ impl Delayed {
     pub(super) fn mount(image: &Path, at: &Path, serves: Serves) -> Result<Delayed, Error> {
         let shown = image.with_extension("nbd");
         let (connections, direct) = match serves {
-            Serves::OneByOne => ("1", "--direct-io=off"),
+            Serves::OneByOne => ("4", "--direct-io=off"),
             Serves::Queue => ("16", "--direct-io=on"),
         };
         fs::create_dir_all(&shown).map_err(|source| Error::Io {

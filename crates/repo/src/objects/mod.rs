@@ -23,6 +23,7 @@ mod pack;
 mod packs;
 mod pool;
 mod reader;
+mod sparing;
 mod turns;
 
 use std::collections::HashMap;

@@ -12,6 +12,7 @@ use format::pack::{self, Entry};
 use format::{HashKind, ObjectId};
 use sys::Map;
 
+use super::sparing::Sparing;
 use super::{Fault, PackError};
 
 /// So much of a pack is brought into this process before all of it is let go.
@@ -31,8 +32,8 @@ pub(super) struct Pack {
     /// The `.pack` file.
     path: PathBuf,
     hash: HashKind,
-    idx: OnceLock<Result<Idx<Map>, PackError>>,
-    data: OnceLock<Result<Map, PackError>>,
+    idx: OnceLock<Result<Idx<Sparing>, PackError>>,
+    data: OnceLock<Result<Sparing, PackError>>,
     // Bytes brought in since the map's pages were last let go.
     resident: AtomicUsize,
     // Entries found damaged, by offset: never to be looked at again.
@@ -63,11 +64,15 @@ impl Pack {
         self.hash
     }
 
-    /// The index, or why there is none.
-    pub(super) fn idx(&self) -> Result<&Idx<Map>, &PackError> {
+    /// The index, or why there is none: to be used more than for a lookup.
+    pub(super) fn idx(&self) -> Result<&Idx<Sparing>, &PackError> {
+        self.sparing_idx().inspect(|idx| idx.data().use_much())
+    }
+
+    fn sparing_idx(&self) -> Result<&Idx<Sparing>, &PackError> {
         let open = || {
             let map = map(&self.path.with_extension("idx"))?;
-            Idx::parse(map, self.hash).map_err(PackError::Index)
+            Idx::parse(Sparing::new(map), self.hash).map_err(PackError::Index)
         };
         self.idx.get_or_init(open).as_ref()
     }
@@ -78,8 +83,8 @@ impl Pack {
         Ok(&map[..map.len() - self.hash.len()])
     }
 
-    fn open(&self) -> Result<Map, PackError> {
-        let idx = self.idx().map_err(Clone::clone)?;
+    fn open(&self) -> Result<Sparing, PackError> {
+        let idx = self.sparing_idx().map_err(Clone::clone)?;
         let mut file = sys::by_path::open(&self.path).map_err(PackError::io)?;
         let map = Map::of(&file).map_err(PackError::io)?;
         if map.len() < pack::HEADER_LEN + self.hash.len() {
@@ -98,7 +103,7 @@ impl Pack {
         if trailer != *idx.pack_checksum() {
             return Err(PackError::Mismatch);
         }
-        Ok(map)
+        Ok(Sparing::new(map))
     }
 
     /// Offset of an object that is here, in a pack that can be read, and not known to be damaged.
@@ -115,7 +120,8 @@ impl Pack {
     }
 
     fn offset(&self, oid: &ObjectId) -> Option<u64> {
-        let idx = self.idx().ok()?;
+        let idx = self.sparing_idx().ok()?;
+        idx.data().use_once();
         // An offset that is no offset is for the decoder to complain about.
         Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }
@@ -132,7 +138,11 @@ impl Pack {
         if bytes.is_empty() {
             return Err(Fault::Outside(offset));
         }
-        pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)
+        let entry = pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)?;
+        if let (Some(Ok(map)), Some(start)) = (self.data.get(), start) {
+            map.use_entry(start, &entry);
+        }
+        Ok(entry)
     }
 
     /// Counts what reading `bytes` has brought in. Now and then all is let go, so that a walk through a large pack
@@ -151,7 +161,7 @@ impl Pack {
             && let Some(Ok(map)) = self.data.get()
         {
             // A hint: if it is not taken the pages merely stay.
-            let _ = map.release(0..map.len());
+            let _ = map.release();
         }
     }
 

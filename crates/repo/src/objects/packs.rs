@@ -21,6 +21,7 @@ use sys::Map;
 
 use super::PackError;
 use super::pack::{Pack, map};
+use super::sparing::Sparing;
 
 /// The packs known at one time.
 #[derive(Debug)]
@@ -150,7 +151,7 @@ impl Packs {
     fn uncovered<'a>(
         &'a self,
         store: &'a Store,
-    ) -> impl Iterator<Item = Result<&'a Idx<Map>, (PathBuf, PackError)>> {
+    ) -> impl Iterator<Item = Result<&'a Idx<Sparing>, (PathBuf, PackError)>> {
         let packs = store.order.iter().filter_map(|&id| self.get(id));
         packs.filter_map(|pack| match pack.idx() {
             Ok(idx) => Some(Ok(idx)),

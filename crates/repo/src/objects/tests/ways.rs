@@ -29,6 +29,54 @@ fn loose_and_packed() {
     }
 }
 
+/// Which maps of this process the kernel reads nothing ahead for, of those of files in a directory (`rr` of `/proc/self/smaps`).
+fn spared(dir: &Path) -> Vec<(String, bool)> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut found: Vec<(String, bool)> = Vec::new();
+    let mut name = None;
+    for line in maps.lines() {
+        match line.strip_prefix("VmFlags:") {
+            Some(flags) => found.extend(name.take().map(|name| (name, flags.contains(" rr")))),
+            None if line.contains(dir.to_str().unwrap()) => name = line.rsplit('.').next().map(str::to_owned),
+            None => {}
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn little_is_read_ahead_of_what_is_hardly_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().canonicalize().unwrap();
+    small_repo(&place, "sha1");
+    git(&place, &["repack", "-q", "-a", "-d", "-f"]);
+    let expected = all_objects(&place, HashKind::Sha1);
+    let spares = |idx, pack| vec![("idx".to_owned(), idx), ("pack".to_owned(), pack)];
+    let (commit, ..) = expected.iter().find(|(_, kind, _)| *kind == Kind::Commit).unwrap();
+    let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
+    objects.reader().read(commit).unwrap();
+    assert_eq!(spared(&place), spares(true, true));
+    // Lookups make no use of the pack itself.
+    for (oid, ..) in &expected[..10] {
+        assert!(objects.locate(oid).is_some());
+    }
+    assert_eq!(spared(&place), spares(false, true));
+    assert_reads(&objects, &expected);
+    assert_eq!(spared(&place), spares(false, false));
+    drop(objects);
+
+    // What is large needs no more than one.
+    std::fs::write(place.join("large"), "a line that comes again\n".repeat(10_000)).unwrap();
+    git(&place, &["add", "large"]);
+    git(&place, &["commit", "-q", "-m", "large"]);
+    git(&place, &["repack", "-q", "-a", "-d", "-f"]);
+    let large = git(&place, &["rev-parse", "HEAD:large"]);
+    let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
+    objects.reader().read(&ObjectId::from_hex(HashKind::Sha1, large.trim_ascii()).unwrap()).unwrap();
+    assert_eq!(spared(&place), spares(true, false));
+}
+
 /// The files in the pack directory with an extension.
 fn pack_files(repo: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(objects_dir(repo).join("pack")).unwrap();
