@@ -41,6 +41,8 @@ pub struct Staging {
     edits: BTreeMap<BString, Vec<NewEntry>>,
     /// The position of the merged entry asked for last: paths mostly come in the order of the index, each several times.
     near: Cell<usize>,
+    /// A directory, with its slash, of whose files the cache-tree has forgotten all it could.
+    forgotten: Option<BString>,
     protect: Protect,
     changed: bool,
 }
@@ -48,7 +50,14 @@ pub struct Staging {
 impl Staging {
     /// Begins with this index.
     pub fn new(index: Index, protect: Protect) -> Staging {
-        Staging { index, edits: BTreeMap::new(), near: Cell::new(0), protect, changed: false }
+        Staging {
+            index,
+            edits: BTreeMap::new(),
+            near: Cell::new(0),
+            forgotten: None,
+            protect,
+            changed: false,
+        }
     }
 
     /// Whether anything was changed that is worth writing.
@@ -64,6 +73,7 @@ impl Staging {
     /// The index as it is now.
     pub fn index(&mut self) -> &mut Index {
         self.put_in();
+        self.forgotten = None;
         &mut self.index
     }
 
@@ -232,10 +242,14 @@ impl Staging {
 
     /// Git writes an index whose cache-tree has forgotten something, also if nothing else was changed.
     fn invalidate_tree(&mut self, path: &BStr) {
-        if let Some(tree) = &mut self.index.cache_tree {
-            tree.invalidate(path);
-            self.changed = true;
+        let Some(tree) = &mut self.index.cache_tree else { return };
+        self.changed = true;
+        let directory = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
+        if self.forgotten.as_ref().is_some_and(|forgotten| forgotten == directory) {
+            return;
         }
+        // Paths mostly come in order.
+        self.forgotten = tree.invalidate(path).then(|| directory.into());
     }
 
     fn entries_of(&self, path: &BStr) -> Vec<NewEntry> {
@@ -253,8 +267,11 @@ impl Staging {
             self.changed = true;
             return;
         }
-        let at = self.index.position(path, entry.stage).expect("the caller has seen it");
-        self.put(at, entry);
+        let at = match entry.stage {
+            Stage::Normal => self.position(path),
+            stage => self.index.position(path, stage).ok(),
+        };
+        self.put(at.expect("the caller has seen it"), entry);
     }
 
     /// Puts `entry` in the place of the one the index has at `at`.
@@ -392,5 +409,34 @@ mod tests {
         assert_eq!(staging.add("f".into(), entry(2, Stage::Normal), NEW), Ok(()));
         assert_eq!(staging.add("f".into(), entry(3, Stage::Ours), NEW), Ok(()));
         assert_eq!(paths(&mut staging), [0, 2].map(|stage| ("f".to_owned(), stage)));
+    }
+    #[test]
+    fn the_cache_tree_forgets_what_every_single_path_has_it_forget() {
+        use format::index::CacheTree;
+        let oid = ObjectId::from_bytes(HashKind::Sha1, &[7; 20]).expect("twenty bytes");
+        let directories = ["", "d", "d/sub", "d/sub/deep", "e", "f", "f/sub"];
+        let changed = [
+            "d/a", "d/b", "d/sub/x", "d/sub/y", "d/sub", "d/c", "f/a", "f/sub", "f/z", "new/a", "new/b",
+            "top",
+        ];
+        // From every one of them on, so that each comes after others of its directory and first.
+        for start in 0..changed.len() {
+            let mut expected = CacheTree::new();
+            for directory in directories {
+                expected.set_valid(directory.into(), oid, 1);
+            }
+            let mut staging = staging(&[("z", Stage::Normal)]);
+            staging.index().cache_tree = Some(expected.clone());
+            for path in &changed[start..] {
+                let _ = staging.add((*path).into(), entry(2, Stage::Normal), ALL);
+                expected.invalidate((*path).into());
+            }
+            assert_eq!(staging.index().cache_tree.as_ref(), Some(&expected));
+            // What was made valid since is forgotten again.
+            let tree = staging.index().cache_tree.as_mut().expect("it was there");
+            tree.set_valid("".into(), oid, 1);
+            staging.remove("new/b".into());
+            assert!(staging.index().cache_tree.as_ref().is_some_and(|tree| tree.valid.is_none()));
+        }
     }
 }

@@ -55,8 +55,9 @@ impl CacheTree {
     }
 
     /// Records that `path` (relative to this node) changed: every directory on the way to it becomes
-    /// invalid, and a subdirectory of that very name is forgotten.
-    pub fn invalidate(&mut self, path: &BStr) {
+    /// invalid, and a subdirectory of that very name is forgotten. Returns whether that was all there is to forget for any
+    /// file of the same directory.
+    pub fn invalidate(&mut self, path: &BStr) -> bool {
         let mut node = self;
         let mut rest: &[u8] = path;
         loop {
@@ -70,9 +71,10 @@ impl CacheTree {
                 }
                 (Ok(at), None) => {
                     node.children.remove(at);
-                    return;
+                    return node.children.is_empty();
                 }
-                (Err(_), _) => return,
+                (Err(_), None) => return node.children.is_empty(),
+                (Err(_), Some(_)) => return true,
             }
         }
     }
