@@ -416,8 +416,8 @@ mod tests {
         let oid = ObjectId::from_bytes(HashKind::Sha1, &[7; 20]).expect("twenty bytes");
         let directories = ["", "d", "d/sub", "d/sub/deep", "e", "f", "f/sub"];
         let changed = [
-            "d/a", "d/b", "d/sub/x", "d/sub/y", "d/sub", "d/c", "f/a", "f/sub", "f/z", "new/a", "new/b",
-            "top",
+            "d/a", "d/b", "d/sub/x", "d/sub/y", "d/sub", "d/c", "f/a", "f/sub", "f/z", "top", "new/a",
+            "new/b",
         ];
         // From every one of them on, so that each comes after others of its directory and first.
         for start in 0..changed.len() {
