@@ -4,7 +4,7 @@
 //! version, a fan-out that never decreases, and the file's length. Its checksum is not, as Git leaves
 //! that to fsck; a wrong answer is caught when the object is decoded.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
 use crate::{HashKind, ObjectId, hash::Prefix};
@@ -84,6 +84,15 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
     pub fn find(&self, oid: &ObjectId) -> Option<u32> {
         let (fanout, names, stride) = self.tables();
         (oid.kind() == self.hash).then(|| fanout::find(fanout, names, stride, oid))?
+    }
+
+    /// Where in the data an object is looked for: the bytes of all names that begin with the same one.
+    pub fn names_like(&self, oid: &ObjectId) -> Range<usize> {
+        let (fanout, _, stride) = self.tables();
+        let first = usize::from(oid.as_bytes()[0]);
+        let before = |byte: usize| byte.checked_sub(1).map_or(0, |byte| be32(fanout, byte * 4) as usize);
+        let names = FANOUT_LEN + if self.version_2 { 8 } else { 4 };
+        names + before(first) * stride..names + before(first + 1) * stride
     }
 
     /// All objects whose names begin as `prefix` does, in order.
@@ -197,6 +206,15 @@ mod tests {
                 (with(b"07070"), with(b"0706"), with(b"f")),
                 (vec![oid(7, 0)], vec![], vec![oid(255, 9)])
             );
+            for (oid, _) in &objects {
+                let like = &idx.data()[idx.names_like(oid)];
+                let stride = if version_2 { 20 } else { 24 };
+                let names: Vec<&[u8]> = like.chunks(stride).map(|name| &name[..20]).collect();
+                assert!(
+                    names.contains(&oid.as_bytes()) && names.iter().all(|name| name[0] == oid.as_bytes()[0])
+                );
+            }
+            assert_eq!(idx.names_like(&oid(5, 0)).len(), 0);
             assert_eq!(idx.find(&oid(0, 3)), None);
             assert_eq!(idx.find(&ObjectId::empty_blob(HashKind::Sha256)), None);
         }

@@ -12,7 +12,7 @@ use format::pack::{self, Entry};
 use format::{HashKind, ObjectId};
 use sys::Map;
 
-use super::sparing::Sparing;
+use super::sparing::{LITTLE, Sparing};
 use super::{Fault, PackError};
 
 /// So much of a pack is brought into this process before all of it is let go.
@@ -121,7 +121,7 @@ impl Pack {
 
     fn offset(&self, oid: &ObjectId) -> Option<u64> {
         let idx = self.sparing_idx().ok()?;
-        idx.data().use_once();
+        idx.data().use_once(|| idx.names_like(oid));
         // An offset that is no offset is for the decoder to complain about.
         Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }
@@ -138,9 +138,13 @@ impl Pack {
         if bytes.is_empty() {
             return Err(Fault::Outside(offset));
         }
+        let map = self.data.get().and_then(|map| map.as_ref().ok());
+        if let (Some(map), Some(start)) = (map, start) {
+            map.use_once(|| start..start + LITTLE);
+        }
         let entry = pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)?;
-        if let (Some(Ok(map)), Some(start)) = (self.data.get(), start) {
-            map.use_entry(start, &entry);
+        if let Some(map) = map.filter(|_| entry.size > LITTLE as u64) {
+            map.use_much();
         }
         Ok(entry)
     }

@@ -1,15 +1,14 @@
 //! Maps of files of which little may be wanted.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use format::pack::Entry;
 use sys::{Advice, Map};
 
 /// So often a file is asked before it is worth what the kernel reads ahead around a page, which can be megabytes.
 const FEW: usize = 8;
-/// Bytes of an entry that are asked for as they are until then. What is larger is read ahead.
-const SMALL: u64 = 32 << 10;
+/// Bytes that are asked for at a time until then: what a network's disk is mostly asked for at once.
+pub(super) const LITTLE: usize = 128 << 10;
 
 /// A map of which no more is read than what is asked for, until that is more than a little: `status` looks up one commit of a
 /// pack of gigabytes. What the kernel is told is a hint.
@@ -25,10 +24,19 @@ impl Sparing {
         Sparing { map, uses: AtomicUsize::new(0) }
     }
 
-    /// A few of its pages are about to be read.
-    pub(super) fn use_once(&self) {
-        if self.is_spared() && self.uses.fetch_add(1, Ordering::Relaxed) + 1 == FEW {
+    /// These bytes are about to be read, or some of them.
+    pub(super) fn use_once(&self, bytes: impl FnOnce() -> Range<usize>) {
+        if !self.is_spared() {
+            return;
+        }
+        if self.uses.fetch_add(1, Ordering::Relaxed) + 1 == FEW {
             let _ = self.map.advise(Advice::Normal);
+        }
+        let Range { start, end } = bytes();
+        let end = end.min(self.map.len());
+        // At once, as from far away a page takes as long as a few.
+        if start < end && end - start <= LITTLE {
+            let _ = self.map.advise_range(Advice::WillNeed, start..end);
         }
     }
 
@@ -37,20 +45,6 @@ impl Sparing {
         if self.is_spared() && self.uses.fetch_max(FEW, Ordering::Relaxed) < FEW {
             let _ = self.map.advise(Advice::Normal);
         }
-    }
-
-    /// The entry of a pack that starts there is.
-    pub(super) fn use_entry(&self, start: usize, entry: &Entry) {
-        if !self.is_spared() {
-            return;
-        }
-        if entry.size > SMALL {
-            return self.use_much();
-        }
-        self.use_once();
-        // Deflated it is hardly larger.
-        let end = self.map.len().min(start + entry.len + entry.size as usize);
-        let _ = self.map.advise_range(Advice::WillNeed, start..end);
     }
 
     /// Takes all of its pages out of this process.
