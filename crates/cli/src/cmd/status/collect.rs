@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::OnceLock,
     thread::{self, Scope},
     time::{Duration, Instant},
 };
@@ -209,7 +210,8 @@ pub(super) fn collect(
     request: &Request,
 ) -> Result<Collected, Failure> {
     let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
-    let (tip, told) = (|| Tip::find(repo, settings, request, root), || told(repo));
+    let indexed = OnceLock::new();
+    let (tip, told) = (|| Tip::find(repo, settings, request, root, &indexed), || told(repo));
     let excludes = || excludes(repo, request);
     thread::scope(|scope| {
         let (tip, told, excludes) = (Beside::new(&tip), Beside::new(&told), Beside::new(&excludes));
@@ -221,7 +223,7 @@ pub(super) fn collect(
             tip.start(scope);
             told.start(scope);
         }
-        let beside = Asides { scope, tip, told, excludes };
+        let beside = Asides { scope, tip, told, excludes, indexed: &indexed };
         collect_beside(run, repo, settings, root, (request, &pathspecs), beside)
     })
 }
@@ -242,15 +244,24 @@ struct Tip {
 }
 
 impl Tip {
-    fn find(repo: &Repository, settings: &Settings, request: &Request, root: &Dir) -> Result<Tip, Failure> {
+    /// `indexed` is the tree that the index is, as far as that is known by now.
+    fn find(
+        repo: &Repository,
+        settings: &Settings,
+        request: &Request,
+        root: &Dir,
+        indexed: &OnceLock<ObjectId>,
+    ) -> Result<Tip, Failure> {
         let head = repo.head()?;
         let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
-        if let Some(tree) = tree.filter(|_| waits(root)) {
+        if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
             // So that it is at hand when it is compared. Whoever does that will say so if it cannot be read.
             let _read = repo.tree_of(tree);
         }
         let detached = match head {
-            Head::Detached { .. } => repo.detached_from().map_err(Failure::from),
+            Head::Detached { .. } if request.names_what_is_detached() => {
+                repo.detached_from().map_err(Failure::from)
+            }
             _ => Ok(None),
         };
         let comparison = Comparison::find(repo, settings, request, &head);
@@ -291,6 +302,7 @@ struct Asides<'s, 'e> {
     tip: Beside<'s, Result<Tip, Failure>>,
     told: Beside<'s, Result<Told, Failure>>,
     excludes: Beside<'s, Result<Excludes, Failure>>,
+    indexed: &'s OnceLock<ObjectId>,
 }
 
 fn collect_beside(
@@ -299,10 +311,13 @@ fn collect_beside(
     settings: &Settings,
     root: &Dir,
     (request, pathspecs): (&Request, &Pathspecs),
-    Asides { scope, tip, told, excludes }: Asides<'_, '_>,
+    Asides { scope, tip, told, excludes, indexed }: Asides<'_, '_>,
 ) -> Result<Collected, Failure> {
     let sparse_index::Read { mut index, before, seen, differs_on_disk } =
         work::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
+    if let Some((tree, _)) = index.cache_tree.as_ref().and_then(|tree| tree.valid) {
+        let _first = indexed.set(tree);
+    }
     let sparse = match before {
         Some(_) if sparse::is_on(repo)? => Sparse::Index,
         _ => percentage(repo, &index)?,

@@ -138,6 +138,15 @@ struct Given {
 }
 
 impl Request {
+    /// Whether the answer names what a detached HEAD was detached at.
+    pub(super) fn names_what_is_detached(&self) -> bool {
+        match self.format {
+            Format::Long => true,
+            Format::PorcelainV2 => self.branch,
+            Format::Short | Format::Porcelain => false,
+        }
+    }
+
     pub(super) fn fold(repo: &Repository, parsed: Parsed<Key>) -> Result<Request, Failure> {
         let flag = |key: &str| repo.config_bool(key);
         let mut columns = configured_columns(repo)?;

@@ -1,5 +1,8 @@
 //! Where HEAD is, what is in conflict and what is in progress.
 
+use std::path::Path;
+
+use bstr::ByteSlice as _;
 use testkit::Oracle;
 
 use super::each;
@@ -65,6 +68,29 @@ fn branches_and_what_they_follow() {
         repo.git(&["config", "branch.unborn.merge", "refs/heads/same"]);
     });
     each(&oracle, "");
+}
+
+/// What HEAD was detached at is in its reflog, which concerns nobody who is not told.
+#[test]
+fn a_reflog_is_read_by_formats_that_tell_of_it() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write("file", "one\n");
+        repo.commit("one");
+        repo.git(&["checkout", "-q", "--detach"]);
+        repo.write("new", "untracked\n");
+    });
+    oracle.both(|repo| {
+        repo.remove(".git/logs/HEAD");
+        repo.write(".git/logs/HEAD/in", "the way\n");
+    });
+    for format in [&["-s"][..], &["-sb"], &["--porcelain"], &["--porcelain", "-b"], &["--porcelain=v2"]] {
+        oracle.same(&[&["status"], format].concat());
+    }
+    for format in [&["--long"][..], &["--porcelain=v2", "-b"]] {
+        let told = oracle.ours().run(Path::new(SAPWOOD), &[&["status"], format].concat());
+        assert!(told.stderr.contains_str(".git/logs/HEAD': Is a directory"), "{told:?}");
+        assert_eq!(told.code, 128);
+    }
 }
 
 /// Where a branch would be there is something that leads to itself, or to what is no branch.
