@@ -8,7 +8,7 @@ use std::{
 
 use testkit::{
     Repo, Run, Sandbox,
-    weather::{self, Counts, Latency, Mount, Profile},
+    weather::{self, Counts, Latency, Mount, Operation, Profile},
 };
 
 use crate::SAPWOOD;
@@ -57,4 +57,27 @@ fn git_asks_a_network_disk_no_less() {
         assert_eq!(ours.0, theirs.0, "{command:?}");
         assert!(ours.1.all() <= theirs.1.all(), "{command:?}: {:?}, Git {:?}", ours.1, theirs.1);
     }
+}
+
+/// The call that finds nothing more in a directory is one for each of them.
+#[test]
+fn a_listing_is_read_no_further_than_the_last_tracked_name() {
+    if let Err(unusable) = weather::usable() {
+        println!("skipped: {unusable}");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("disk/backing");
+    for number in 0..40 {
+        repo.write(&format!("{}/{}/{number}", number % 2, number % 8), "x\n");
+    }
+    repo.commit("all");
+    let mount = Mount::new(&Profile::nfs(), &sandbox.path().join("disk")).expect("mounts");
+    let before = mount.counts();
+    let told = sandbox.repo("disk/disk").run(Path::new(SAPWOOD), &["status", "--short", "-uno"]);
+    assert_eq!((told.code, told.stdout), (0, "".into()));
+    let asked = mount.counts().since(&before);
+    assert!(asked.of(Operation::Opendir) >= 4, "{asked}");
+    // Of packs it is to be known that there are no more.
+    assert!(asked.of(Operation::Readdir) <= asked.of(Operation::Opendir) + 1, "{asked}");
 }

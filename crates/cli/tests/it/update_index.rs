@@ -265,6 +265,45 @@ fn paths_from_the_standard_input() {
     twins.is_whole();
 }
 
+/// So many that more than one looks at them, and what is wrong with one of them is found among the others.
+#[test]
+fn many_paths_that_were_named_at_once() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("repo");
+    let path = |number: usize| format!("{}/{}/{number}", number % 7, number % 5);
+    (0..400).for_each(|number| write(&repo, &path(number), "x\n"));
+    write(&repo, "top", "x\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-q", "-m", "first"]);
+    let twins = Twins::of(repo);
+    let repo = &twins.repo;
+    let named = |numbers: std::ops::Range<usize>| {
+        let lines: Vec<String> = numbers.map(|number| path(number) + "\n").collect();
+        (lines.concat() + "top\n").into_bytes()
+    };
+    twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
+    write(repo, &path(3), "changed\n");
+    write(repo, &path(299), "changed\n");
+    repo.remove(&path(200));
+    repo.remove(&path(201));
+    repo.write(&format!("{}/below", path(201)), "in its place\n");
+    twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
+    twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
+    (400..600).for_each(|number| write(repo, &path(number), "new\n"));
+    twins.same_given(Some(&named(300..600)), &["--verbose", "--stdin"]);
+    twins.same_given(Some(&named(300..600)), &["--verbose", "--add", "--stdin"]);
+    // What is behind a link is not there, whoever looks.
+    repo.remove("3");
+    repo.symlink("4", "3");
+    twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
+    let mut lines = named(0..3);
+    lines.extend_from_slice(&named(4..200));
+    lines.extend_from_slice(b"\"badly quoted\n");
+    twins.same_given(Some(&lines.replace("3/", "4/")), &["--verbose", "--remove", "--stdin"]);
+    twins.same_given(Some(&named(0..100)), &["--assume-unchanged", "--stdin"]);
+    twins.same_given(Some(&named(100..300)), &["--verbose", "--force-remove", "--stdin"]);
+}
+
 #[test]
 fn stat_data_are_brought_up_to_date() {
     let sandbox = Sandbox::new();

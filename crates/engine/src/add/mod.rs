@@ -2,11 +2,13 @@
 //!
 //! - [`Adder`] makes an object of a file;
 //! - [`Staging`] changes single paths of an index, each seeing what those before it did;
+//! - [`Looker`] tells what is at paths;
 //! - [`refresh()`] brings the stat data of all entries up to date.
 //!
 //! Nothing in the worktree is changed. Objects that were written stay when what needed them fails, unreachable, as with Git.
 
 mod hash;
+mod look;
 mod refresh;
 mod stage;
 
@@ -15,6 +17,7 @@ use format::{Mode, ObjectId, index::Index};
 use repo::Repository;
 
 pub use hash::{Adder, Error, Store};
+pub use look::{Found, Looker};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
 pub use stage::{Allow, Clash, Staging};
 

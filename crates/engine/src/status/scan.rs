@@ -313,8 +313,7 @@ impl<'a> Scan<'a> {
         };
         jobs[first..].reverse();
         if pace.is_slow() {
-            let directories = jobs.len() - first;
-            self.sort((listing, directories), found, &dir, job.prefix);
+            self.sort((listing, &jobs[first..]), found, &dir, job.prefix);
             jobs.extend(shared_out(found, job.prefix));
         }
         self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
@@ -401,33 +400,57 @@ impl<'a> Scan<'a> {
     /// with the names, those of the `directories` in it, too; of one of our own the index knows the inodes.
     fn sort(
         &self,
-        (listing, directories): (&mut sys::Listing, usize),
+        (listing, directories): (&mut sys::Listing, &[Job]),
         found: &mut [(u64, usize)],
         dir: &Dir,
         prefix: usize,
     ) {
         if !self.tuning.is_remote() {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entry(*at).stat.ino.into());
-        } else if found.len() + directories < 2 {
+        } else if found.len() + directories.len() < 3 {
             // Not worth a listing.
             return;
         } else {
-            let mut names: Vec<(Box<[u8]>, u64)> = Vec::new();
-            let listed = listing.read(dir, |entry| {
-                names.push((entry.name.into(), entry.ino));
-                Ok::<_, io::Error>(())
-            });
-            if listed.is_err() {
-                return;
-            }
-            names.sort_unstable();
-            found.iter_mut().for_each(|(ino, at)| {
-                let name = &self.index.path_at(*at)[prefix..];
-                let place = names.binary_search_by(|(other, _)| (**other).cmp(name));
-                *ino = place.map_or(u64::MAX, |place| names[place].1);
-            });
+            self.list(listing, directories, found, dir, prefix);
         }
         found.sort_unstable();
+    }
+
+    /// Learns the inodes of the files from a listing, which is read no further than the last of all these names: the call that finds nothing more
+    /// would be as many questions as there are directories.
+    fn list(
+        &self,
+        listing: &mut sys::Listing,
+        directories: &[Job],
+        found: &mut [(u64, usize)],
+        dir: &Dir,
+        prefix: usize,
+    ) {
+        struct Enough;
+        impl From<io::Error> for Enough {
+            fn from(_: io::Error) -> Enough {
+                // Only an order and attributes are lost; who asks for the files will be told.
+                Enough
+            }
+        }
+        let file = |(nth, found): (usize, &(u64, usize))| (&self.index.path_at(found.1)[prefix..], Some(nth));
+        let mut wanted: Vec<(&BStr, Option<usize>)> = found.iter().enumerate().map(file).collect();
+        wanted.extend(directories.iter().filter_map(|job| match &job.what {
+            What::All(entries) => Some((&self.index.path_at(entries.start)[prefix..job.prefix - 1], None)),
+            What::Files(_) => None,
+        }));
+        wanted.sort_unstable();
+        found.iter_mut().for_each(|(ino, _)| *ino = u64::MAX);
+        let mut left = wanted.len();
+        let _: Result<(), Enough> = listing.read(dir, |entry| {
+            if let Ok(place) = wanted.binary_search_by(|(name, _)| (***name).cmp(entry.name)) {
+                if let Some(nth) = wanted[place].1 {
+                    found[nth].0 = entry.ino;
+                }
+                left -= 1;
+            }
+            if left == 0 { Err(Enough) } else { Ok(()) }
+        });
     }
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.

@@ -46,7 +46,7 @@ impl Update<'_> {
             // Git makes it full at a directory that is not as in HEAD.
             self.looks_for(path)?;
             let before = self.staging.index().entries().len();
-            self.update(path)?;
+            self.update(path, None)?;
             if self.staging.index().entries().len() != before {
                 return Ok(false);
             }

@@ -5,7 +5,7 @@ use engine::add::{Allow, Staging};
 use format::{Mode, ObjectId, index::Stage, path};
 
 use super::{
-    Update, each_line,
+    Lines, Update,
     line::{CacheInfo, octal},
     whole_quote,
 };
@@ -38,7 +38,8 @@ impl Update<'_> {
         self.allow = Allow { new: true, replacing: true };
         self.remove = true;
         let (end, hash) = (if self.nul { 0 } else { b'\n' }, self.repo.hash());
-        each_line(end, |line| {
+        let mut lines = Lines::of(end);
+        while let Some(line) = lines.next() {
             self.run.interrupt.check()?;
             let parsed = Line::parse(line, hash);
             let mut line = parsed.ok_or_else(|| Failure::Fatal(text!("malformed index info ", line)))?;
@@ -49,18 +50,18 @@ impl Update<'_> {
             let path = line.path.as_bstr();
             if path::verify(path, kind(line.mode), self.protect).is_err() {
                 console::note(text!("Ignoring path ", path));
-                return Ok(());
+                continue;
             }
             if line.mode == 0 {
                 self.looks_for(path)?;
                 self.staging.remove(path);
-                return Ok(());
+                continue;
             }
-            match self.enter(line.mode, line.oid, path, line.stage)? {
-                true => Ok(()),
-                false => Err(Failure::Fatal(text!("git update-index: unable to update ", path))),
+            if !self.enter(line.mode, line.oid, path, line.stage)? {
+                return Err(Failure::Fatal(text!("git update-index: unable to update ", path)));
             }
-        })
+        }
+        Ok(())
     }
 
     /// Puts an entry where it belongs. Whether it could be; why not has been said.

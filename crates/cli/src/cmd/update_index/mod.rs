@@ -11,11 +11,11 @@ mod path;
 mod probe;
 mod whole;
 
-use std::io::BufRead as _;
+use std::io::{BufRead as _, BufReader, StdinLock};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    add::{self, Adder, Allow, Finding, RefreshOptions, Staging},
+    add::{self, Adder, Allow, Finding, Looker, RefreshOptions, Staging},
     monitor::Worth,
     pathspec,
     stat::StatRules,
@@ -87,8 +87,7 @@ struct Update<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     worktree: &'a sys::Dir,
-    /// What was seen last to be a directory, no link on the way, with a slash at its end. Like Git's it is believed until another one is met.
-    directory: BString,
+    looker: Looker<'a>,
     work: Work<'a>,
     staging: Staging,
     adder: Adder<'a>,
@@ -134,7 +133,7 @@ impl<'a> Update<'a> {
             repo,
             settings,
             worktree,
-            directory: BString::default(),
+            looker: Looker::new(worktree),
             work,
             staging,
             adder: Adder::new(repo, worktree, settings.big_file_threshold),
@@ -179,7 +178,7 @@ impl<'a> Update<'a> {
             Act::Path(path) => {
                 self.needs_worktree()?;
                 let path = self.below_top(path.as_bstr())?;
-                self.named(path.as_bstr())?;
+                self.named(path.as_bstr(), None)?;
             }
             Act::Mistake(stop) => return Err(stop.into()),
         }
@@ -255,18 +254,36 @@ impl<'a> Update<'a> {
 
     fn paths_from_stdin(&mut self) -> Result<(), Failure> {
         self.needs_worktree()?;
-        let end = if self.nul { 0 } else { b'\n' };
-        each_line(end, |line| {
-            self.run.interrupt.check()?;
-            let path = match line.first() {
-                Some(b'"') if !self.nul => {
-                    whole_quote(line).ok_or_else(|| Failure::fatal("line is badly quoted"))?
+        let mut lines = Lines::of(if self.nul { 0 } else { b'\n' });
+        loop {
+            let mut together = Vec::new();
+            let ended = loop {
+                match lines.next().map(|line| self.path_of(line)) {
+                    None => break Some(Ok(())),
+                    Some(Err(failure)) => break Some(Err(failure)),
+                    Some(Ok(path)) => together.push(path),
                 }
-                _ => line.into(),
+                // Who waits for what becomes of these names no others.
+                if !lines.is_at_hand() {
+                    break None;
+                }
             };
-            let path = self.below_top(path.as_bstr())?;
-            self.named(path.as_bstr())
-        })
+            self.named_together(&together)?;
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+    }
+
+    /// The path that a line of the standard input names.
+    fn path_of(&self, line: &[u8]) -> Result<BString, Failure> {
+        match line.first() {
+            Some(b'"') if !self.nul => {
+                let path = whole_quote(line).ok_or_else(|| Failure::fatal("line is badly quoted"))?;
+                self.below_top(path.as_bstr())
+            }
+            _ => self.below_top(line.as_bstr()),
+        }
     }
 
     /// A path of the command line or the standard input, from the top of the worktree.
@@ -304,19 +321,36 @@ impl<'a> Update<'a> {
     }
 }
 
-/// Calls `each` for every line of the standard input as it comes. As for C, what is behind a NUL is not there.
-fn each_line(end: u8, mut each: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-    let stdin = std::io::stdin();
-    let mut stdin = stdin.lock();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
+/// What is read at a time.
+const INPUT: usize = 256 * 1024;
+
+/// The lines of the standard input, as they come.
+struct Lines {
+    stdin: BufReader<StdinLock<'static>>,
+    end: u8,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// Each ends with `end`.
+    fn of(end: u8) -> Lines {
+        Lines { stdin: BufReader::with_capacity(INPUT, std::io::stdin().lock()), end, line: Vec::new() }
+    }
+
+    /// As for C, what is behind a NUL is not there.
+    fn next(&mut self) -> Option<&[u8]> {
+        self.line.clear();
         // As in Git, what cannot be read is the end.
-        if !matches!(stdin.read_until(end, &mut line), Ok(1..)) {
-            return Ok(());
+        if !matches!(self.stdin.read_until(self.end, &mut self.line), Ok(1..)) {
+            return None;
         }
-        let whole = line.strip_suffix(&[end]).unwrap_or(&line);
-        each(&whole[..whole.find_byte(0).unwrap_or(whole.len())])?;
+        let whole = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
+        Some(&whole[..whole.find_byte(0).unwrap_or(whole.len())])
+    }
+
+    /// Whether the next line came with the last.
+    fn is_at_hand(&self) -> bool {
+        self.stdin.buffer().find_byte(self.end).is_some()
     }
 }
 

@@ -1,8 +1,8 @@
 //! One path that was named: Git's `update_one`.
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    add::{self, Clash, Error, Store},
+    add::{self, Clash, Error, Found, Store},
     stat::{Match, index_stat},
 };
 use format::{
@@ -18,26 +18,30 @@ use crate::{
     failure::Failure,
 };
 
-/// Of a path that is longer more than one call is made, whatever is known of its directory: no system takes one of 4096 bytes.
-const NEAR: usize = 2048;
-
-/// What is at a path of the worktree.
-enum Found {
-    There(Stat),
-    /// Nothing.
-    Missing,
-    /// A symbolic link is on the way.
-    BeyondLink,
-    Unreadable(std::io::Error),
-}
+/// So many paths that were named together are worth more than one who looks.
+const MANY: usize = 64;
 
 /// Something was wrong with a path, and has been said.
 struct Refused;
 
 impl Update<'_> {
-    /// Updates a path, and then its mode, if that is wanted.
-    pub(super) fn named(&mut self, path: &BStr) -> Result<(), Failure> {
-        self.update(path)?;
+    /// Updates paths that were named together, one after the other.
+    pub(super) fn named_together(&mut self, paths: &[BString]) -> Result<(), Failure> {
+        let mut seen = match paths.len() >= MANY && self.looks() {
+            true => self.looker.look_at_all(paths),
+            false => Vec::new(),
+        }
+        .into_iter();
+        for path in paths {
+            self.run.interrupt.check()?;
+            self.named(path.as_bstr(), seen.next().flatten())?;
+        }
+        Ok(())
+    }
+
+    /// Updates a path, and then its mode, if that is wanted. It may have been `seen` already.
+    pub(super) fn named(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
+        self.update(path, seen)?;
         let Some(executable) = self.chmod else { return Ok(()) };
         self.looks_for(path)?;
         let flip = if executable { "+x" } else { "-x" };
@@ -51,17 +55,27 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Does what is to be done with a path, from the top of the worktree.
-    pub(super) fn update(&mut self, path: &BStr) -> Result<(), Failure> {
+    /// The mark to be set or cleared, if that is all.
+    fn mark(&self) -> Option<(Mark, Flags)> {
         let mark = [
             (self.assume_valid, Flags::ASSUME_VALID),
             (self.skip_worktree, Flags::SKIP_WORKTREE),
             (self.fsmonitor_valid, Flags::FSMONITOR_VALID),
         ];
-        let mark = mark.into_iter().find_map(|(mark, flag)| mark.map(|mark| (mark, flag)));
-        let found = match mark.is_some() || self.force_remove {
-            true => Found::Missing,
-            false => self.look(path),
+        mark.into_iter().find_map(|(mark, flag)| mark.map(|mark| (mark, flag)))
+    }
+
+    /// Whether it counts what is in the worktree.
+    fn looks(&self) -> bool {
+        self.mark().is_none() && !self.force_remove
+    }
+
+    /// Does what is to be done with a path, from the top of the worktree.
+    pub(super) fn update(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
+        let found = match seen {
+            Some(stat) => Found::There(stat),
+            None if self.looks() => self.looker.look(path),
+            None => Found::Missing,
         };
         let kind = match &found {
             Found::There(stat) if stat.file_type == FileType::Symlink => Mode::SYMLINK,
@@ -72,7 +86,7 @@ impl Update<'_> {
             return Ok(());
         }
         self.looks_for(path)?;
-        if let Some((mark, flag)) = mark {
+        if let Some((mark, flag)) = self.mark() {
             if !self.staging.alter(path, |entry| entry.flags.set(flag, mark == Mark::Set)) {
                 return Err(Failure::Fatal(text!("Unable to mark file ", path)));
             }
@@ -88,32 +102,6 @@ impl Update<'_> {
         }
         self.report(&[b"add '", path, b"'"]);
         Ok(())
-    }
-
-    fn look(&mut self, path: &BStr) -> Found {
-        let directory = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
-        let is_near = path.len() <= NEAR && self.directory == directory;
-        let found = match is_near {
-            true => self.worktree.stat_near(path.as_bytes()),
-            false => self.worktree.stat(path),
-        };
-        match found {
-            Ok(Some(stat)) => {
-                if !is_near {
-                    self.directory = directory.into();
-                }
-                Found::There(stat)
-            }
-            Err(error) => Found::Unreadable(error),
-            Ok(None) => {
-                let mut above = path.find_iter("/").map(|slash| &path[..slash]);
-                let is_link = |dir: &BStr| {
-                    let stat = self.worktree.stat(dir).ok().flatten();
-                    stat.is_some_and(|stat| stat.file_type == FileType::Symlink)
-                };
-                if above.any(is_link) { Found::BeyondLink } else { Found::Missing }
-            }
-        }
     }
 
     /// What is in the worktree, into the index or out of it.
