@@ -105,6 +105,12 @@ pub(crate) struct Scan<'a> {
     pub(super) interrupt: &'a AtomicBool,
 }
 
+/// So few files of a directory are asked for by their whole paths: to go there and back are two calls, and one of them finds the same way.
+const NOT_WORTH_GOING: usize = 2;
+
+/// Names in a directory with a path that is no longer have paths that every system takes.
+const SHORT: usize = 2048;
+
 /// What a worker keeps from one directory to the next.
 struct Looker<'h> {
     listing: sys::Listing,
@@ -294,8 +300,14 @@ impl<'a> Scan<'a> {
         } else if (found.is_empty() || roamer.is_some()) && self.is_directory(path, pace) {
             // So what is in it may be looked at from there: no link is on the way. If it is none, opening it tells why.
             let files = found.iter().map(|&(_, at)| at);
-            let is_done = found.is_empty()
-                || roamer.is_some_and(|roamer| self.ask_from(roamer, path, files, job.prefix, pace));
+            let is_done = match found.len() {
+                0 => true,
+                1..=NOT_WORTH_GOING if path.len() <= SHORT => {
+                    self.ask_all(self.root, files, 0, &mut || pace.step());
+                    true
+                }
+                _ => roamer.is_some_and(|roamer| self.ask_from(roamer, path, files, job.prefix, pace)),
+            };
             if is_done {
                 found.clear();
                 return jobs[first..].reverse();
