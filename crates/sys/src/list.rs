@@ -90,10 +90,11 @@ impl Listing {
         let mut entries = RawDir::new(fd, &mut self.buffer);
         let mut comes_next = 0;
         loop {
-            let call = entries.is_buffer_empty().then(|| span(Phase::List));
-            if call.is_some() && comes_next == END {
+            let asks = entries.is_buffer_empty();
+            if asks && comes_next == END {
                 return Ok(());
             }
+            let call = asks.then(|| span(Phase::List));
             let next = entries.next();
             drop(call);
             let Some(entry) = next else { return Ok(()) };
