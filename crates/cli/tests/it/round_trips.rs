@@ -69,7 +69,7 @@ fn a_listing_is_read_no_further_than_the_last_tracked_name() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("disk/backing");
     for number in 0..40 {
-        repo.write(&format!("{}/{}/{number}", number % 2, number % 8), "x\n");
+        repo.write(format!("{}/{}/{number}", number % 2, number % 8), "x\n");
     }
     repo.commit("all");
     let mount = Mount::new(&Profile::nfs(), &sandbox.path().join("disk")).expect("mounts");

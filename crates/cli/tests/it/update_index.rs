@@ -284,9 +284,9 @@ fn many_paths_that_were_named_at_once() {
     twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
     write(repo, &path(3), "changed\n");
     write(repo, &path(299), "changed\n");
-    repo.remove(&path(200));
-    repo.remove(&path(201));
-    repo.write(&format!("{}/below", path(201)), "in its place\n");
+    repo.remove(path(200));
+    repo.remove(path(201));
+    repo.write(format!("{}/below", path(201)), "in its place\n");
     twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
     twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
     (400..600).for_each(|number| write(repo, &path(number), "new\n"));

@@ -451,13 +451,19 @@ impl<'a> Life<'a> {
     /// A repository in the worktree, or what looks like one.
     fn nest(&mut self, path: &[u8]) -> io::Result<()> {
         self.make_way(path)?;
-        let git = self.place(path).join(".git");
+        let place = self.place(path);
+        // A link may lead anywhere, to the root of the file system, too: nothing is made there.
+        let root = self.place(b"").canonicalize()?;
+        if place.is_symlink() && !place.canonicalize().is_ok_and(|place| place.starts_with(root)) {
+            return Ok(());
+        }
+        let git = place.join(".git");
         if git.symlink_metadata().is_ok() {
             return if self.once_in(2) { fs::remove_dir_all(git) } else { Ok(()) };
         }
         match self.random.below(5) {
             0 => {
-                fs::create_dir_all(self.place(path))?;
+                fs::create_dir_all(place)?;
                 fs::write(git, self.pick(&["gitdir: nowhere\n", "nonsense\n", ""]))
             }
             1 => fs::create_dir_all(git),
