@@ -1,19 +1,14 @@
 //! Two names that are one, on a file system that ignores case.
 
 use engine::checkout::Premise;
-use testkit::Sandbox;
 
 use super::fixture::{Fixture, Item, Mount, kinds};
 
 /// Runs a test on a case-insensitive file system; more than once at 8 workers, as who comes first differs.
 fn on_one(test: impl Fn(&Fixture)) {
     for workers in [1, 8, 8, 8] {
-        let sandbox = Sandbox::new();
-        let Some(mount) = Mount::ignoring_case(&sandbox) else { return };
-        let worktree = mount.path.join("worktree");
-        std::fs::create_dir(&worktree).expect("a worktree");
-        test(&Fixture::at(sandbox, worktree, workers));
-        drop(mount);
+        let Some(fixture) = Fixture::on(Mount::ignoring_case, workers) else { return };
+        test(&fixture);
     }
 }
 

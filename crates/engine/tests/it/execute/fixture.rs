@@ -34,6 +34,8 @@ pub(crate) enum Item<'a> {
 
 /// See the module.
 pub(crate) struct Fixture {
+    /// Goes before the sandbox, which cannot be removed while something is mounted in it.
+    mount: Option<Mount>,
     sandbox: Sandbox,
     pub worktree: PathBuf,
     pub workers: usize,
@@ -46,15 +48,21 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new(workers: usize) -> Fixture {
         let sandbox = Sandbox::new();
+        sandbox.init("store");
         let worktree = sandbox.path().join("worktree");
         fs::create_dir(&worktree).expect("a worktree");
-        Fixture::at(sandbox, worktree, workers)
+        let big_file_threshold = 512 << 20;
+        Fixture { mount: None, sandbox, worktree, workers, symlinks: true, big_file_threshold, cwd: "" }
     }
 
-    /// With a worktree elsewhere, on another file system say.
-    pub(crate) fn at(sandbox: Sandbox, worktree: PathBuf, workers: usize) -> Fixture {
-        sandbox.init("store");
-        Fixture { sandbox, worktree, workers, symlinks: true, big_file_threshold: 512 << 20, cwd: "" }
+    /// With a worktree on another file system; `None` where that cannot be mounted.
+    pub(crate) fn on(mount: fn(&Sandbox) -> Option<Mount>, workers: usize) -> Option<Fixture> {
+        let mut fixture = Fixture::new(workers);
+        let mount = mount(&fixture.sandbox)?;
+        fixture.worktree = mount.path.join("worktree");
+        fs::create_dir(&fixture.worktree).expect("a worktree");
+        fixture.mount = Some(mount);
+        Some(fixture)
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -178,7 +186,14 @@ impl Fixture {
             lead: b"",
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
-        execute(&self.repository(), &root, plan, &options).expect("attributes can be read")
+        let report = execute(&self.repository(), &root, plan, &options).expect("attributes can be read");
+        // Shown where a test fails: an outcome's kind alone does not tell why.
+        for outcome in report.writes.iter().chain(&report.removals) {
+            if let Outcome::Failed(error) | Outcome::Left(error) = outcome {
+                eprintln!("{error:?}");
+            }
+        }
+        report
     }
 
     /// Executes, expects that all is done, and returns what the worktree holds then.

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, fs};
 
 use engine::checkout::{Plan, Premise};
-use testkit::Sandbox;
 
 use super::fixture::{Fixture, Item, Mount, kinds};
 
@@ -23,12 +22,8 @@ fn plan(fixture: &Fixture, files: &[String]) -> Plan {
 }
 
 fn on_xfs(workers: usize, test: impl Fn(&Fixture, &[String])) {
-    let sandbox = Sandbox::new();
-    let Some(mount) = Mount::xfs(&sandbox) else { return };
-    let worktree = mount.path.join("worktree");
-    fs::create_dir(&worktree).expect("a worktree");
-    test(&Fixture::at(sandbox, worktree, workers), &files());
-    drop(mount);
+    let Some(fixture) = Fixture::on(Mount::xfs, workers) else { return };
+    test(&fixture, &files());
 }
 
 #[test]

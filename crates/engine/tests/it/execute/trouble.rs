@@ -3,7 +3,6 @@
 use std::{fs, process::Command};
 
 use engine::checkout::{Action, Outcome, Plan, Premise, StepError, record_interrupted};
-use testkit::Sandbox;
 
 use super::fixture::{Fixture, Item, Mount, kinds, tree};
 
@@ -31,9 +30,7 @@ fn a_lost_blob_fails_its_own_file_only() {
 #[test]
 fn a_full_disk_fails_what_does_not_fit() {
     for workers in [1, 8] {
-        let sandbox = Sandbox::new();
-        let Some(mount) = Mount::tmpfs(&sandbox, "256k") else { return };
-        let fixture = Fixture::at(sandbox, mount.path.clone(), workers);
+        let Some(fixture) = Fixture::on(|sandbox| Mount::tmpfs(sandbox, "256k"), workers) else { return };
         let large = "x".repeat(100 << 10);
         let names: Vec<String> = (0..8).map(|n| format!("dir/{n}")).collect();
         let entries: Vec<_> =
@@ -55,7 +52,6 @@ fn a_full_disk_fails_what_does_not_fit() {
         if workers == 1 {
             assert_eq!(kinds(&report.writes).iter().filter(|kind| **kind == "written").count(), 2);
         }
-        drop(mount);
     }
 }
 
