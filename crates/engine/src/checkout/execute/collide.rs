@@ -16,8 +16,8 @@ use std::{
 };
 
 use super::{
-    Action, Links, Outcome, Run,
-    directories::{Directories, FileId, file_id},
+    Action, Links, Outcome, Run, StepError,
+    directories::{Directories, FileId, again_while, file_id},
     external,
     files::{Stop, Worker},
     layout::{Layout, file_name},
@@ -85,6 +85,27 @@ pub(super) fn find_obstacle(worktree: &sys::Dir, path: &[u8]) -> io::Result<Opti
         }
     }
     Ok(None)
+}
+
+/// A file system in user space or on a network lets go of what was just closed a moment later. Until then a removed
+/// file lives on under another name and keeps its directory from going, and a number given out anew is stale.
+fn is_stale(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StaleNetworkFileHandle
+}
+
+/// Removes what this run has made.
+fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
+    let mut before = false;
+    let removed = || match subtree::remove(dir, name, stat) {
+        // What was said to be stale may be gone all the same.
+        Err(error) if before && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => {
+            before = true;
+            removed
+        }
+    };
+    let passes = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || is_stale(error);
+    again_while(passes, removed)
 }
 
 /// What this run has made.
@@ -171,6 +192,13 @@ impl Redo<'_, '_> {
             let displaced = self.displace(&path[..obstacle.len], &obstacle.stat)?;
             self.displaced(step, displaced, obstacle.len == path.len());
         }
+        let passes =
+            |stop: &Stop| matches!(stop, Stop::Failed(StepError::Io { source, .. }) if is_stale(source));
+        again_while(passes, || self.place(step, path))
+    }
+
+    /// Puts a step's file where nothing is any more.
+    fn place(&self, step: usize, path: &[u8]) -> Result<Outcome, Stop> {
         let layout = Layout::new([(step, path)]);
         let directories = Directories::new(self.run.worktree, &layout, &self.run.made);
         let mut worker = Worker::new(self.run, &directories);
@@ -211,7 +239,7 @@ impl Redo<'_, '_> {
         let worktree = self.run.worktree;
         if stat.file_type != sys::FileType::Directory {
             let Some(other) = self.owned.files.remove(&file_id(stat)) else { return Err(Stop::InTheWay) };
-            worktree.remove_file(path).map_err(unlink)?;
+            remove(worktree, path, stat).map_err(unlink)?;
             return Ok(vec![other]);
         }
         let dir = worktree.open_dir(path).map_err(unlink)?;
@@ -227,9 +255,9 @@ impl Redo<'_, '_> {
         let mut others = Vec::new();
         let removed = subtree::visit(&dir, &mut |dir, name, stat| {
             others.extend(self.owned.files.remove(&file_id(stat)));
-            subtree::remove(dir, name, stat)
+            remove(dir, name, stat)
         });
-        removed.and_then(|()| worktree.remove_dir(path)).map_err(unlink)?;
+        removed.and_then(|()| remove(worktree, path, stat)).map_err(unlink)?;
         Ok(others)
     }
 

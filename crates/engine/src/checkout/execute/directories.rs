@@ -156,18 +156,25 @@ impl From<io::Error> for Unreachable {
 /// Tries again for about a second while the process or the system is out of descriptors: all workers
 /// together hold few, and each lets go of one with every file it finishes.
 fn patiently<T>(mut open: impl FnMut() -> io::Result<T>, let_go: impl FnOnce()) -> io::Result<T> {
-    let exhausted =
-        |answer: &io::Result<T>| matches!(answer, Err(error) if sys::is_out_of_descriptors(error));
-    let mut answer = open();
-    if exhausted(&answer) {
-        let_go();
-        for round in 0..10 {
-            thread::sleep(Duration::from_millis(1 << round));
-            answer = open();
-            if !exhausted(&answer) {
-                break;
-            }
+    match open() {
+        Err(error) if sys::is_out_of_descriptors(&error) => {
+            let_go();
+            again_while(sys::is_out_of_descriptors, open)
+        }
+        answer => answer,
+    }
+}
+
+/// Tries again for about a second while it fails with what may pass.
+pub(super) fn again_while<T, E>(
+    passes: impl Fn(&E) -> bool,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    for round in 0..10 {
+        match attempt() {
+            Err(error) if passes(&error) => thread::sleep(Duration::from_millis(1 << round)),
+            answer => return answer,
         }
     }
-    answer
+    attempt()
 }

@@ -219,7 +219,11 @@ fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
         let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
-        let stat = path.symlink_metadata().expect("is there");
+        let stat = match path.symlink_metadata() {
+            // Where removed files live on for a moment, one may go between the listing and this.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            stat => stat.expect("is there"),
+        };
         if stat.is_dir() {
             if fs::read_dir(&path).expect("a directory").next().is_none() {
                 found.insert(name, "/".into());
