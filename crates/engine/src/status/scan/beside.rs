@@ -1,0 +1,138 @@
+//! A directory that is looked at for what is untracked in it: its tracked files are looked at by the way.
+
+use std::{ops::Range, sync::PoisonError};
+
+use bstr::BStr;
+use format::index::Stage;
+use sys::{Dir, FileType, Home, Roamer};
+
+use super::{Note, Part, Scan, Sight, look::shared_out};
+use crate::{
+    crew::Pace,
+    handle::Handle,
+    untracked::{Beside, Listed},
+};
+
+/// For fewer files nobody goes elsewhere: to be able to takes a few system calls.
+const WORTH_ROAMING: usize = 16;
+
+impl Beside for Scan<'_> {
+    fn files(&self) -> usize {
+        self.asked.before(self.visited.len())
+    }
+
+    fn asks(&self, within: &Range<usize>) -> bool {
+        self.any(within)
+    }
+
+    fn directory(
+        &self,
+        dir: &Dir,
+        prefix: usize,
+        listed: &Listed<'_>,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    ) {
+        if !self.any(within) {
+            return;
+        }
+        let mut notes = Vec::new();
+        let mut files: Vec<(u64, usize)> = Vec::with_capacity(listed.files.len());
+        files.extend(listed.files.iter().filter(|&&(_, at)| self.is_left(at)));
+        for others in listed.others {
+            self.split(others, prefix, |part| match part {
+                Part::File(at) if !self.is_left(at) => {}
+                // It may be a submodule.
+                Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
+                    Some((_, ino)) => files.push((ino, at)),
+                    None => self.note(at, Sight::Missing, &mut notes),
+                },
+                Part::Directory(entries, length) => {
+                    let name = &self.index.path_at(entries.start)[prefix..length - 1];
+                    let is_link = match listed.find(name) {
+                        // A job of its own.
+                        Some((FileType::Directory, _)) => return,
+                        Some((file_type, _)) => file_type == FileType::Symlink,
+                        None => false,
+                    };
+                    for at in entries.filter(|&at| self.is_left(at)) {
+                        let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
+                        self.note(at, sight, &mut notes);
+                    }
+                }
+            });
+        }
+        if pace.is_slow() {
+            files.sort_unstable();
+            let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            rest.extend(shared_out(&mut files, prefix));
+        }
+        for (_, at) in files {
+            self.ask(dir, at, prefix, &mut notes);
+            pace.step();
+        }
+        self.keep(notes);
+    }
+
+    fn roamer(&self) -> Option<Roamer<'_>> {
+        if self.tuning.is_remote() || self.files() < WORTH_ROAMING {
+            return None;
+        }
+        let home = self.home.get_or_init(|| Home::of(self.root).ok()).as_ref()?;
+        Roamer::new(home).ok()
+    }
+
+    fn unlisted(
+        &self,
+        (from, roamer): (&Handle, Option<&mut Roamer<'_>>),
+        path: &BStr,
+        within: &Range<usize>,
+        pace: &mut dyn Pace,
+    ) {
+        // A slow disk is asked in the end, with listings.
+        if pace.is_slow() || !self.any(within) {
+            return;
+        }
+        let mut files = Vec::new();
+        self.split(within, path.len(), |part| match part {
+            Part::File(at) if self.is_left(at) => files.push(at),
+            // A directory is a job of its own, or looked at in the end.
+            Part::File(_) | Part::Directory(..) => {}
+        });
+        let dir = path.strip_suffix(b"/").unwrap_or_default();
+        if let Some(roamer) = roamer
+            && files.len() > 1
+            && self.ask_from(roamer, dir, files.iter().copied(), path.len(), pace)
+        {
+            return;
+        }
+        let mut notes = Vec::new();
+        for at in files {
+            self.ask_below(from, at, &mut notes);
+            pace.step();
+        }
+        self.keep(notes);
+    }
+
+    fn is_clean(&self, from: &Handle, at: usize) -> bool {
+        let entry = &self.index.entry(at);
+        if entry.stage != Stage::Normal || !self.is_asked(at) {
+            return self.index.is_vouched_for(entry);
+        }
+        let is_left = self.is_left(at);
+        let mut notes = Vec::new();
+        self.ask_below(from, at, &mut notes);
+        let clean = notes.is_empty();
+        if is_left {
+            self.keep(notes);
+        }
+        clean
+    }
+}
+
+impl Scan<'_> {
+    /// As [`Scan::ask`], by the path from a directory above.
+    fn ask_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
+        self.ask(from.dir(), at, from.base(), notes);
+    }
+}
