@@ -104,8 +104,8 @@ const READING_LIMIT: usize = 64;
 /// As many, where the kernel keeps what is written, and who waits does so for its locks and its journal.
 const WRITING_LIMIT: usize = 8;
 /// As many are at one place, from the beginning to the end. More ask for the pieces of what is read as one in another order, and break the reading
-/// ahead: behind reads of 5 ms linux took 1.98 s with four, 2.22 with sixteen, 2.10 with one, and 2.07 where it was left to them to become four.
-const IN_ORDER: usize = 4;
+/// ahead: see docs/design/status.md, "The scan".
+const IN_ORDER: usize = 2;
 /// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question, or many at once. More would ask for
 /// pieces of what is read as one.
 const AT_ONCE_PER_CORE: usize = 16;
