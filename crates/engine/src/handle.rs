@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// What is nearer is reached by its path from the handle, in one call, so that descriptors do not run out whatever the number of threads;
 /// `PATH_MAX` is 4096.
-const FAR: usize = 2048;
+pub(crate) const FAR: usize = 2048;
 
 /// An open directory, and the length of its path (with a slash at its end).
 pub(crate) struct Handle {

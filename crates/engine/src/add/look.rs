@@ -5,10 +5,10 @@ use std::{io, sync::Mutex};
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::{Dir, FileType, Stat};
 
-use crate::crew::{self, Tuning};
-
-/// Of a path that is longer its directory is opened each time, whatever is known of it: no system takes a path of 4096 bytes.
-const NEAR: usize = 2048;
+use crate::{
+    crew::{self, Tuning},
+    handle::FAR,
+};
 
 /// So many paths, one after the other, are asked for by one worker.
 const IN_A_ROW: usize = 16;
@@ -95,7 +95,8 @@ impl Nearby {
     /// `lstat`; `None` if there is nothing. Later there may be another directory, so none is kept open.
     fn by_path(&mut self, worktree: &Dir, path: &BStr) -> io::Result<Option<Stat>> {
         let (directory, _) = split(path);
-        if path.len() <= NEAR && self.path == directory {
+        // What is far has its directory opened each time, whatever is known of it.
+        if path.len() <= FAR && self.path == directory {
             return worktree.stat_near(path.as_bytes());
         }
         let found = worktree.stat(path)?;

@@ -8,6 +8,10 @@
 //!
 //! The one exception is Git's as well: in a clone a symbolic link never takes the place of a directory of this run,
 //! lest later writes be led elsewhere (CVE-2024-32002).
+//!
+//! A file system in user space or on a network lets go of what was just closed a moment later. Until then a removed file
+//! lives on under another name and keeps its directory from going, and a number given out anew is stale: either is waited for,
+//! up to a second, and is the step's failure then.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -87,25 +91,25 @@ pub(super) fn find_obstacle(worktree: &sys::Dir, path: &[u8]) -> io::Result<Opti
     Ok(None)
 }
 
-/// A file system in user space or on a network lets go of what was just closed a moment later. Until then a removed
-/// file lives on under another name and keeps its directory from going, and a number given out anew is stale.
 fn is_stale(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::StaleNetworkFileHandle
 }
 
-/// Removes what this run has made.
+/// Removes what this run has made. Before each further attempt it is looked at again: a file that is another one by then is
+/// somebody else's and stays, to be found in the way; a directory goes only if it is empty.
 fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
     let mut before = false;
-    let removed = || match subtree::remove(dir, name, stat) {
-        // What was said to be stale may be gone all the same.
-        Err(error) if before && error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => {
-            before = true;
-            removed
+    let attempt = || {
+        if std::mem::replace(&mut before, true) {
+            match dir.stat(name)? {
+                Some(found) if found.file_type == sys::FileType::Directory || found == *stat => {}
+                _ => return Ok(()),
+            }
         }
+        subtree::remove(dir, name, stat)
     };
     let passes = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || is_stale(error);
-    again_while(passes, removed)
+    again_while(passes, attempt)
 }
 
 /// What this run has made.
@@ -279,5 +283,55 @@ impl Redo<'_, '_> {
         if collides {
             self.outcomes[by] = Outcome::Collided(None);
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use std::{fs, thread, time::Duration};
+
+    use testkit::Sandbox;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_emptied_late_is_waited_for() {
+        let sandbox = Sandbox::new();
+        let kept = sandbox.path().join("dir/kept");
+        fs::create_dir(sandbox.path().join("dir")).expect("a directory");
+        fs::write(&kept, "").expect("a file");
+        let root = sys::Dir::open(&sandbox.path()).expect("it is there");
+        let stat = root.stat(b"dir").expect("can be asked").expect("is there");
+        let error =
+            again_while(|_| false, || subtree::remove(&root, b"dir", &stat)).expect_err("it holds something");
+        assert_eq!(error.kind(), io::ErrorKind::DirectoryNotEmpty);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                fs::remove_file(&kept).expect("it was made");
+            });
+            remove(&root, b"dir", &stat).expect("it is empty in the end");
+        });
+        assert_eq!(root.stat(b"dir").expect("can be asked"), None);
+    }
+
+    #[test]
+    fn only_what_passes_is_tried_again() {
+        let mut attempts = 0;
+        let mut failing = |errors: &[i32]| {
+            attempts = 0;
+            let answer = again_while(is_stale, || {
+                attempts += 1;
+                errors.get(attempts - 1).map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(*code)))
+            });
+            (attempts, answer.err().and_then(|error| error.raw_os_error()))
+        };
+        const ESTALE: i32 = 116;
+        const EACCES: i32 = 13;
+        assert_eq!(failing(&[]), (1, None));
+        assert_eq!(failing(&[ESTALE, ESTALE]), (3, None));
+        assert_eq!(failing(&[EACCES]), (1, Some(EACCES)));
+        assert_eq!(failing(&[ESTALE, EACCES]), (2, Some(EACCES)));
     }
 }

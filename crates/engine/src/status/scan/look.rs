@@ -13,6 +13,7 @@ use sys::{Dir, FileType, Roamer, Stat};
 use super::{Note, Part, Scan, Sight, again};
 use crate::{
     crew::Pace,
+    handle::FAR,
     stat::{Match, is_just_the_same},
 };
 
@@ -39,9 +40,6 @@ const A_FEW: usize = 8;
 
 /// So few files of a directory are asked for by their whole paths: to go there and back are two calls, and one of them finds the same way.
 const NOT_WORTH_GOING: usize = 2;
-
-/// Names in a directory with a path that is no longer have paths that every system takes.
-const SHORT: usize = 2048;
 
 /// What a worker keeps from one directory to the next.
 pub(super) struct Looker<'h> {
@@ -80,7 +78,7 @@ impl<'a> Scan<'a> {
             let files = found.iter().map(|&(_, at)| at);
             let is_done = match found.len() {
                 0 => true,
-                1..=NOT_WORTH_GOING if path.len() <= SHORT => {
+                1..=NOT_WORTH_GOING if path.len() <= FAR => {
                     self.ask_all(self.root, files, 0, &mut || pace.step());
                     true
                 }
