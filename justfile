@@ -30,6 +30,11 @@ crash:
 faults:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
 
+# wildcards, compared with Git's matcher: 10 million answers
+wildmatch:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p format -- wildmatch --nocapture
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- patterns --nocapture
+
 # every parser, a minute each
 fuzz:
     for target in $(cargo fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time=60; done

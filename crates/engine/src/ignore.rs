@@ -15,33 +15,15 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-
-use crate::pathspec::wildmatch;
+use format::pattern::Pattern;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// As it is written, without what the flags stand for.
-    pattern: BString,
-    /// How many bytes of it at the beginning are not compared: a slash, or the star of a suffix.
-    skipped: u8,
+    pattern: Pattern,
     /// The number of its line; 0 if it is none.
     line: u32,
     negative: bool,
-    directory: bool,
-    /// Without a slash: compared with the last component only.
-    anywhere: bool,
-    shape: Shape,
-}
-
-/// How a pattern is compared: most need no wildcards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    /// As it stands.
-    Literal,
-    /// `*` and then as it stands.
-    Suffix,
-    Wild,
 }
 
 /// The rules of one file.
@@ -81,9 +63,9 @@ impl Rules {
     /// Which rule is about `path`. Whether that is a directory is asked only if it matters.
     fn position(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<usize> {
         let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
-        self.rules
-            .iter()
-            .rposition(|rule| rule.matches(path, name, self.icase) && (!rule.directory || is_dir()))
+        self.rules.iter().rposition(|Rule { pattern, .. }| {
+            pattern.matches(path, name, self.icase) && (!pattern.is_for_directories() || is_dir())
+        })
     }
 }
 
@@ -243,41 +225,13 @@ impl Rule {
         Some(Rule::new(trim_spaces(line)))
     }
 
-    /// An empty one, of blanks or a slash, is the empty name's: that of what is asked for with a slash at its end.
+    /// An empty pattern, of blanks or a slash, matches the empty name: that of a path with a slash at its end.
     fn new(pattern: &[u8]) -> Rule {
         let (negative, pattern) = match pattern.strip_prefix(b"!") {
             Some(rest) => (true, rest),
             None => (false, pattern),
         };
-        let (directory, pattern) = match pattern.strip_suffix(b"/") {
-            Some(rest) => (true, rest),
-            None => (false, pattern),
-        };
-        let anywhere = !pattern.contains(&b'/');
-        let compared = pattern.strip_prefix(b"/").unwrap_or(pattern);
-        let is_plain = |text: &[u8]| !text.iter().any(|byte| b"*?[\\".contains(byte));
-        let (shape, compared) = match compared.strip_prefix(b"*") {
-            _ if is_plain(compared) => (Shape::Literal, compared),
-            Some(suffix) if anywhere && is_plain(suffix) => (Shape::Suffix, suffix),
-            _ => (Shape::Wild, compared),
-        };
-        let skipped = (pattern.len() - compared.len()) as u8;
-        Rule { pattern: pattern.into(), skipped, line: 0, negative, directory, anywhere, shape }
-    }
-
-    /// Whether the pattern is that of `path`, which may be no directory.
-    fn matches(&self, path: &BStr, name: &BStr, icase: bool) -> bool {
-        let text = if self.anywhere { name } else { path };
-        let pattern = &self.pattern[usize::from(self.skipped)..];
-        let same = |text: &[u8]| match icase {
-            true => pattern.eq_ignore_ascii_case(text),
-            false => pattern == text,
-        };
-        match self.shape {
-            Shape::Literal => text.len() == pattern.len() && same(text),
-            Shape::Suffix => text.len() >= pattern.len() && same(&text[text.len() - pattern.len()..]),
-            Shape::Wild => wildmatch(pattern, text, !self.anywhere, icase),
-        }
+        Rule { pattern: Pattern::new(pattern), line: 0, negative }
     }
 }
 

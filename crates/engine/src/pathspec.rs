@@ -6,7 +6,6 @@
 
 mod attr;
 mod magic;
-mod wildmatch;
 
 use std::{ops::Range, sync::Arc};
 
@@ -15,12 +14,12 @@ use bstr::{BStr, BString, ByteSlice as _, ByteVec as _};
 use format::{
     Mode,
     index::{Flags, Index},
+    wildmatch::{self, literal_length, wildmatch},
 };
 
 use crate::sparse::{Course, Patterns};
 pub use attr::Attributes;
 use magic::Magic;
-pub use wildmatch::wildmatch;
 
 /// Said before anything else that is wrong.
 const EMPTY: &[u8] =
@@ -158,7 +157,8 @@ impl Pathspecs {
             skipped().filter(|entry| entry.mode.is_tree()).any(|entry| {
                 let dir = index.path(entry);
                 literal > dir.len() && pattern.starts_with(dir)
-                    || dir.starts_with(&pattern[..literal]) && wildmatch(pattern, dir, false, false)
+                    || dir.starts_with(&pattern[..literal])
+                        && wildmatch(pattern, dir, wildmatch::Mode::default())
             })
         })
     }
@@ -442,12 +442,7 @@ impl Item {
                 (pattern, shared)
             }
         };
-        let literal = if magic.literal {
-            pattern.len()
-        } else {
-            let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
-            pattern.iter().position(special).unwrap_or(pattern.len()).max(shared)
-        };
+        let literal = if magic.literal { pattern.len() } else { literal_length(&pattern).max(shared) };
         Ok(Item {
             original: spec.clone(),
             pattern,
@@ -494,10 +489,11 @@ impl Item {
                 return Hit::Part;
             }
         }
+        let mode = wildmatch::Mode { pathname: self.glob, icase: self.icase };
         let is_wild = self.literal < pattern.len()
             && path.len() >= self.literal
             && self.same(&path[..self.literal], &pattern[..self.literal])
-            && wildmatch(&pattern[self.literal..], &path[self.literal..], self.glob, self.icase);
+            && wildmatch(&pattern[self.literal..], &path[self.literal..], mode);
         if is_wild { Hit::Part } else { Hit::None }
     }
 

@@ -15,12 +15,14 @@ pub mod mode;
 pub mod pack;
 pub mod packed_refs;
 pub mod path;
+pub mod pattern;
 pub mod pkt;
 mod quote;
 pub mod ref_file;
 pub mod refname;
 pub mod rev;
 pub mod tree;
+pub mod wildmatch;
 
 pub use hash::{HashKind, ObjectId};
 pub use loose::Kind;

@@ -17,14 +17,12 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     ObjectId,
     index::{Index, Stage},
+    pattern::Pattern,
 };
 
 use crate::{
     Error, Repository,
-    convert::{
-        attributes::{Flaw, Head, RawFile, State},
-        pattern::Pattern,
-    },
+    convert::attributes::{Flaw, Head, RawFile, State},
     objects::Kind,
 };
 
@@ -148,11 +146,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         for (file, length) in std::iter::once((&self.info, 0)).chain(inside).chain(everywhere) {
             let below = if length == 0 { path } else { path[length + 1..].as_bstr() };
             for (pattern, states) in file.0.iter().rev() {
-                let matches = match is_dir {
-                    true => pattern.matches_directory(below, name, self.fold_case),
-                    false => pattern.matches(below, name, self.fold_case),
-                };
-                if matches {
+                let is_meant = is_dir || !pattern.is_for_directories();
+                if is_meant && pattern.matches(below, name, self.fold_case) {
                     self.fill(states, &mut values);
                 }
             }

@@ -15,6 +15,7 @@ mod mount;
 mod oracle;
 mod sandbox;
 pub mod weather;
+pub mod wildcards;
 
 pub use filter::FILTER_PROTOCOL;
 pub use mount::CaseInsensitive;

@@ -29,6 +29,7 @@ mod paths;
 mod pathspec_attr;
 mod pathspec_file;
 mod pathspec_prefix;
+mod patterns;
 mod profile;
 mod random;
 mod read_tree;

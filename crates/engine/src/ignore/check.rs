@@ -223,13 +223,13 @@ impl<'a> Checker<'a> {
     }
 
     fn shown(&self, found: Found) -> Match<'_> {
-        let Rule { pattern, line, negative, directory, .. } = self.rule(found);
+        let Rule { pattern, line, negative } = self.rule(found);
         Match {
             source: self.source(found.file).0,
             line: *line,
-            pattern: pattern.as_bstr(),
+            pattern: pattern.text(),
             negative: *negative,
-            directory: *directory,
+            directory: pattern.is_for_directories(),
         }
     }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use bstr::{BStr, BString, ByteSlice};
+use format::wildmatch::is_special;
 
 /// How a path lies to the cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +195,6 @@ impl Cone {
         self.recursive.0.insert(key, name);
         if repeated { Err(NoCone::Repeated) } else { Ok(()) }
     }
-}
-
-fn is_special(byte: u8) -> bool {
-    matches!(byte, b'*' | b'?' | b'[' | b'\\')
 }
 
 /// Whether wildcards are escaped, but for a `*` after the last slash.

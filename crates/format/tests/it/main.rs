@@ -1,3 +1,5 @@
 //! Formats against files real Git made.
 
 mod index;
+mod reference;
+mod wildmatch;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use format::wildmatch::{Mode, wildmatch};
 use sys::by_path::canonical;
 
 use super::{Config, Entry, Scope, parse, value};
@@ -326,11 +327,8 @@ fn directory_pattern(mut pattern: BString) -> BString {
     pattern
 }
 
-fn matches(pattern: &[u8], text: &[u8], fold_case: bool) -> bool {
-    use gix::glob::{wildmatch, wildmatch::Mode};
-    let mut mode = Mode::NO_MATCH_SLASH_LITERAL;
-    mode.set(Mode::IGNORE_CASE, fold_case);
-    wildmatch(pattern.as_bstr(), text.as_bstr(), mode)
+fn matches(pattern: &[u8], text: &[u8], icase: bool) -> bool {
+    wildmatch(pattern, text, Mode { pathname: true, icase })
 }
 
 /// Checks and normalises a name given on the command line.

@@ -9,8 +9,7 @@
 use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
-
-use super::pattern::Pattern;
+use format::pattern::Pattern;
 
 /// The attributes that matter, by position in [`Values`].
 pub(super) const TEXT: usize = 0;
@@ -265,7 +264,7 @@ impl Names {
         for (file, dir) in files {
             let below = if dir == 0 { path } else { path[dir + 1..].as_bstr() };
             for (pattern, states) in file.0.iter().rev() {
-                if pattern.matches(below, name, fold_case) {
+                if !pattern.is_for_directories() && pattern.matches(below, name, fold_case) {
                     self.fill(states, values);
                 }
             }

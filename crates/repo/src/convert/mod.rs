@@ -12,7 +12,6 @@
 pub(crate) mod attributes;
 pub(crate) mod encoding;
 mod filter;
-pub(crate) mod pattern;
 mod process;
 mod shared;
 mod storing;

@@ -388,7 +388,7 @@ impl Request {
             Err(error) => {
                 paths::warn_ignored(repo, arg.as_bstr());
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
-                let wild = !told && arg.iter().any(|byte| b"*?[\\".contains(byte));
+                let wild = !told && arg.iter().any(|&byte| format::wildmatch::is_special(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
                 let guessed = match guess {
                     true => self.guess_remote(run, repo, arg.as_bstr(), told)?,

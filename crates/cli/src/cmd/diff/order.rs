@@ -3,7 +3,8 @@
 use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{diff::Pair, pathspec::wildmatch};
+use engine::diff::Pair;
+use format::wildmatch::{Mode, wildmatch};
 use repo::Repository;
 
 use super::options::{From, Presence, Request};
@@ -73,7 +74,7 @@ fn place(patterns: &[&[u8]], path: &BStr) -> usize {
     let is_match = |pattern: &&[u8]| {
         let slashes = path.rfind_iter(b"/");
         let ends = std::iter::once(path.len()).chain(slashes);
-        ends.into_iter().any(|end| wildmatch(pattern, &path[..end], false, false))
+        ends.into_iter().any(|end| wildmatch(pattern, &path[..end], Mode::default()))
     };
     patterns.iter().position(is_match).unwrap_or(patterns.len())
 }
