@@ -11,7 +11,12 @@ use std::{
 use bstr::{BString, ByteSlice};
 use sys::by_path::uninterrupted;
 
-use crate::{console::text, failure::Failure, interrupt::Interrupt, profile::Profile};
+use crate::{
+    console::{self, text},
+    failure::Failure,
+    interrupt::Interrupt,
+    profile::Profile,
+};
 
 /// Printed after a wrong global option, and by `--help`.
 pub(crate) const USAGE: &str = "\
@@ -252,6 +257,7 @@ impl Invocation {
             work_tree: None,
             config: self.config.clone(),
             env: self.env.clone(),
+            voice: repo::Voice(|line| console::note(line)),
         }
     }
 }

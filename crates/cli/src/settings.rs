@@ -65,7 +65,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads them. Bad values are errors in Git's words.
     pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
-        refused::check(repo, Reader::Every)?;
+        refused::check(repo, &[Reader::Every, Reader::Repository])?;
         let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
         let (workers, threshold) = match run.variable("SAPWOOD_TEST_CHECKOUT_WORKERS") {
             Some(value) if !value.is_empty() => {

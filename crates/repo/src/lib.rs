@@ -48,6 +48,24 @@ pub use reflog::DetachedFrom;
 pub use refs::branch_name;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
+/// Prints a line that Git would print at that moment, which begins with `error: `, `warning: ` or `hint: ` and stops nothing.
+/// The default prints nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Voice(pub fn(&str));
+
+impl Default for Voice {
+    fn default() -> Voice {
+        Voice(|_| {})
+    }
+}
+
+impl Voice {
+    /// Prints each line.
+    pub fn say(self, lines: impl IntoIterator<Item = String>) {
+        lines.into_iter().for_each(|line| self.0(&line));
+    }
+}
+
 /// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,
 /// all passed in as values.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +80,8 @@ pub struct OpenOptions {
     pub config: Vec<BString>,
     /// The environment, as a whole; `GIT_*`, `HOME`, `XDG_CONFIG_HOME` are looked up here.
     pub env: HashMap<OsString, OsString>,
+    /// Prints messages.
+    pub voice: Voice,
 }
 
 /// An open repository. `Sync`: shared by worker threads.
@@ -163,6 +183,11 @@ impl Repository {
         })
     }
 
+    /// Prints messages.
+    pub fn voice(&self) -> Voice {
+        self.options.voice
+    }
+
     /// `.git`, or a linked worktree's own directory; absolute.
     pub fn git_dir(&self) -> &Path {
         &self.layout.git_dir
@@ -240,6 +265,15 @@ impl Repository {
         self.config.string(key).map(ToOwned::to_owned)
     }
 
+    /// As [`Repository::config_str`]; a name without `=` is an error.
+    pub fn config_str_required(&self, key: &str) -> Result<Option<BString>, Error> {
+        Ok(self.config.string_required(key, self.speaker())?.map(ToOwned::to_owned))
+    }
+
+    fn speaker(&self) -> config::Speaker<'_> {
+        config::Speaker { voice: self.voice(), top: self.work_tree() }
+    }
+
     /// Last value of a key as a boolean.
     pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
         self.config.boolean(key)
@@ -258,7 +292,7 @@ impl Repository {
 
     /// Last value of a key as a path, `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
-        self.config.path(key, &self.env)
+        self.config.path(key, &self.env, self.speaker())
     }
 
     /// The last value of a key (in lower case) in the file all worktrees share, whatever it includes. A name without `=`

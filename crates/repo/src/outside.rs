@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, BString};
 
 use crate::{
-    Env, Error, OpenOptions, Repository,
-    config::{self, Config, Sources},
+    Configured, Env, Error, OpenOptions, Repository, Voice,
+    config::{self, Config, Sources, Speaker},
     disk, open,
 };
 
@@ -14,14 +14,18 @@ use crate::{
 pub struct Outside {
     env: Env,
     config: Config,
+    voice: Voice,
 }
 
 impl Outside {
     /// Reads it.
     pub fn load(options: &OpenOptions) -> Result<Outside, Error> {
         let env = Env::from(options.env.clone());
-        let config = config::load(&env, Sources { command: &options.config, ..Sources::default() })?;
-        Ok(Outside { env, config })
+        let config = config::load(
+            &env,
+            Sources { command: &options.config, voice: options.voice, ..Sources::default() },
+        )?;
+        Ok(Outside { env, config, voice: options.voice })
     }
 
     /// Last value of a key; a name without `=` counts as empty.
@@ -46,7 +50,12 @@ impl Outside {
 
     /// Last value of a key as a path, `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
-        self.config.path(key, &self.env)
+        self.config.path(key, &self.env, Speaker { voice: self.voice, top: None })
+    }
+
+    /// See [`Repository::configured`].
+    pub fn configured(&self) -> Vec<Configured<'_>> {
+        self.config.configured()
     }
 }
 

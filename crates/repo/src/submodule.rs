@@ -182,6 +182,7 @@ impl Repository {
             work_tree: Some(".".into()),
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
+            voice: self.options.voice,
         })
     }
 
@@ -218,6 +219,7 @@ impl Repository {
             work_tree: None,
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
+            voice: self.options.voice,
         }
     }
 }

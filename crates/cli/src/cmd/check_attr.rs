@@ -23,7 +23,10 @@ use crate::{
     console::{self, Listing, text},
     failure::Failure,
     global::Invocation,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     sparse_index::{self, Tell},
     work,
 };
@@ -98,6 +101,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?.for_answers();
+    refused::check(&repo, &[Reader::Hooks])?;
     let index = work::load_raw(&repo, &settings)?;
     let (names, files) = request.split(&parsed.rest)?;
     let info = repo.called_file("info/attributes");

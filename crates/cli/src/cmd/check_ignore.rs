@@ -19,7 +19,10 @@ use crate::{
     console::{self, Listing, text},
     failure::Failure,
     global::Invocation,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     sparse_index::{self, Tell},
     work,
 };
@@ -81,6 +84,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let settings = Settings::read(run, &repo)?.for_answers();
+    refused::check(&repo, &[Reader::Hooks])?;
     request.judge(&parsed.rest)?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {

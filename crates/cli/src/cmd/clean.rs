@@ -17,7 +17,10 @@ use crate::{
     console::{self, text},
     failure::Failure,
     global::Invocation,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     sparse_index::Tell,
     text::relative::relative,
     trace, work,
@@ -98,6 +101,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     // What is named is to go, a directory too.
     request.directories |= !parsed.rest.is_empty();
     let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = work::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
     let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;

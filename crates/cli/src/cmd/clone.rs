@@ -21,7 +21,10 @@ use crate::{
     failure::Failure,
     global::{Invocation, Program},
     hook,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     text::sideband::Sideband,
     work::{Done, Filled, Work},
 };
@@ -176,6 +179,10 @@ pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
 
 /// Runs the command. Returns its exit code.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    refused::check_outside(
+        &repo::Outside::load(&run.outside())?,
+        &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone],
+    )?;
     let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
     match parsed.rest.len() {
         0 => return Err(misused("You must specify a repository to clone.")),
@@ -426,11 +433,9 @@ fn fill(
     goes_on: &mut bool,
 ) -> Result<u8, Failure> {
     let repo = Repository::open(&repo::OpenOptions {
-        cwd: run.cwd.clone(),
         git_dir: Some(cloned.git_dir.clone()),
         work_tree: cloned.work_tree.clone(),
-        config: run.config.clone(),
-        env: run.env.clone(),
+        ..run.outside()
     })?;
     console::complaints(&repo);
     let settings = Settings::read(run, &repo)?;

@@ -17,7 +17,10 @@ use crate::{
     failure::Failure,
     global::Invocation,
     recursion,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     work::{Done, Work},
 };
 
@@ -153,6 +156,7 @@ pub(crate) fn in_submodule(
 fn carry_out(run: &Invocation, request: &Request, names: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
     let merges = request.merges();
     let mut work = match merges {
         true => Work::start_index_only(run, &repo, &settings, false)?,

@@ -22,7 +22,10 @@ use crate::{
     global::Invocation,
     hook::Changed,
     recursion,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
     sparse_index::{self, Tell},
     work::{self, Done, Recorded, Work},
 };
@@ -151,6 +154,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
     let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)

@@ -3,23 +3,41 @@
 //! Git's commands go through all that is configured, in order, and die of the first value that means nothing; what they only ask for when they need it
 //! (`repo_config_get_*`) they die of then, and only if no later value overrides it. Source: git-config(1), and what Git says of each value.
 
+use std::path::Path;
+
 use bstr::{BStr, ByteSlice as _};
-use repo::{Configured, Repository};
+use repo::{Configured, Outside, Repository};
 
 use crate::{
     console::{self, text},
     failure::Failure,
 };
 
-/// Whose settings are read; each reads those before it, too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Settings that a command reads together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Every command.
+    /// Every command's.
     Every,
-    /// Plumbing that tells differences.
+    /// Of whoever reads an index or objects.
+    Repository,
+    /// Of whoever may run a hook, and of whoever asks Git's path function, which looks for hooks.
+    Hooks,
+    /// Of plumbing that tells differences.
     Plumbing,
-    /// What people use to see differences.
+    /// Of what people use to see differences.
     Porcelain,
+    /// Of whoever reads a ref.
+    Refs,
+    /// Of `checkout` and its kin.
+    Checkout,
+    /// Of whoever tells people what changed in submodules.
+    Submodules,
+    /// Of whoever may show columns.
+    Columns,
+    /// Of `clean`.
+    Clean,
+    /// Of `clone`.
+    Clone,
 }
 
 /// What a value has to be.
@@ -28,6 +46,8 @@ enum Kind {
     Bool,
     /// One of these words, or a boolean.
     BoolOr(&'static [&'static str]),
+    /// As `BoolOr`, but a name without a value is no boolean.
+    GivenBoolOr(&'static [&'static str]),
     Number,
     /// A number, not negative.
     Count,
@@ -83,7 +103,8 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         | b"core.multipackindex"
         | b"core.commitgraph"
         | b"index.sparse"
-        | b"index.skiphash" => (Every, Values::Last, Bool),
+        | b"index.skiphash" => (Reader::Repository, Values::Last, Bool),
+        b"core.hookspath" => (Hooks, Values::Last, Text),
         b"core.autocrlf" => (Every, Values::All, BoolOr(&["input"])),
         b"core.safecrlf" => (Every, Values::All, BoolOr(&["warn"])),
         b"branch.autosetupmerge" => (Every, Values::All, BoolOr(&["always", "inherit", "simple"])),
@@ -107,7 +128,15 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         | b"i18n.logoutputencoding"
         | b"user.name"
         | b"user.email"
+        | b"author.name"
+        | b"author.email"
+        | b"committer.name"
+        | b"committer.email"
         | b"attr.tree" => (Every, Values::All, Text),
+        b"branch.autosetuprebase" => {
+            const WORDS: &[&str] = &["never", "local", "remote", "always"];
+            (Every, Values::All, Word(WORDS, "malformed value for branch.autosetuprebase"))
+        }
         b"core.commentchar" | b"core.commentstring" => (Every, Values::All, Character),
         b"core.checkstat" => {
             (Every, Values::All, Word(&["default", "minimal"], "invalid value for 'core.checkstat': '\0'"))
@@ -130,7 +159,16 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         b"diff.dirstat" => (Plumbing, Values::All, Text),
         b"diff.wserrorhighlight" => (Plumbing, Values::All, Highlight),
         b"core.warnambiguousrefs" | b"core.prefersymlinkrefs" => (Plumbing, Values::Last, Bool),
-        b"core.logallrefupdates" => (Plumbing, Values::Last, BoolOr(&["always"])),
+        b"core.logallrefupdates" => (Refs, Values::Last, GivenBoolOr(&["always"])),
+        b"merge.conflictstyle" => {
+            const WORDS: &[&str] = &["merge", "diff3", "zdiff3"];
+            (Checkout, Values::All, Word(WORDS, "unknown style '\0' given for 'merge.conflictstyle'"))
+        }
+        b"diff.ignoresubmodules" => (Submodules, Values::All, Text),
+        b"column.ui" => (Columns, Values::All, Text),
+        b"column.clean" => (Clean, Values::All, Text),
+        b"clone.defaultremotename" => (Clone, Values::All, Text),
+        b"clone.rejectshallow" | b"clone.filtersubmodules" => (Clone, Values::All, Bool),
         b"diff.mnemonicprefix"
         | b"diff.noprefix"
         | b"diff.relative"
@@ -139,7 +177,9 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         b"color.diff" => (Porcelain, Values::All, BoolOr(&["never", "always", "auto"])),
         b"diff.statgraphwidth" | b"diff.statnamewidth" => (Porcelain, Values::All, Number),
         b"diff.context" | b"diff.interhunkcontext" => (Porcelain, Values::All, Count),
-        b"diff.wordregex" | b"diff.external" | b"diff.submodule" => (Porcelain, Values::All, Text),
+        b"diff.wordregex" | b"diff.external" | b"diff.submodule" | b"diff.orderfile" | b"column.status" => {
+            (Porcelain, Values::All, Text)
+        }
         b"diff.algorithm" => {
             const WORDS: &[&str] = &["myers", "default", "minimal", "patience", "histogram"];
             (Porcelain, Values::All, AnyCase(WORDS, "unknown value for config 'diff.algorithm': \0"))
@@ -147,8 +187,17 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         advice if ADVICE.iter().any(|name| advice.strip_prefix(b"advice.") == Some(name.as_bytes())) => {
             (Every, Values::All, Bool)
         }
+        driver if is_of_diff_driver(driver) => (Plumbing, Values::All, Text),
         _ => return None,
     })
+}
+
+/// Whether the setting is a text of a driver: `diff.<name>.textconv`, say.
+fn is_of_diff_driver(key: &[u8]) -> bool {
+    let Some((_, item)) = key.strip_prefix(b"diff.").and_then(|rest| rest.rsplit_once_str(".")) else {
+        return false;
+    };
+    matches!(item, b"funcname" | b"xfuncname" | b"command" | b"textconv" | b"wordregex" | b"algorithm")
 }
 
 /// The advice that there is, in lower case: of other names nothing is said. Source: git-config(1), `advice.*`.
@@ -202,28 +251,37 @@ const ADVICE: [&str; 47] = [
     "worktreeaddorphan",
 ];
 
-/// Refuses what `reader` would.
-pub(crate) fn check(repo: &Repository, reader: Reader) -> Result<(), Failure> {
-    for configured in repo.configured() {
-        if let Some((least, values, kind)) = rule(configured.key)
-            && least <= reader
+/// Refuses what one of `readers` would.
+pub(crate) fn check(repo: &Repository, readers: &[Reader]) -> Result<(), Failure> {
+    check_all(repo.configured(), repo.work_tree(), readers)
+}
+
+/// As [`check`], outside of any repository.
+pub(crate) fn check_outside(outside: &Outside, readers: &[Reader]) -> Result<(), Failure> {
+    check_all(outside.configured(), None, readers)
+}
+
+fn check_all(all: Vec<Configured<'_>>, top: Option<&Path>, readers: &[Reader]) -> Result<(), Failure> {
+    for configured in all {
+        if let Some((reader, values, kind)) = rule(configured.key)
+            && readers.contains(&reader)
             && (values == Values::All || configured.is_last)
         {
-            kind.check(repo, &configured)?;
+            kind.check(top, &configured)?;
         }
     }
     Ok(())
 }
 
 impl Kind {
-    fn check(self, repo: &Repository, configured: &Configured<'_>) -> Result<(), Failure> {
+    fn check(self, top: Option<&Path>, configured: &Configured<'_>) -> Result<(), Failure> {
         let Configured { key, value, place, .. } = *configured;
         let bad_number = |kind: &str| {
-            let file = place.map_or(String::new(), |(file, _)| format!(" in file {}", shown(repo, file)));
+            let file = place.map_or(String::new(), |(file, _)| format!(" in file {}", shown(top, file)));
             let value = value.unwrap_or_default();
             Failure::fatal(format!("bad numeric config value '{value}' for '{key}'{file}: {kind}"))
         };
-        let given = || value.ok_or_else(|| refused(repo, configured, &format!("missing value for '{key}'")));
+        let given = || value.ok_or_else(|| refused(top, configured, &format!("missing value for '{key}'")));
         let boolean = || match repo::parse_bool(value) {
             Some(_) => Ok(()),
             None => {
@@ -238,6 +296,10 @@ impl Kind {
                 Some(value) if words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes())) => Ok(()),
                 _ => boolean(),
             },
+            Kind::GivenBoolOr(words) => {
+                given()?;
+                Kind::BoolOr(words).check(top, configured)
+            }
             Kind::Number => repo::parse_number(value.unwrap_or_default()).map(drop).map_err(bad_number),
             Kind::Size => repo::parse_unsigned(value.unwrap_or_default()).map(drop).map_err(bad_number),
             Kind::Level => match repo::parse_number(value.unwrap_or_default()).map_err(bad_number)? {
@@ -253,34 +315,32 @@ impl Kind {
                 }
                 match repo::parse_number(value).map_err(bad_number)? {
                     LEAST_LENGTH.. => Ok(()),
-                    length => {
-                        Err(refused(repo, configured, &format!("abbrev length out of range: {length}")))
-                    }
+                    length => Err(refused(top, configured, &format!("abbrev length out of range: {length}"))),
                 }
             }
             Kind::Text => given().map(drop),
             Kind::Character => match given()?.is_empty() {
                 false => Ok(()),
-                true => Err(refused(repo, configured, &format!("{key} must have at least one character"))),
+                true => Err(refused(top, configured, &format!("{key} must have at least one character"))),
             },
             Kind::Word(words, wrong) => match given()? {
                 value if among(words, value) => Ok(()),
-                value => Err(refused(repo, configured, &wrong.replace('\0', &value.to_string()))),
+                value => Err(refused(top, configured, &wrong.replace('\0', &value.to_string()))),
             },
             Kind::AnyCase(words, wrong) => match given()? {
                 value if words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes())) => Ok(()),
-                value => Err(refused(repo, configured, &wrong.replace('\0', &value.to_string()))),
+                value => Err(refused(top, configured, &wrong.replace('\0', &value.to_string()))),
             },
             Kind::Highlight => match given()? {
                 value if value.is_empty() || value.split_str(",").all(is_highlight) => Ok(()),
                 value => {
                     let wrong = format!("unknown value for config '{key}': {value}");
-                    Err(refused(repo, configured, &wrong))
+                    Err(refused(top, configured, &wrong))
                 }
             },
             Kind::Count => match repo::parse_number(value.unwrap_or_default()).map_err(bad_number)? {
                 0.. => Ok(()),
-                _ => Err(unparsable(repo, configured)),
+                _ => Err(unparsable(top, configured)),
             },
             Kind::Mode(words, wrong) => match given()? {
                 value if among(words, value) => Ok(()),
@@ -294,9 +354,9 @@ impl Kind {
 const LEAST_LENGTH: i32 = 4;
 
 /// What is wrong with a value, told; and where it is.
-fn refused(repo: &Repository, configured: &Configured<'_>, wrong: &str) -> Failure {
+fn refused(top: Option<&Path>, configured: &Configured<'_>, wrong: &str) -> Failure {
     console::error(wrong);
-    unparsable(repo, configured)
+    unparsable(top, configured)
 }
 
 fn is_highlight(kind: &[u8]) -> bool {
@@ -304,7 +364,7 @@ fn is_highlight(kind: &[u8]) -> bool {
 }
 
 /// Where a value is that means nothing.
-fn unparsable(repo: &Repository, configured: &Configured<'_>) -> Failure {
+fn unparsable(top: Option<&Path>, configured: &Configured<'_>) -> Failure {
     let key = configured.key;
     Failure::Fatal(match configured.place {
         Some((file, line)) => {
@@ -312,7 +372,7 @@ fn unparsable(repo: &Repository, configured: &Configured<'_>) -> Failure {
                 "bad config variable '",
                 key,
                 "' in file '",
-                shown(repo, file),
+                shown(top, file),
                 "' at line ",
                 line.to_string()
             )
@@ -322,7 +382,7 @@ fn unparsable(repo: &Repository, configured: &Configured<'_>) -> Failure {
 }
 
 /// A file as it is seen from the top of the worktree.
-fn shown(repo: &Repository, file: &std::path::Path) -> String {
-    let below = repo.work_tree().and_then(|top| file.strip_prefix(top).ok());
+fn shown(top: Option<&Path>, file: &Path) -> String {
+    let below = top.and_then(|top| file.strip_prefix(top).ok());
     below.unwrap_or(file).display().to_string()
 }

@@ -10,6 +10,7 @@ mod check_ignore;
 mod clean;
 mod clone;
 mod clone_collisions;
+mod complaints;
 mod conflicts;
 mod diff;
 mod diff_lines;

@@ -9,6 +9,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    convert::Infallible,
     io::{ErrorKind, Read as _},
     sync::{Mutex, PoisonError, RwLock},
 };
@@ -286,6 +287,9 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
 pub(crate) trait Cleaning: Sync {
     /// A worker of one thread.
     fn worker(&self) -> Box<dyn CleaningWorker + '_>;
+
+    /// Prints what workers have to say, in the order of the entries.
+    fn say(&self, _messages: Vec<String>) {}
 }
 
 /// One thread's.
@@ -304,7 +308,7 @@ pub(crate) trait CleaningWorker: Send {
     }
 }
 
-/// Whether the files of `entries` have the entries' content.
+/// Whether the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
 pub(crate) fn same_content(
     root: &Dir,
     index: &Index,
@@ -314,7 +318,7 @@ pub(crate) fn same_content(
     if entries.is_empty() {
         return Ok(Vec::new());
     }
-    crew::map(
+    let compared = crew::map(
         ("hash", &Tuning::default()),
         entries,
         |_| STEPS_PER_FILE,
@@ -323,12 +327,16 @@ pub(crate) fn same_content(
         |worker, &at| {
             let entry = &index.entry(at);
             let path = index.path(entry);
-            match hash(root, path, entry, &mut **worker)? {
-                Some(oid) => Ok(oid == entry.oid),
-                None => Ok(false),
-            }
+            let is_same = hash(root, path, entry, &mut **worker).map(|oid| oid == Some(entry.oid));
+            Ok::<_, Infallible>((is_same, worker.take_messages()))
         },
-    )
+    );
+    let Ok(compared) = compared;
+    let in_order = compared.into_iter().map(|(is_same, messages)| {
+        cleaning.say(messages);
+        is_same
+    });
+    in_order.collect()
 }
 
 /// The name the worktree file would get; `None` if it is gone.

@@ -581,6 +581,10 @@ impl Cleaning for Lazy<'_> {
             Err(message) => Box::new(Broken(message)),
         }
     }
+
+    fn say(&self, messages: Vec<String>) {
+        self.repo.voice().say(messages);
+    }
 }
 
 /// Stands in for a converter that could not be loaded.

@@ -330,6 +330,7 @@ pub struct RacyCheck<'a> {
     worktree: &'a Dir,
     rules: StatRules,
     converter: Option<repo::convert::Converter>,
+    voice: repo::Voice,
 }
 
 impl<'a> RacyCheck<'a> {
@@ -340,7 +341,7 @@ impl<'a> RacyCheck<'a> {
             true => Some(repo::convert::Converter::for_checkout(repo, index)?),
             false => None,
         };
-        Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter })
+        Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.voice() })
     }
 
     /// Whether the file of `entry` has the entry's stat data but another content. A file that cannot
@@ -353,7 +354,9 @@ impl<'a> RacyCheck<'a> {
         if !looks_the_same || entry.mode.is_gitlink() {
             return false;
         }
-        let name = facts::hash(self.worktree, path, entry, &mut converter.worker());
+        let mut worker = converter.worker();
+        let name = facts::hash(self.worktree, path, entry, &mut worker);
+        self.voice.say(worker.take_messages());
         !matches!(name, Ok(Some(oid)) if oid == entry.oid)
     }
 }

@@ -147,6 +147,7 @@ impl Channel {
             git_dir: Some(git_dir.to_owned()),
             work_tree: None,
             config: Vec::new(),
+            voice: options.open.voice,
             env: options
                 .open
                 .env

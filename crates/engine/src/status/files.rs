@@ -39,13 +39,15 @@ pub enum State {
     Modified,
 }
 
-/// The entries whose files are not as recorded, in the order of the index. Entries that are not to be in the worktree are not looked at; what is assumed
+/// The entries whose files are not as recorded, in the order of the index. Content is read only if `compares`: without it nothing is
+/// `Modified` that only its content tells of. Entries that are not to be in the worktree are not looked at; what is assumed
 /// to be unchanged, or vouched for by the file system monitor, can only be missing.
 pub fn changed(
     repo: &Repository,
     root: &Dir,
     index: &Index,
     pathspecs: &Pathspecs,
+    compares: bool,
     interrupt: &AtomicBool,
 ) -> Result<Vec<(usize, State)>, PlanError> {
     let rules = StatRules::of(repo)?;
@@ -84,7 +86,9 @@ pub fn changed(
                         || match rules.compare(entry, &stat, index.timestamp) {
                             Match::Same => true,
                             Match::Different => false,
-                            Match::Racy | Match::Touched => is_same_through_links(repo, index, entry)?,
+                            Match::Racy | Match::Touched => {
+                                !compares || is_same_through_links(repo, index, entry)?
+                            }
                         };
                     if !is_same {
                         states.push((at, State::Modified));
@@ -117,6 +121,7 @@ pub fn changed(
                     }
                 }
                 Match::Same => {}
+                Match::Racy | Match::Touched if !compares => {}
                 Match::Racy | Match::Touched => unsure.push(at),
                 Match::Different => states.push((at, State::Modified)),
             }
@@ -172,8 +177,9 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     let dir = Dir::open(&top.join(OsStr::from_bytes(&path[..slash]))).map_err(examine)?;
     let cleaning = Lazy::new(repo, index);
     let mut worker = Named { path, worker: cleaning.worker() };
-    let found = facts::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker)?;
-    Ok(found == Some(entry.oid))
+    let found = facts::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
+    cleaning.say(worker.worker.take_messages());
+    Ok(found? == Some(entry.oid))
 }
 
 /// Converts by the name of the entry, whatever the file's is in its directory.

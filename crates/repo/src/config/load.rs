@@ -10,8 +10,8 @@ use bstr::{BStr, BString, ByteSlice};
 use format::wildmatch::{Mode, wildmatch};
 use sys::by_path::canonical;
 
-use super::{Config, Entry, Scope, parse, value};
-use crate::{Env, Error, disk};
+use super::{Config, Entry, Scope, parse, shown, value};
+use crate::{Env, Error, Voice, disk};
 
 /// Git gives up at this depth; circular includes end here.
 const MAX_INCLUDE_DEPTH: usize = 10;
@@ -28,6 +28,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) worktree: Option<&'a Path>,
     /// `-c key=value`
     pub(crate) command: &'a [BString],
+    /// Prints messages.
+    pub(crate) voice: Voice,
 }
 
 /// Reads everything.
@@ -106,7 +108,7 @@ impl Loader<'_> {
 
     fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
         let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {}", path.display()))
+            Error::new(format!("bad config line {line} in file {}", shown(path, self.sources.git_dir)))
         })?;
         let file = Arc::new(path.to_owned());
         for parse::Pair { key, value, line } in pairs {
@@ -143,21 +145,24 @@ impl Loader<'_> {
         let line = place.map_or(0, |(_, line)| line);
         self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned(), line, number: 0 });
         let Some(by_url) = include else { return Ok(()) };
+        let Some(value) = value else {
+            self.sources.voice.say(["error: missing value for 'include.path'".to_owned()]);
+            return Err(Error::new(match file {
+                Some(file) => {
+                    format!("bad config line {line} in file {}", shown(file, self.sources.git_dir))
+                }
+                None => "unable to parse command-line config".to_owned(),
+            }));
+        };
         let forbidden_before = self.urls_forbidden;
         self.urls_forbidden |= by_url && self.collecting_urls;
-        let result = self.include(value, scope, file);
+        let result = self.include(value.as_bstr(), scope, file);
         self.urls_forbidden = forbidden_before;
         result
     }
 
-    fn include(
-        &mut self,
-        value: Option<BString>,
-        scope: Scope,
-        from: Option<&Arc<PathBuf>>,
-    ) -> Result<(), Error> {
-        let value = value.ok_or_else(|| Error::new("missing value for 'include.path'".to_owned()))?;
-        let path = value::interpolate(value.as_bstr(), self.env)
+    fn include(&mut self, value: &BStr, scope: Scope, from: Option<&Arc<PathBuf>>) -> Result<(), Error> {
+        let path = value::interpolate(value, self.env)
             .ok_or_else(|| Error::new(format!("could not expand include path '{value}'")))?;
         let path = match (path.is_absolute(), from) {
             (true, _) => path,

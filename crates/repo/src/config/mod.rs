@@ -10,7 +10,7 @@ mod value;
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::{Display, Path, PathBuf},
     sync::Arc,
 };
 
@@ -20,7 +20,7 @@ pub(crate) use load::{Sources, load};
 pub(crate) use value::{bad_boolean, interpolate, parse_int, parse_size};
 pub use value::{parse_bool, parse_number, parse_unsigned};
 
-use crate::{Env, Error};
+use crate::{Env, Error, Voice};
 
 /// Where a value comes from, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,19 @@ impl Scope {
     fn is_protected(self) -> bool {
         matches!(self, Scope::System | Scope::Global | Scope::Command)
     }
+}
+
+/// Prints messages about settings, and names files as they are seen from the top of the worktree.
+#[derive(Clone, Copy)]
+pub(crate) struct Speaker<'a> {
+    pub(crate) voice: Voice,
+    pub(crate) top: Option<&'a Path>,
+}
+
+/// A file of configuration as Git names it: from the top of the worktree, if `.git` is there.
+pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> Display<'f> {
+    let top = git_dir.filter(|dir| dir.ends_with(".git")).and_then(Path::parent);
+    top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file).display()
 }
 
 /// All values of all names.
@@ -106,12 +119,26 @@ impl Config {
         self.last(key).map(|entry| entry.text())
     }
 
-    /// The last value; a name without `=` is Git's error.
-    pub(crate) fn string_required(&self, key: &str) -> Result<Option<&BStr>, Error> {
+    /// The last value; a name without `=` is Git's error, half of which is printed here.
+    pub(crate) fn string_required(&self, key: &str, speaker: Speaker<'_>) -> Result<Option<&BStr>, Error> {
         match self.last(key) {
             None => Ok(None),
             Some(Entry { value: Some(value), .. }) => Ok(Some(value.as_bstr())),
-            Some(_) => Err(Error::new(format!("missing value for '{}'", normalize(key)))),
+            Some(entry) => {
+                let key = normalize(key);
+                speaker.voice.say([format!("error: missing value for '{key}'")]);
+                Err(Error::new(match &entry.file {
+                    Some(file) => {
+                        let file = speaker.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
+                        format!(
+                            "bad config variable '{key}' in file '{}' at line {}",
+                            file.display(),
+                            entry.line
+                        )
+                    }
+                    None => format!("unable to parse '{key}' from command-line config"),
+                }))
+            }
         }
     }
 
@@ -155,8 +182,8 @@ impl Config {
     }
 
     /// The last value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
-    pub(crate) fn path(&self, key: &str, env: &Env) -> Result<Option<PathBuf>, Error> {
-        let Some(value) = self.string_required(key)? else { return Ok(None) };
+    pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<PathBuf>, Error> {
+        let Some(value) = self.string_required(key, speaker)? else { return Ok(None) };
         let (value, optional) = match value.strip_prefix(b":(optional)") {
             Some(rest) => (rest.as_bstr(), true),
             None => (value, false),

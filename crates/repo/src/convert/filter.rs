@@ -54,8 +54,7 @@ pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
         .into_iter()
         .map(|name| {
             let command = |key: &str| -> Result<BString, Error> {
-                let value = repo.config.string_required(&format!("filter.{name}.{key}"))?;
-                Ok(value.unwrap_or_default().to_owned())
+                Ok(repo.config_str_required(&format!("filter.{name}.{key}"))?.unwrap_or_default())
             };
             Ok(Driver {
                 name: name.to_owned(),

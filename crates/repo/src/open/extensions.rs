@@ -1,12 +1,15 @@
 //! The format of a repository: `core.repositoryFormatVersion` and `extensions.*`.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Display, Path},
+};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::HashKind;
 
 use super::{Common, Finder};
-use crate::{Error, config, disk};
+use crate::{Error, Voice, config, disk};
 
 /// What the repository's own configuration says about its format.
 #[derive(Default)]
@@ -26,7 +29,8 @@ impl Finder<'_> {
         let mut format = Format::default();
         let local = common.join("config");
         let Some(bytes) = read(&local)? else { return Ok(format) };
-        let Some(version) = format.fold(&local, &bytes)? else {
+        let Some(version) = format.fold(config::shown(&local, Some(git_dir)), &bytes, self.options.voice)?
+        else {
             return Ok(Format { local: Some(bytes), ..Format::default() });
         };
         format.local = Some(bytes);
@@ -34,7 +38,7 @@ impl Finder<'_> {
         if format.worktree_config {
             let own = git_dir.join("config.worktree");
             if let Some(bytes) = read(&own)? {
-                format.fold(&own, &bytes)?;
+                format.fold(config::shown(&own, Some(git_dir)), &bytes, self.options.voice)?;
             }
         } else if has_common {
             // What the main worktree says of itself does not concern a linked one.
@@ -63,12 +67,12 @@ struct Version {
 
 impl Format {
     /// Takes what a file says. `None` if it names no version: such a repository is taken as it is.
-    fn fold(&mut self, file: &Path, bytes: &[u8]) -> Result<Option<Version>, Error> {
+    fn fold(&mut self, file: Display<'_>, bytes: &[u8], voice: Voice) -> Result<Option<Version>, Error> {
         let pairs = config::parse::parse(bytes).map_err(|config::parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {}", file.display()))
+            Error::new(format!("bad config line {line} in file {}", file))
         })?;
         let mut version = Version { version: -1, ..Version::default() };
-        for config::parse::Pair { key, value, .. } in pairs {
+        for config::parse::Pair { key, value, line } in pairs {
             let boolean = || {
                 config::parse_bool(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
                     config::bad_boolean(
@@ -77,7 +81,12 @@ impl Format {
                     )
                 })
             };
-            let text = || value.clone().ok_or_else(|| Error::new(format!("missing value for '{key}'")));
+            let text = || {
+                value.clone().ok_or_else(|| {
+                    voice.say([format!("error: missing value for '{key}'")]);
+                    Error::new(format!("bad config line {line} in file {}", file))
+                })
+            };
             let invalid = |text: BString| Error::new(format!("invalid value for '{key}': '{text}'"));
             match key.as_slice() {
                 b"core.bare" => self.bare = Some(boolean()?),
@@ -87,14 +96,15 @@ impl Format {
                     version.version = config::parse_int(text.as_bstr()).map_err(|kind| {
                         Error::new(format!(
                             "bad numeric config value '{text}' for '{key}' in file {}: {kind}",
-                            file.display()
+                            file
                         ))
                     })?;
                 }
                 _ => {
                     let Some(extension) = key.strip_prefix(b"extensions.") else { continue };
                     match extension {
-                        b"noop" | b"partialclone" => {}
+                        b"noop" => {}
+                        b"partialclone" => drop(text()?),
                         b"preciousobjects" => {
                             boolean()?;
                         }

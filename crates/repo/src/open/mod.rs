@@ -83,6 +83,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
             known: format.local.as_deref(),
             worktree: format.worktree_config.then(|| layout.git_dir.join("config.worktree")).as_deref(),
             command: &options.config,
+            voice: options.voice,
         },
     )?;
     Ok((layout, config))

@@ -14,7 +14,10 @@ use crate::{
 
 impl Finder<'_> {
     fn protected_config(&self) -> Result<Config, Error> {
-        config::load(self.env, Sources { command: &self.options.config, ..Sources::default() })
+        config::load(
+            self.env,
+            Sources { command: &self.options.config, voice: self.options.voice, ..Sources::default() },
+        )
     }
 
     pub(super) fn check_bare_allowed(&self, dir: &Path) -> Result<(), Error> {

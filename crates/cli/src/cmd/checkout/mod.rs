@@ -23,7 +23,10 @@ use crate::{
     failure::Failure,
     global::Invocation,
     recursion,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
 };
 
 /// Which of the three it is.
@@ -154,6 +157,7 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;
     let mut request = Request::new(dress);
     request.plain_new_branch =
         dress == Dress::Checkout && run.args.len() == 2 && run.args.first().is_some_and(|arg| arg == "-b");

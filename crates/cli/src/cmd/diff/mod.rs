@@ -50,7 +50,7 @@ use show::{Dots, Format};
 pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
     let mut request = Request::parse(Dress::Files, &run.args)?;
     let repo = run.open()?;
-    refused::check(&repo, Reader::Plumbing)?;
+    refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
     let settings = Settings::read(run, &repo)?.for_answers();
     resolve_objects(&repo, &settings, &mut request)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
@@ -76,7 +76,10 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
 pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let mut request = Request::parse(Dress::Index, &run.args)?;
     let repo = run.open()?;
-    refused::check(&repo, Reader::Plumbing)?;
+    refused::check(
+        &repo,
+        &[Reader::Every, Reader::Repository, Reader::Plumbing, Reader::Refs, Reader::Hooks],
+    )?;
     let settings = Settings::read(run, &repo)?.for_answers();
     resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");

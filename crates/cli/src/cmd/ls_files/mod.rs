@@ -251,7 +251,10 @@ impl List<'_> {
             false => self.specs,
         };
         let changed = match request.deleted || request.modified {
-            true => files::changed(self.repo, self.root, &self.index, asked, self.run.interrupt.flag())?,
+            true => {
+                let interrupt = self.run.interrupt.flag();
+                files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?
+            }
             false => Vec::new(),
         };
         // With a single pathspec Git asks first whether an entry is meant.

@@ -41,12 +41,24 @@ pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
     options::TABLE.survey(args, crate::args::DashDash::Drop)
 }
 
+/// Whose settings are read.
+const READERS: [Reader; 8] = [
+    Reader::Every,
+    Reader::Repository,
+    Reader::Plumbing,
+    Reader::Porcelain,
+    Reader::Submodules,
+    Reader::Columns,
+    Reader::Refs,
+    Reader::Hooks,
+];
+
 /// Runs the command. Returns its exit code.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let parsed = options::TABLE.parse(&run.args, crate::args::DashDash::Drop)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    refused::check(&repo, Reader::Porcelain)?;
+    refused::check(&repo, &READERS)?;
     let request = Request::fold(&repo, parsed)?;
     if request.verbose && request.format == Format::Long {
         return verbose::by_git(run);

@@ -25,7 +25,10 @@ use crate::{
     failure::Failure,
     global::Invocation,
     hook,
-    settings::Settings,
+    settings::{
+        Settings,
+        refused::{self, Reader},
+    },
 };
 
 #[derive(Default)]
@@ -122,6 +125,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         _ => return Err(scene.misused()),
     };
     let settings = Settings::read(scene.run, scene.repo)?;
+    refused::check(scene.repo, &[Reader::Refs, Reader::Hooks])?;
     let is_alone = start.is_none();
     Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone }.go(start)
 }

@@ -11,6 +11,7 @@ use crate::{
     args::Parsed,
     console::{self, text},
     failure::Failure,
+    settings::refused::{self, Reader},
 };
 
 /// Runs it.
@@ -27,6 +28,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     if nul && !porcelain {
         return Err(Failure::requires("-z", "--porcelain"));
     }
+    refused::check(scene.repo, &[Reader::Every, Reader::Refs])?;
     let mut worktrees = scene.repo.worktrees()?;
     worktrees[1..].sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     let high = scene.repo.config_bool("core.quotePath")?.unwrap_or(true);
