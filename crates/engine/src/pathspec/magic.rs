@@ -10,6 +10,9 @@ use super::{
     fail,
 };
 
+/// Punctuation that ends the short form. Any other is magic, known or not.
+const ORDINARY: &[u8] = b"*?[\\]$()+.{|}";
+
 /// What the magic of a pathspec says.
 #[derive(Default)]
 pub(super) struct Magic {
@@ -70,7 +73,7 @@ impl Magic {
                     rest = behind;
                     break;
                 }
-                _ if sign.is_ascii_punctuation() && !b"*?[\\.-_+$(){}|\"'".contains(&sign) => {
+                _ if sign.is_ascii_punctuation() && !ORDINARY.contains(&sign) => {
                     let sign = [sign];
                     return Err(fail(&[b"Unimplemented pathspec magic '", &sign, b"' in '", spec, b"'"]));
                 }

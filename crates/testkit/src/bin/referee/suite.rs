@@ -7,10 +7,10 @@ use std::{
 
 use crate::Error;
 
-/// The slice of the suite that is about what sapwood does: checkout, index, status, worktrees, submodules.
+/// The slice of the suite that is about what sapwood does: checkout, index, status, patterns, worktrees, submodules.
 pub(crate) const CORE: &[&str] = &[
     "t00[02]*", "t100*", "t101*", "t109*", "t14*", "t17*", "t20*", "t21*", "t22*", "t24*", "t30*", "t36*",
-    "t39*", "t5601*", "t5604*", "t5606*", "t71*", "t72*", "t7300*", "t74*", "t75*",
+    "t39*", "t5601*", "t5604*", "t5606*", "t613*", "t71*", "t72*", "t7300*", "t74*", "t75*",
 ];
 
 /// Git's source, built with its test helpers.
