@@ -439,7 +439,7 @@ impl Reset<'_> {
             let started = std::time::Instant::now();
             let unclean = work.refresh()?;
             if !self.request.quiet {
-                list(unclean);
+                list(&unclean);
                 let took = started.elapsed().as_secs_f64();
                 if took > 2.0 && self.settings.advises(self.repo, "resetNoRefresh")? {
                     console::hint(format!(

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use bstr::BString;
 use engine::checkout::{
-    self, Action, ExecuteOptions, IndexOptions, Links, LocalChange, Outcome, Plan, PlanOptions, StepError,
+    self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
 };
-use engine::sparse::Course;
+use engine::{diff::Pair, sparse::Course};
 use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};
@@ -196,13 +196,13 @@ impl Work<'_> {
 
     fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
         sparse_index::settle(self.repo, &mut self.index, &|_| Course::Compare(tree))?;
-        let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree, &self.unclean)?;
+        let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree)?;
         for warning in &found.warnings {
             console::warning(warning);
         }
-        for LocalChange { kind, path } in found.changes {
+        for Pair { status, path, .. } in found.pairs {
             let path = format::quote(path.as_ref(), self.settings.quote_path);
-            console::out(text!([kind.letter()], "\t", path));
+            console::out(text!([status.letter()], "\t", path));
         }
         Ok(())
     }

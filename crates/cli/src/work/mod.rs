@@ -80,7 +80,6 @@ pub(crate) struct Work<'a> {
     pub(crate) before: Option<Index>,
     /// Whether it is written sparse.
     pub(crate) collapse: Collapse,
-    unclean: Vec<Unclean>,
     /// Entries written.
     pub(crate) written: usize,
     /// Paths whose names are the same on this file system.
@@ -258,7 +257,6 @@ impl<'a> Work<'a> {
             split: settings.index_write.split,
             before,
             collapse: Collapse::Configured,
-            unclean: Vec::new(),
             written: 0,
             collided: Vec::new(),
             stopped: false,
@@ -305,10 +303,9 @@ impl<'a> Work<'a> {
 
     /// Compares every entry with its file, but for those that the file system monitor vouches for; those that match are marked so, and their stat data is
     /// brought up to date.
-    pub(crate) fn refresh(&mut self) -> Result<&[Unclean], Failure> {
+    pub(crate) fn refresh(&mut self) -> Result<Vec<Unclean>, Failure> {
         self.ask_monitor()?;
-        self.unclean = checkout::refresh(self.repo, &self.worktree, &mut self.index)?;
-        Ok(&self.unclean)
+        Ok(checkout::refresh(self.repo, &self.worktree, &mut self.index)?)
     }
 
     /// What the file system monitor vouches for need not be looked at to be left as it is.

@@ -23,6 +23,7 @@ mod hooks;
 mod hostile;
 mod interrupt;
 mod killed;
+mod local_state;
 mod ls_files;
 mod matrix;
 mod objects;

@@ -35,7 +35,7 @@ pub use plan::{
     plan, plan_following,
 };
 pub use record::{record, record_interrupted};
-pub use refresh::{ChangeKind, LocalChange, LocalChanges, RacyCheck, Unclean, local_changes, refresh};
+pub use refresh::{ChangeKind, RacyCheck, Unclean, local_changes, refresh};
 pub(crate) use refresh::{Looked, Positions, compare};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};

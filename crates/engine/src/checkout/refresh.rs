@@ -1,17 +1,16 @@
-//! Comparing the whole index with the worktree: Git's `refresh_index`, and the list of local changes
-//! it leads to.
+//! Comparing the whole index with the worktree: Git's `refresh_index`; and the list of local changes after a
+//! switch, which is by the rule of [`crate::status`].
 //!
 //! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date, and get
 //! the file's stat if theirs was out of date; the rest is reported.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BStr, BString};
 use format::{
     Mode, ObjectId,
     index::{Entry, Flags, Index, Stage},
 };
-use repo::submodule::Ignore;
 use sys::{
     Dir, FileType,
     profile::{self, Phase},
@@ -19,17 +18,17 @@ use sys::{
 
 use super::{
     PlanError,
-    diff::{self, Kind, Side, Slot},
     facts::{self, Seen, Want},
     plan::Lazy,
-    submodules::{self, State, Submodules},
+    submodules,
 };
 use crate::{
     crew::Tuning,
-    diff::Dirt,
+    diff::{self, Against, Counts, Differences, Missing, Scope, Unchanged},
+    pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
     status::{
-        self,
+        self, Touched,
         scan::{Note, Scan, Sight},
     },
 };
@@ -58,15 +57,6 @@ impl ChangeKind {
     }
 }
 
-/// A path that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LocalChange {
-    /// How.
-    pub kind: ChangeKind,
-    /// Which.
-    pub path: BString,
-}
-
 /// An entry whose file is not its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclean {
@@ -74,9 +64,6 @@ pub struct Unclean {
     pub kind: ChangeKind,
     /// Which.
     pub path: BString,
-    /// Something else has taken the place of the file or of a directory above it: for a diff the file
-    /// is deleted.
-    pub is_displaced: bool,
 }
 
 /// Compares every entry with its file. What differs is returned, in index order; unmerged paths once
@@ -91,9 +78,9 @@ pub fn refresh(
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
     let found = compare(repo, worktree, index, Positions::These(&asked), Want::Stat)?;
-    let mut changes: BTreeMap<BString, (ChangeKind, bool)> = BTreeMap::new();
+    let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
-        changes.insert(index.path(entry).to_owned(), (ChangeKind::Unmerged, false));
+        changes.insert(index.path(entry).to_owned(), ChangeKind::Unmerged);
     }
     let mut clean: Vec<(usize, sys::Stat)> = Vec::new();
     for Looked { at, seen, verdict, .. } in found {
@@ -112,21 +99,13 @@ pub fn refresh(
         }
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         let change = match seen {
-            Seen::There(stat) => {
-                let is_directory = stat.file_type == FileType::Directory && !entry.mode.is_gitlink();
-                // For a diff a repository in a file's place is the file as a submodule.
-                let is_displaced = is_directory && submodules::head(repo, index.path(entry)).is_none();
-                let kind = match is_type(entry.mode, stat.file_type) {
-                    _ if is_intended => ChangeKind::Added,
-                    true => ChangeKind::Modified,
-                    false => ChangeKind::TypeChanged,
-                };
-                (kind, is_displaced)
+            Seen::There(_) | Seen::Blocked(..) if is_intended && !is_behind_a_link(&seen) => {
+                ChangeKind::Added
             }
-            // Whatever a link leads to, it is not the file.
-            Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => (ChangeKind::Deleted, true),
-            Seen::Blocked(..) => (if is_intended { ChangeKind::Added } else { ChangeKind::Modified }, true),
-            Seen::Absent | Seen::Unknown => (ChangeKind::Deleted, true),
+            Seen::There(stat) if is_type(entry.mode, stat.file_type) => ChangeKind::Modified,
+            Seen::There(_) => ChangeKind::TypeChanged,
+            Seen::Blocked(..) if !is_behind_a_link(&seen) => ChangeKind::Modified,
+            Seen::Blocked(..) | Seen::Absent | Seen::Unknown => ChangeKind::Deleted,
         };
         changes.insert(index.path(entry).to_owned(), change);
     }
@@ -142,8 +121,7 @@ pub fn refresh(
         index.entries_mut()[at].flags.insert(Flags::UPTODATE);
         index.vouch(at);
     }
-    let unclean = |(path, (kind, is_displaced))| Unclean { kind, path, is_displaced };
-    Ok(changes.into_iter().map(unclean).collect())
+    Ok(changes.into_iter().map(|(path, kind)| Unclean { kind, path }).collect())
 }
 
 /// Which entries are meant.
@@ -223,6 +201,11 @@ fn is_compared(index: &Index, entry: &Entry) -> bool {
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 
+/// Whatever the link leads to, it is not the file.
+fn is_behind_a_link(seen: &Seen) -> bool {
+    matches!(seen, Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink)
+}
+
 fn is_type(mode: Mode, file_type: FileType) -> bool {
     match file_type {
         FileType::File => mode.is_file(),
@@ -232,96 +215,27 @@ fn is_type(mode: Mode, file_type: FileType) -> bool {
     }
 }
 
-/// What [`local_changes`] found.
-#[derive(Debug, Default)]
-pub struct LocalChanges {
-    /// By path.
-    pub changes: Vec<LocalChange>,
-    /// What is to be said of `.gitmodules`.
-    pub warnings: Vec<BString>,
-}
-
-/// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`.
-/// `unclean` is what [`refresh`] found; changes of entries that are gone from the index by now, or whose
-/// files have been written since, do not count. Submodules are looked at anew, and into.
+/// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`, by the rule of
+/// [`status::examine`]. Entries that are marked up to date are not looked at again.
 pub fn local_changes(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &Index,
     tree: ObjectId,
-    unclean: &[Unclean],
-) -> Result<LocalChanges, PlanError> {
+) -> Result<Differences, PlanError> {
     let _phase = profile::span(Phase::Plan);
-    let is_known = |path: &BStr| {
-        index.entries()[index.range_of(path)]
-            .first()
-            .is_some_and(|entry| !entry.flags.contains(Flags::UPTODATE) && !is_submodule(entry))
+    let pathspecs = Pathspecs::default();
+    let never = AtomicBool::new(false);
+    let options = status::Options {
+        touched: Touched::Changed,
+        submodules: Counts::Configured,
+        ..status::Options::tracked(&pathspecs, &never)
     };
-    let mut changes: BTreeMap<BString, ChangeKind> = unclean
-        .iter()
-        .filter(|change| is_known(change.path.as_ref()))
-        .map(|change| {
-            let kind = if change.is_displaced { ChangeKind::Deleted } else { change.kind };
-            (change.path.clone(), kind)
-        })
-        .collect();
-    let submodules = Submodules::new(repo, worktree, Ignore::None)?;
-    for entry in index.entries().iter().filter(|entry| is_submodule(entry)) {
-        let kind = match submodules.state(index, entry)? {
-            State::There(dirt) if dirt == Dirt::default() => continue,
-            State::There(_) => ChangeKind::Modified,
-            State::Missing if submodules.ignore(index, index.path(entry))? == Ignore::All => continue,
-            State::Missing => ChangeKind::Deleted,
-            State::Replaced => ChangeKind::TypeChanged,
-        };
-        changes.insert(index.path(entry).to_owned(), kind);
-    }
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
-    for row in found.rows {
-        let unclean = changes.get(&row.path).copied();
-        let kind = match (row.slot, row.sides[0]) {
-            (Slot::Unmerged(_), _) => Some(ChangeKind::Unmerged),
-            (Slot::Nothing, Side::Entry(..)) => Some(ChangeKind::Deleted),
-            (Slot::Nothing, _) => None,
-            (Slot::Merged(at), Side::Entry(mode, oid)) => {
-                let entry = &index.entries()[at];
-                match unclean {
-                    Some(ChangeKind::Added) => Some(ChangeKind::Modified),
-                    Some(ChangeKind::Modified) if !same_type(entry.mode, mode) => {
-                        Some(ChangeKind::TypeChanged)
-                    }
-                    Some(kind) => Some(kind),
-                    None if (entry.mode, entry.oid) == (mode, oid) => None,
-                    None if same_type(entry.mode, mode) => Some(ChangeKind::Modified),
-                    None => Some(ChangeKind::TypeChanged),
-                }
-            }
-            (Slot::Merged(_), _) if unclean == Some(ChangeKind::Deleted) => None,
-            (Slot::Merged(_), _) => Some(ChangeKind::Added),
-        };
-        let in_index = matches!(row.slot, Slot::Merged(at) if index.entries()[at].mode.is_gitlink());
-        let in_tree = matches!(row.sides[0], Side::Entry(mode, _) if mode.is_gitlink());
-        let of_submodule =
-            matches!(kind, Some(ChangeKind::Added | ChangeKind::Deleted | ChangeKind::Modified));
-        let is_ignored = of_submodule
-            && (in_index || in_tree)
-            && submodules.ignore(index, row.path.as_bstr())? == Ignore::All;
-        match kind.filter(|_| !is_ignored) {
-            Some(kind) => drop(changes.insert(row.path, kind)),
-            None => drop(changes.remove(&row.path)),
-        }
-    }
-    let changes = changes.into_iter().map(|(path, kind)| LocalChange { kind, path }).collect();
-    Ok(LocalChanges { changes, warnings: submodules.warnings().to_vec() })
-}
-
-fn is_submodule(entry: &Entry) -> bool {
-    entry.mode.is_gitlink() && entry.stage == Stage::Normal
-}
-
-fn same_type(one: Mode, other: Mode) -> bool {
-    (one.is_file(), one.is_symlink(), one.is_gitlink())
-        == (other.is_file(), other.is_symlink(), other.is_gitlink())
+    let found = status::examine(repo, worktree, index, &options)?;
+    let against =
+        Against::Worktree { changes: &found.changes, unreadable: &found.unreadable, missing: Missing::Gone };
+    let scope = Scope { pathspecs: &pathspecs, submodules: Counts::Configured, unchanged: Unchanged::Left };
+    diff::tree(repo, worktree, index, Some(tree), against, &scope)
 }
 
 /// Tells, when the index is written, whether a racy entry's file was changed behind its stat data.

@@ -15,14 +15,13 @@ use repo::{
     Repository,
     submodule::{Ignore, Modules},
 };
-use sys::{Dir, FileType, by_path};
+use sys::{Dir, by_path};
 
 use super::{
     PlanError,
     diff::{self, Kind, Side, Slot},
-    refresh::refresh,
 };
-use crate::{diff::Dirt, untracked};
+use crate::{diff::Dirt, status};
 
 const GITMODULES: &str = ".gitmodules";
 
@@ -31,21 +30,9 @@ pub(crate) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     repo.submodule(path).ok().flatten()?.head().ok()?.oid()
 }
 
-/// What is at the path of a submodule's entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It, with what of it was changed and counts.
-    There(Dirt),
-    /// There is nothing.
-    Missing,
-    /// There is something else than a directory.
-    Replaced,
-}
-
 /// The submodules of one index and its worktree.
 pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
-    root: &'a Dir,
     /// Where no submodule says otherwise.
     ignore: Ignore,
     modules: OnceCell<Modules>,
@@ -53,12 +40,12 @@ pub(crate) struct Submodules<'a> {
 
 impl<'a> Submodules<'a> {
     /// `default` counts where `diff.ignoreSubmodules` is not set.
-    pub(crate) fn new(repo: &'a Repository, root: &'a Dir, default: Ignore) -> Result<Self, PlanError> {
+    pub(crate) fn new(repo: &'a Repository, default: Ignore) -> Result<Self, PlanError> {
         let ignore = match repo.config_str("diff.ignoreSubmodules") {
             Some(value) => parse_ignore(value.as_bstr())?,
             None => default,
         };
-        Ok(Submodules { repo, root, ignore, modules: OnceCell::new() })
+        Ok(Submodules { repo, ignore, modules: OnceCell::new() })
     }
 
     /// The same, but of those of which nothing is said anywhere untracked files do not count.
@@ -70,8 +57,8 @@ impl<'a> Submodules<'a> {
     }
 
     /// As Git's plumbing has them, to which `diff.ignoreSubmodules` means nothing: untracked files do not count.
-    pub(crate) fn for_plumbing(repo: &'a Repository, root: &'a Dir) -> Self {
-        Submodules { repo, root, ignore: Ignore::Untracked, modules: OnceCell::new() }
+    pub(crate) fn for_plumbing(repo: &'a Repository) -> Self {
+        Submodules { repo, ignore: Ignore::Untracked, modules: OnceCell::new() }
     }
 
     /// What counts of the submodule at `path`.
@@ -93,23 +80,6 @@ impl<'a> Submodules<'a> {
     /// What Git warned of when it read `.gitmodules`, if that was done.
     pub(crate) fn warnings(&self) -> &[BString] {
         self.modules.get().map_or(&[], Modules::warnings)
-    }
-
-    /// What is at a submodule's entry.
-    pub(crate) fn state(&self, index: &Index, entry: &Entry) -> Result<State, PlanError> {
-        let path = index.path(entry);
-        if entry.flags.contains(Flags::SKIP_WORKTREE) {
-            return Ok(State::There(Dirt::default()));
-        }
-        let found = self.root.stat(path);
-        let found = found.map_err(|source| PlanError::Examine { path: path.to_owned(), source })?;
-        let Some(found) = found else { return Ok(State::Missing) };
-        let ignore = self.ignore(index, path)?;
-        match found.file_type {
-            _ if ignore == Ignore::All => Ok(State::There(Dirt::default())),
-            FileType::Directory => Ok(State::There(self.dirt(index, entry, ignore)?)),
-            _ => Ok(State::Replaced),
-        }
     }
 
     /// What was changed in the submodule of `entry`, whose directory is there; what `ignore` says does not count.
@@ -177,35 +147,9 @@ fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, PlanError>
     let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
         .map_err(|error| failed(&error.to_string()))?;
     crate::sparse::expand(repo, &mut index)?;
-    let shows_untracked = !ignore_untracked && shows_untracked(repo)?;
-    let unclean = refresh(repo, &root, &mut index)?;
-    let is_submodule =
-        |path: &BStr| index.entries()[index.range_of(path)].iter().any(|it| it.mode.is_gitlink());
-    let mut found = Dirt {
-        commit: false,
-        modified: unclean
-            .iter()
-            .any(|change| change.kind == super::ChangeKind::Unmerged || !is_submodule(change.path.as_bstr()))
-            || is_anything_staged(repo, &index)?,
-        untracked: false,
-    };
-    let default = if shows_untracked { Ignore::None } else { Ignore::Untracked };
-    let nested = Submodules::new(repo, &root, default)?;
-    let links = index.entries().iter();
-    for entry in links.filter(|entry| entry.mode.is_gitlink() && entry.stage == Stage::Normal) {
-        match nested.state(&index, entry)? {
-            State::There(dirt) => {
-                found.untracked |= dirt.untracked;
-                found.modified |= dirt.commit || dirt.modified;
-            }
-            State::Missing if nested.ignore(&index, index.path(entry))? == Ignore::All => {}
-            State::Missing | State::Replaced => found.modified = true,
-        }
-    }
-    if shows_untracked && !found.untracked {
-        found.untracked = untracked::any(repo, &root, &index)?;
-    }
-    Ok(found)
+    let head = repo.head()?.oid();
+    let untracked = !ignore_untracked && shows_untracked(repo)?;
+    status::dirt(repo, &root, &index, head, &status::Counted { submodules: None, untracked })
 }
 
 /// `status.showUntrackedFiles`

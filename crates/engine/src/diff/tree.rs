@@ -104,8 +104,8 @@ pub fn tree(
 ) -> Result<Differences, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let submodules = match scope.submodules {
-        Counts::Configured => Submodules::new(repo, root, Ignore::None)?,
-        Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo, root),
+        Counts::Configured => Submodules::new(repo, Ignore::None)?,
+        Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo),
     };
     let found = match scope.unchanged {
         Unchanged::Listed => {

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashSet};
 use bstr::ByteSlice as _;
 use format::index::{Index, Stage};
 use repo::Repository;
-use sys::Dir;
 
 use super::{
     Pair, Scope, Side, Status,
@@ -26,13 +25,12 @@ pub enum Unchanged {
 /// `unreadable` ones.
 pub fn with_unchanged(
     repo: &Repository,
-    root: &Dir,
     index: &Index,
     pairs: Vec<Pair>,
     unreadable: &[(bstr::BString, std::io::Error)],
     (scope, stage): (&Scope<'_>, Option<Stage>),
 ) -> Result<Vec<Pair>, PlanError> {
-    let submodules = Submodules::for_plumbing(repo, root);
+    let submodules = Submodules::for_plumbing(repo);
     let known: HashSet<_> = pairs
         .iter()
         .filter(|pair| pair.status != Status::Unmerged)

@@ -4,6 +4,7 @@
 
 pub mod adopt;
 mod asked;
+mod dirt;
 pub mod files;
 pub(crate) mod scan;
 mod sweep;
@@ -34,11 +35,12 @@ use crate::{
         submodules::{self, Submodules},
     },
     crew::{self, Tuning},
-    diff::{Dirt, Missing, Pair, Side},
+    diff::{Counts, Dirt, Missing, Pair, Side},
     pathspec::Pathspecs,
     stat::{Match, StatRules, index_stat},
     untracked::{self, Excludes, Found},
 };
+pub(crate) use dirt::{Counted, dirt};
 pub use scan::workers;
 use scan::{Note, Scan, Sight, again};
 
@@ -52,8 +54,8 @@ pub struct Options<'a> {
     pub touched: Touched,
     /// The file of an unmerged path is compared with the entry of this stage besides; `None`: with none.
     pub unmerged: Option<Stage>,
-    /// What counts of submodules (`--ignore-submodules`); `None` is what `.gitmodules` and the configuration say.
-    pub submodules: Option<Ignore>,
+    /// What counts of submodules.
+    pub submodules: Counts,
     /// What becomes of a submodule that is missing: nobody is asked about one that counts as it is in the index.
     pub missing: Missing,
     /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
@@ -65,12 +67,29 @@ pub struct Options<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
+impl<'a> Options<'a> {
+    /// For all tracked files, as `status` has them.
+    pub(crate) fn tracked(pathspecs: &'a Pathspecs, interrupt: &'a AtomicBool) -> Self {
+        Options {
+            pathspecs,
+            untracked: None,
+            touched: Touched::Compared,
+            unmerged: None,
+            submodules: Counts::Configured,
+            missing: Missing::Gone,
+            ignore_untracked_in_submodules: false,
+            when_cold: &|| (),
+            interrupt,
+        }
+    }
+}
+
 /// What of a file whose stat data are not those in the index, but may be the same all the same ([`Match::Touched`]). What is racy is compared always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
     /// Its content decides.
     Compared,
-    /// It is a change, as for Git's plumbing, which does not refresh. Nor does `diff.ignoreSubmodules` mean anything to that.
+    /// It is a change, as for Git's plumbing, which does not refresh.
     Changed,
 }
 
@@ -106,7 +125,7 @@ pub struct Worktree {
 /// Looks at the worktree `root` of `repo`.
 ///
 /// If the file system monitor was asked ([`Index::word`]), entries that it vouches for ([`Index::is_vouched_for`]) are not looked at: they are
-/// clean. With [`Word::Changes`] neither are directories that the untracked cache calls valid;
+/// clean. So are files marked up to date ([`Flags::UPTODATE`]). With [`Word::Changes`] neither are directories that the untracked cache calls valid;
 /// [`crate::monitor::apply`] has seen to it that none is that changed. Whoever asked did so before this begins, so what
 /// is found clean here may be vouched for: a later change is reported to who asks next.
 pub fn examine(
@@ -170,12 +189,12 @@ fn examine_on(
         }
     };
     scan.run(workers);
-    let submodules = match options.touched {
-        Touched::Compared if options.ignore_untracked_in_submodules => {
-            Submodules::new(repo, root, Ignore::None)?.without_untracked()
+    let submodules = match (options.touched, options.submodules) {
+        (Touched::Changed, Counts::BySubmodule | Counts::Given(_)) => Submodules::for_plumbing(repo),
+        _ if options.ignore_untracked_in_submodules => {
+            Submodules::new(repo, Ignore::None)?.without_untracked()
         }
-        Touched::Compared => Submodules::new(repo, root, Ignore::None)?,
-        Touched::Changed => Submodules::for_plumbing(repo, root),
+        _ => Submodules::new(repo, Ignore::None)?,
     };
     let judge = Judge { repo, root, index, rules, options, submodules };
     let mut worktree = judge.judge(scan)?;
@@ -289,9 +308,9 @@ impl Judge<'_> {
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         if entry.mode.is_gitlink() {
             let ignore = match self.options.submodules {
-                Some(ignore) => ignore,
-                None if stat.is_none() && self.options.missing == Missing::AsIndexed => Ignore::None,
-                None => self.submodules.ignore(self.index, path)?,
+                Counts::Given(ignore) => ignore,
+                _ if stat.is_none() && self.options.missing == Missing::AsIndexed => Ignore::None,
+                Counts::Configured | Counts::BySubmodule => self.submodules.ignore(self.index, path)?,
             };
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),

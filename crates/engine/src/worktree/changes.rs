@@ -1,16 +1,11 @@
-//! Whether a worktree holds anything that is not in a commit: what `git status --porcelain` would show.
-//!
-//! Order, cheapest first: unmerged entries, files against the index, the index against HEAD, files that nobody
-//! tracks and nobody ignores. The first difference ends the search. Nothing is changed.
+//! Whether a worktree holds anything that is not in a commit: what `git status --porcelain --ignore-submodules=none`
+//! would show. Nothing is changed.
 
 use format::{ObjectId, index::Index};
-use repo::Repository;
+use repo::{Repository, submodule::Ignore};
 use sys::Dir;
 
-use crate::{
-    checkout::{self, PlanError},
-    untracked,
-};
+use crate::{checkout::PlanError, status};
 
 /// What counts beside tracked files: `status.showUntrackedFiles`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +19,11 @@ pub enum Untracked {
 pub fn any(
     repo: &Repository,
     worktree: &Dir,
-    mut index: Index,
+    index: &Index,
     head: Option<ObjectId>,
     untracked: Untracked,
 ) -> Result<bool, PlanError> {
-    if index.is_unmerged() || !checkout::refresh(repo, worktree, &mut index)?.is_empty() {
-        return Ok(true);
-    }
-    let tree = match head {
-        Some(commit) => repo.tree_of(commit)?,
-        None => ObjectId::empty_tree(repo.hash()),
-    };
-    if !checkout::local_changes(repo, worktree, &index, tree, &[])?.changes.is_empty() {
-        return Ok(true);
-    }
-    if untracked == Untracked::Hidden {
-        return Ok(false);
-    }
-    untracked::any(repo, worktree, &index)
+    let counted =
+        status::Counted { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
+    Ok(status::dirt(repo, worktree, index, head, &counted)?.is_within())
 }

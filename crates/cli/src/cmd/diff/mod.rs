@@ -67,7 +67,7 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
         let unreadable = &worktree.unreadable;
         // Git has the directories of a sparse index there as they are.
         let index = before.as_ref().unwrap_or(&index);
-        pairs = diff::with_unchanged(&repo, &root, index, pairs, unreadable, (&scope, request.stage))?;
+        pairs = diff::with_unchanged(&repo, index, pairs, unreadable, (&scope, request.stage))?;
     }
     finish(run, &repo, &settings, &request, (&root, &index), pairs)
 }
@@ -175,7 +175,7 @@ fn examine(
         untracked: None,
         touched: status::Touched::Changed,
         unmerged,
-        submodules: request.ignore_submodules,
+        submodules: request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given),
         missing: request.missing,
         ignore_untracked_in_submodules: false,
         when_cold: &|| {},

@@ -12,7 +12,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     beside::Beside,
     checkout::Workers,
-    diff::{self, Collapsed, Dirt, Pair, Status, renames},
+    diff::{self, Collapsed, Counts, Dirt, Pair, Status, renames},
     pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
@@ -356,7 +356,7 @@ fn collect_beside(
         untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
         touched: Touched::Compared,
         unmerged: Some(Stage::Ours),
-        submodules: request.submodules,
+        submodules: request.submodules.map_or(Counts::Configured, Counts::Given),
         missing: diff::Missing::Gone,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         when_cold: &start,

@@ -111,7 +111,7 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
         None => Course::Files,
     };
     sparse_index::settle(&repo, &mut index, &|_| course)?;
-    match changes::any(&repo, &root, index, head, untracked)? {
+    match changes::any(&repo, &root, &index, head, untracked)? {
         false => Ok(()),
         true => Err(Failure::Fatal(text!(
             "'",

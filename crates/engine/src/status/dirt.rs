@@ -1,0 +1,72 @@
+//! Which kinds of changes `git status --porcelain` would list: what a superproject asks of a submodule, and what is asked
+//! before a worktree is removed.
+
+use std::{collections::HashSet, sync::atomic::AtomicBool};
+
+use bstr::BStr;
+use format::{ObjectId, index::Index};
+use repo::{Repository, submodule::Ignore};
+use sys::Dir;
+
+use super::{Options, examine};
+use crate::{
+    checkout::PlanError,
+    diff::{self, Counts, Dirt},
+    pathspec::Pathspecs,
+    untracked,
+};
+
+/// What counts.
+pub(crate) struct Counted {
+    /// Of submodules (`--ignore-submodules`); `None`: what `.gitmodules` and the configuration say.
+    pub(crate) submodules: Option<Ignore>,
+    /// Untracked files, in submodules too unless `submodules` says otherwise.
+    pub(crate) untracked: bool,
+}
+
+/// The kinds of changes in the worktree `root` of `repo`, whose index is `index` and whose HEAD is the commit `head`. Untracked files within
+/// nested submodules count as untracked files. Of what cannot be examined the first is an error, as nobody may conclude that it is clean.
+pub(crate) fn dirt(
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    head: Option<ObjectId>,
+    counted: &Counted,
+) -> Result<Dirt, PlanError> {
+    let pathspecs = Pathspecs::default();
+    let never = AtomicBool::new(false);
+    let options = Options {
+        submodules: counted.submodules.map_or(Counts::Configured, Counts::Given),
+        ignore_untracked_in_submodules: !counted.untracked && counted.submodules.is_none(),
+        ..Options::tracked(&pathspecs, &never)
+    };
+    let worktree = examine(repo, root, index, &options)?;
+    if let Some((path, source)) = worktree.unreadable.into_iter().next() {
+        return Err(PlanError::Examine { path, source });
+    }
+    let mut dirt = Dirt::default();
+    let mut only_within: HashSet<&BStr> = HashSet::new();
+    for pair in &worktree.changes {
+        dirt.untracked |= pair.dirt.untracked;
+        match pair.dirt {
+            Dirt { commit: false, modified: false, untracked: true } => {
+                only_within.insert(pair.path.as_ref());
+            }
+            _ => dirt.modified = true,
+        }
+    }
+    if !dirt.modified {
+        let tree = head.map(|commit| repo.tree_of(commit)).transpose()?;
+        let ignore = match tree {
+            Some(_) => counted.submodules.unwrap_or(Ignore::Dirty),
+            None => Ignore::None,
+        };
+        let staged = diff::staged(repo, root, index, tree, &pathspecs, Some(ignore), None)?;
+        // Git reads no more of such a line than that there are untracked files.
+        dirt.modified = staged.iter().any(|pair| !only_within.contains::<BStr>(pair.path.as_ref()));
+    }
+    if counted.untracked && !dirt.untracked {
+        dirt.untracked = untracked::any(repo, root, index)?;
+    }
+    Ok(dirt)
+}
