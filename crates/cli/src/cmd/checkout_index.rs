@@ -11,7 +11,7 @@ use engine::{
     pathspec,
 };
 use format::index::{Flags, Index, Stage};
-use repo::Repository;
+use repo::{Repository, convert::Delays};
 use sys::by_path;
 
 use crate::{
@@ -108,6 +108,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         false => Work::start_reading(run, &repo, &settings)?,
     };
     work.attributes = Attributes::OfWorktree;
+    work.delays = Delays::Refused;
     if !request.all || request.include_sparse {
         sparse_index::fill(&repo, &mut work.index)?;
     }

@@ -117,6 +117,7 @@ impl Work<'_> {
             symlinks: self.settings.symlinks,
             links: self.links,
             metadata: self.metadata.clone(),
+            delays: self.delays,
             attributes: self.attributes,
             lead: &self.lead,
         };

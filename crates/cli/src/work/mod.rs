@@ -21,7 +21,10 @@ use engine::{
     sparse::{self, Patterns},
 };
 use format::index::{Index, Stage};
-use repo::{Repository, convert::Metadata};
+use repo::{
+    Repository,
+    convert::{Delays, Metadata},
+};
 
 use crate::{
     console::{self, text},
@@ -54,6 +57,8 @@ pub(crate) struct Work<'a> {
     pub(crate) progress: bool,
     /// What long-running filters are told about where the files come from.
     pub(crate) metadata: Metadata,
+    /// Whether they may deliver files later.
+    pub(crate) delays: Delays,
     /// Whose attributes files are written by.
     pub(crate) attributes: Attributes,
     /// Say nothing of refusals.
@@ -243,6 +248,7 @@ impl<'a> Work<'a> {
             links: Links::TakePlace,
             progress: false,
             metadata: Metadata::default(),
+            delays: Delays::Offered,
             attributes: Attributes::default(),
             quiet: false,
             output: None,

@@ -231,3 +231,83 @@ fn a_clone_says_that_a_required_filter_failed() {
     );
     assert_eq!(sandbox.repo("new").read(".git/HEAD"), "ref: refs/heads/main\n");
 }
+
+/// All that a filter is told, from its start on, in the order of Git.
+const CONVERSATIONS: &[(&str, &[&str])] = &[
+    ("", &["switch", "topic"]),
+    ("", &["checkout", "--detach", "light"]),
+    ("", &["checkout", "topic", "--", "."]),
+    ("rm -r *", &["checkout", "--", "."]),
+    ("rm -r *", &["checkout", "-f"]),
+    ("rm -r *", &["reset", "--hard"]),
+    ("", &["reset", "--keep", "topic"]),
+    ("", &["restore", "--source=topic", "--staged", "--worktree", "."]),
+    ("", &["read-tree", "-m", "-u", "topic"]),
+    ("", &["read-tree", "-m", "-u", "HEAD", "topic"]),
+    ("", &["read-tree", "--reset", "-u", "topic"]),
+    ("rm -r *", &["checkout-index", "-a"]),
+    ("rm -r *", &["checkout-index", "-f", "-u", "-a"]),
+    ("rm -r *", &["checkout-index", "a.up", "b slow.up"]),
+    ("rm -r *", &["checkout-index", "--prefix=out/", "-a"]),
+    (
+        "rm -r *",
+        &["-c", "checkout.workers=4", "-c", "checkout.thresholdForParallelism=0", "checkout-index", "-a"],
+    ),
+    ("", &["-c", "checkout.workers=4", "-c", "checkout.thresholdForParallelism=0", "switch", "topic"]),
+    ("git merge topic~0 || git reset -q; rm *.up", &["checkout-index", "--stage=2", "-f", "-a"]),
+    ("", &["worktree", "add", "../wt", "topic"]),
+    ("", &["worktree", "add", "--detach", "../wt", "light"]),
+    ("git sparse-checkout set nothing", &["sparse-checkout", "set", "dir"]),
+    ("git sparse-checkout set nothing", &["sparse-checkout", "disable"]),
+    ("touch -d 2001-01-01 *.up", &["status", "--porcelain"]),
+    ("touch -d 2001-01-01 *.up", &["update-index", "--refresh"]),
+    ("touch -d 2001-01-01 *.up", &["ls-files", "-m"]),
+    ("touch -d 2001-01-01 *.up", &["diff-files"]),
+    ("touch -d 2001-01-01 *.up", &["switch", "topic"]),
+    ("touch -d 2001-01-01 *.up", &["reset", "--hard"]),
+    ("touch -d 2001-01-01 *.up", &["checkout", "--", "."]),
+    ("echo other >a.up", &["update-index", "a.up", "b slow.up"]),
+];
+
+#[test]
+fn each_command_talks_to_a_filter_as_git_does() {
+    // Files are compared by several workers, so in no order; they are written in that of the index.
+    let told = |repo: &Repo<'_>| {
+        let told = if repo.exists("../told") { repo.read("../told") } else { Default::default() };
+        let mut lines: Vec<String> = told.to_string().lines().map(str::to_owned).collect();
+        lines.sort_by_key(|line| line.starts_with("command=clean").then(|| line.clone()));
+        lines
+    };
+    let mut requests = 0;
+    for (before, args) in CONVERSATIONS {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            history(repo);
+            let shell = |script: &str| drop(repo.run(Path::new("/bin/sh"), &["-c", script]));
+            let script = format!("{FILTER_PROTOCOL}{PROCESS}")
+                .replace("\".git/told\"", "\"$ENV{HOME}/told\"")
+                .replace(r#"if ($told{command} eq "smudge") {"#, "{")
+                .replace("my $data = content();", "my $data = content(); push @header, length $data;");
+            repo.write(".git/filter.pl", script);
+            let filter = format!(
+                "HOME='{}' perl '{}'",
+                repo.join("..").display(),
+                repo.join(".git/filter.pl").display()
+            );
+            repo.git(&["config", "filter.log.process", &filter]);
+            // What is as young as the index would be cleaned again.
+            shell("find . -name '*.up' -exec touch -d 2020-01-01 {} +");
+            repo.git(&["update-index", "-q", "--refresh"]);
+            shell(before);
+            std::fs::remove_file(repo.join("../told")).ok();
+        });
+        let theirs = oracle.git().try_git(args);
+        let ours = oracle.ours().run(Path::new(SAPWOOD), args);
+        assert_eq!(theirs.code, ours.code, "{before}; {args:?}: {}", ours.stderr);
+        let (theirs, ours) = (told(&oracle.git()), told(&oracle.ours()));
+        assert_eq!(theirs, ours, "{before}; {args:?}: git left, ours right");
+        requests += ours.len();
+        let [theirs, ours] = [oracle.git(), oracle.ours()].map(|repo| oracle.snapshot(&repo).worktree);
+        assert_eq!(theirs, ours, "{before}; {args:?}: git left, ours right");
+    }
+    assert!(requests > 80, "{requests} requests");
+}

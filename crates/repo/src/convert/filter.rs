@@ -105,6 +105,15 @@ pub struct Metadata {
     pub treeish: Option<ObjectId>,
 }
 
+/// Whether a filter may deliver a file later than it is asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delays {
+    /// It is offered to.
+    Offered,
+    /// It has to answer at once, as for Git's `checkout-index`.
+    Refused,
+}
+
 /// What a filter made of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Smudged {
@@ -133,6 +142,7 @@ pub(crate) struct Processes(Mutex<HashMap<BString, Process>>);
 /// The lane of external filters, owned by one thread: a filter may assume that it has one caller only.
 pub struct ExternalFilters {
     worker: Worker,
+    delays: Delays,
     /// Commands that delayed something and have not said that they are done.
     waiting: BTreeSet<BString>,
     delayed: BTreeSet<BString>,
@@ -140,8 +150,8 @@ pub struct ExternalFilters {
 }
 
 impl ExternalFilters {
-    pub(super) fn new(worker: Worker) -> ExternalFilters {
-        ExternalFilters { worker, waiting: BTreeSet::new(), delayed: BTreeSet::new(), failed: false }
+    pub(super) fn new(worker: Worker, delays: Delays) -> ExternalFilters {
+        ExternalFilters { worker, delays, waiting: BTreeSet::new(), delayed: BTreeSet::new(), failed: false }
     }
 
     /// Converts and filters a blob.
@@ -153,7 +163,7 @@ impl ExternalFilters {
         self.worker.in_process(path, oid, &action, &mut content);
         let smudged = match action.driver {
             Some(driver) => {
-                let job = Job { path, oid, driver, delay: true };
+                let job = Job { path, oid, driver, delay: self.delays == Delays::Offered };
                 let smudged = self.worker.smudge(&job, content.bytes())?;
                 if smudged == Smudged::Delayed {
                     self.waiting.insert(self.worker.shared.drivers[driver].process.clone());

@@ -26,7 +26,7 @@ use sys::profile::{self, Phase};
 use crate::{Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
-pub use filter::{ExternalFilters, Metadata, Smudged};
+pub use filter::{Delays, ExternalFilters, Metadata, Smudged};
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
 use text::LineEnds;
@@ -106,8 +106,8 @@ impl Converter {
     }
 
     /// The lane of external filters, for one thread.
-    pub fn external(&self) -> ExternalFilters {
-        ExternalFilters::new(Worker::new(&self.shared))
+    pub fn external(&self, delays: Delays) -> ExternalFilters {
+        ExternalFilters::new(Worker::new(&self.shared), delays)
     }
 }
 

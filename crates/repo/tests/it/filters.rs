@@ -3,7 +3,7 @@ use format::{
     HashKind, Mode,
     index::{Flags, Index, NewEntry, Stage, Stat},
 };
-use repo::convert::{Class, Converter, Metadata, Smudged};
+use repo::convert::{Class, Converter, Delays, Metadata, Smudged};
 use testkit::{FILTER_PROTOCOL, Repo, Sandbox};
 
 use crate::{open, said};
@@ -68,7 +68,7 @@ fn written(at: &Repo<'_>, index: &Index) -> (Vec<(BString, BString)>, Vec<String
     let tip = repo.rev_parse("HEAD".into()).expect("born");
     let metadata = Metadata { reference: Some("refs/heads/main".into()), treeish: Some(tip) };
     let converter = Converter::for_checkout(&repo, index).expect("readable").with_metadata(metadata);
-    let mut lane = converter.external();
+    let mut lane = converter.external(Delays::Offered);
     let mut files = Vec::new();
     let mut reader = repo.objects().reader();
     for entry in index.entries() {
@@ -195,6 +195,7 @@ fn a_process_that_cannot_start() {
     assert!(messages.iter().any(|message| message.starts_with(failed)), "{messages:?}");
     at.git(&["config", "filter.proc.required", "true"]);
     let converter = Converter::for_checkout(&open(&at), &index).expect("readable");
-    let refused = converter.external().smudge("1.p".into(), index.entries()[1].oid, b"x").unwrap_err();
+    let refused =
+        converter.external(Delays::Offered).smudge("1.p".into(), index.entries()[1].oid, b"x").unwrap_err();
     assert_eq!(refused.message, "1.p: smudge filter proc failed");
 }

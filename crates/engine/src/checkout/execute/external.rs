@@ -63,7 +63,7 @@ fn jobs(round: &Round<'_>) -> Vec<Job> {
 
 fn work(round: &Round<'_>) {
     let mut worker = Worker::new(round.run, round.directories);
-    let mut filters = round.run.converter.external();
+    let mut filters = round.run.converter.external(round.run.options.delays);
     let mut delayed: HashMap<BString, Job> = HashMap::new();
     for job in jobs(round) {
         if round.run.interrupted() {

@@ -73,6 +73,8 @@ pub struct ExecuteOptions<'a> {
     pub links: Links,
     /// What long-running filters are told about the commit.
     pub metadata: repo::convert::Metadata,
+    /// Whether they may deliver files later.
+    pub delays: repo::convert::Delays,
     /// Whose attribute files count.
     pub attributes: Attributes,
     /// What the names of files begin with, before the entries' paths.

@@ -182,6 +182,7 @@ impl Fixture {
             symlinks: self.symlinks,
             links: engine::checkout::Links::GiveWay,
             metadata: Default::default(),
+            delays: repo::convert::Delays::Offered,
             attributes: Attributes::OfIndex,
             lead: b"",
         };
