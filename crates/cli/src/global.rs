@@ -258,6 +258,7 @@ impl Invocation {
             config: self.config.clone(),
             env: self.env.clone(),
             voice: repo::Voice(|line| console::note(line)),
+            made_here: false,
         }
     }
 }

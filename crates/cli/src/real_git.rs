@@ -2,13 +2,16 @@
 
 use std::process::Command;
 
-use crate::{global::Invocation, hook, shim};
+use bstr::BStr;
+
+use crate::{global::Invocation, shim};
 
 /// The real Git, with the environment and the settings of this run. `None`: there is none.
 pub(crate) fn command(run: &Invocation) -> Option<Command> {
     let mut command = shim::real_git(run)?.command(&run.env);
     command.current_dir(&run.cwd);
-    if let Some(parameters) = hook::config_parameters(run) {
+    let before = run.variable("GIT_CONFIG_PARAMETERS").map(BStr::new);
+    if let Some(parameters) = repo::config_parameters(before, &run.config) {
         command.env("GIT_CONFIG_PARAMETERS", parameters);
     }
     Some(command)

@@ -82,6 +82,8 @@ pub struct OpenOptions {
     pub env: HashMap<OsString, OsString>,
     /// Prints messages.
     pub voice: Voice,
+    /// It was made by this command, which was not started in it: programs are told its real path, and no prefix.
+    pub made_here: bool,
 }
 
 /// An open repository. `Sync`: shared by worker threads.
@@ -165,8 +167,8 @@ impl Repository {
         let env = Env::from(options.env.clone());
         let (layout, config) = open::open(options, &env)?;
         let refs = refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, &layout.called);
-        let variables = || child_env(options, &env, &layout);
-        let promisors = promisor::Remotes::of(&config, &env, &layout, variables)?;
+        let child = || (child_dir(options, &layout).to_owned(), child_env(options, &env, &layout));
+        let promisors = promisor::Remotes::of(&config, &env, child)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
         let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {
@@ -254,10 +256,15 @@ impl Repository {
         &self.env
     }
 
-    /// The environment for a child (filter, hook): what was given, and what the command line said in
-    /// its place. Paths are absolute.
+    /// The environment for a child (filter, hook) that is started in [`Repository::child_dir`], from where its paths are meant: what
+    /// was given, what the command line said in its place, and what Git says of the repository.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
         child_env(&self.options, &self.env, &self.layout)
+    }
+
+    /// Where Git works, and starts programs: at the top of the worktree; without one, where it was started.
+    pub fn child_dir(&self) -> &Path {
+        child_dir(&self.options, &self.layout)
     }
 
     /// Last value of a key, `section.subsection.name`. A name without `=` counts as empty.
@@ -349,29 +356,48 @@ fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(Os
         variables.retain(|(known, _)| known != name);
         variables.push((name.into(), value));
     };
-    if options.git_dir.is_some() || env.get("GIT_DIR").is_some() {
-        set("GIT_DIR", layout.git_dir.clone().into());
+    if let Some(git_dir) = &layout.exported {
+        set("GIT_DIR", git_dir.into());
     }
-    if (options.work_tree.is_some() || env.get("GIT_WORK_TREE").is_some())
-        && let Some(work_tree) = &layout.work_tree
-    {
-        set("GIT_WORK_TREE", work_tree.into());
+    if layout.found_bare {
+        set("GIT_IMPLICIT_WORK_TREE", "0".into());
     }
-    if !options.config.is_empty() {
-        let mut parameters = env.bytes("GIT_CONFIG_PARAMETERS").unwrap_or_default().to_owned();
-        for text in &options.config {
-            let (key, value) = match text.split_once_str("=") {
-                Some((key, value)) => (key, Some(value)),
-                None => (text.as_slice(), None),
-            };
-            if !parameters.is_empty() {
-                parameters.push(b' ');
-            }
-            parameters.extend_from_slice(&quote::shell(key.as_bstr()));
-            parameters.push(b'=');
-            parameters.extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
-        }
-        set("GIT_CONFIG_PARAMETERS", OsString::from_vec(parameters.into()));
+    let names_worktree =
+        env.get("GIT_WORK_TREE").is_some() || (options.work_tree.is_some() && !options.made_here);
+    if names_worktree && layout.work_tree.is_some() {
+        set("GIT_WORK_TREE", ".".into());
+    }
+    if !options.made_here {
+        set("GIT_PREFIX", OsString::from_vec(layout.prefix.to_vec()));
+    }
+    if let Some(parameters) = config_parameters(env.bytes("GIT_CONFIG_PARAMETERS"), &options.config) {
+        set("GIT_CONFIG_PARAMETERS", parameters);
     }
     variables
+}
+
+/// See [`Repository::child_dir`].
+fn child_dir<'a>(options: &'a OpenOptions, layout: &'a open::Layout) -> &'a Path {
+    layout.work_tree.as_deref().unwrap_or(&options.cwd)
+}
+
+/// What `GIT_CONFIG_PARAMETERS` becomes by settings of the command line (`-c key=value`); `None` if there are none.
+pub fn config_parameters(before: Option<&BStr>, config: &[BString]) -> Option<OsString> {
+    if config.is_empty() {
+        return None;
+    }
+    let mut parameters = before.unwrap_or_default().to_owned();
+    for text in config {
+        let (key, value) = match text.split_once_str("=") {
+            Some((key, value)) => (key, Some(value)),
+            None => (text.as_slice(), None),
+        };
+        if !parameters.is_empty() {
+            parameters.push(b' ');
+        }
+        parameters.extend_from_slice(&quote::shell(key.as_bstr()));
+        parameters.push(b'=');
+        parameters.extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
+    }
+    Some(OsString::from_vec(parameters.into()))
 }

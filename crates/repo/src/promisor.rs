@@ -14,7 +14,7 @@ use std::{
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Env, Error, config::Config, objects::Promisors, open::Layout};
+use crate::{Env, Error, config::Config, objects::Promisors};
 
 /// See [`Promisors`].
 #[derive(Debug)]
@@ -31,8 +31,7 @@ impl Remotes {
     pub(crate) fn of(
         config: &Config,
         env: &Env,
-        layout: &Layout,
-        variables: impl FnOnce() -> Vec<(OsString, OsString)>,
+        child: impl FnOnce() -> (PathBuf, Vec<(OsString, OsString)>),
     ) -> Result<Option<Remotes>, Error> {
         let mut names: Vec<BString> = Vec::new();
         for key in config.names() {
@@ -54,8 +53,8 @@ impl Remotes {
             return Ok(None);
         }
         let quiet = config.boolean("promisor.quiet")?.unwrap_or(false);
-        let dir = layout.work_tree.as_ref().unwrap_or(&layout.git_dir).clone();
-        Ok(Some(Remotes { names, quiet, dir, variables: variables() }))
+        let (dir, variables) = child();
+        Ok(Some(Remotes { names, quiet, dir, variables }))
     }
 }
 

@@ -183,6 +183,7 @@ impl Repository {
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
             voice: self.options.voice,
+            made_here: false,
         })
     }
 
@@ -220,6 +221,7 @@ impl Repository {
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
             voice: self.options.voice,
+            made_here: false,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD},
+    fs::{Access, AtFlags, CWD},
     io::retry_on_intr,
 };
 
@@ -119,6 +119,11 @@ pub fn stat(path: &Path) -> io::Result<Option<Stat>> {
 /// `stat`, links followed; `None` if there is nothing or the link leads nowhere.
 pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
     stat_at(CWD, path, AtFlags::empty())
+}
+
+/// An error if this user may not run the program at `path` (`access`, `X_OK`).
+pub fn may_be_run(path: &Path) -> io::Result<()> {
+    uninterrupted(|| call(Phase::Stat, || rustix::fs::access(path, Access::EXEC_OK).map_err(io::Error::from)))
 }
 
 /// `unlink`.

@@ -198,8 +198,7 @@ impl Switch<'_> {
             self.leave_detached(new.commit)?;
         }
         let new = self.update_refs(new)?;
-        let hook =
-            hook::post_checkout(self.run, self.repo, self.settings, self.old.commit, new.commit, true)?;
+        let hook = hook::post_checkout(self.repo, self.settings, self.old.commit, new.commit, true)?;
         Ok(if hook == 0 { code } else { 1 })
     }
 

@@ -435,6 +435,7 @@ fn fill(
     let repo = Repository::open(&repo::OpenOptions {
         git_dir: Some(cloned.git_dir.clone()),
         work_tree: cloned.work_tree.clone(),
+        made_here: true,
         ..run.outside()
     })?;
     console::complaints(&repo);
@@ -474,5 +475,5 @@ fn fill(
         let rate = written as f64 / took;
         console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }
-    hook::post_checkout(run, &repo, &settings, None, Some(oid), true)
+    hook::post_checkout(&repo, &settings, None, Some(oid), true)
 }

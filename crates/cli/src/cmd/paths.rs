@@ -125,7 +125,7 @@ pub(crate) fn run(
     };
     work.finish(recorded)?;
     let head = repo.head()?.oid();
-    Ok(code | hook::post_checkout(run, repo, settings, head, head, false)?)
+    Ok(code | hook::post_checkout(repo, settings, head, head, false)?)
 }
 
 /// The arguments as pathspecs, relative to where we are.

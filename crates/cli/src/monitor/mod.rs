@@ -62,7 +62,7 @@ pub(crate) fn refresh_submodule(
             console::warning(why.message(repo, &run.cwd));
             return Ok(monitor::remove(index));
         }
-        Monitor::Program(command) => program::ask(run, top.0, top.1, command.as_ref(), token)?,
+        Monitor::Program(command) => program::ask(top.0, top.1, command.as_ref(), token)?,
         Monitor::Daemon(_) => {
             daemon::ask(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
         }

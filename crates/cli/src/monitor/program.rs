@@ -6,13 +6,12 @@ use bstr::{BStr, BString};
 use engine::monitor::{Answer, Changes};
 use repo::Repository;
 
-use crate::{console, failure::Failure, global::Invocation, hook, settings::Settings, trace};
+use crate::{console, failure::Failure, hook, settings::Settings, trace};
 
 /// Asks what happened since `token`; without one, since now, which only tells whether it answers and what to ask with next.
 ///
 /// Where `core.fsmonitorHookVersion` does not say which version it is of, it is tried as of the newer one first.
 pub(super) fn ask(
-    run: &Invocation,
     repo: &Repository,
     settings: &Settings,
     command: &BStr,
@@ -24,7 +23,7 @@ pub(super) fn ask(
     let token = token.unwrap_or_else(|| now.clone());
     let answer = |version: &str| {
         trace::region("fsm_hook", "query");
-        hook::answer(run, repo, settings, command, &[version.to_owned(), token.to_string()])
+        hook::answer(repo, settings, command, &[version.to_owned(), token.to_string()])
     };
     if version != Some(1) {
         match answer("2") {

@@ -39,7 +39,7 @@ impl Work<'_> {
                 self.index = full;
                 self.index.timestamp = timestamp;
             }
-            hook::post_index_change(self.run, self.repo, self.settings, self.changed)?;
+            hook::post_index_change(self.repo, self.settings, self.changed)?;
         }
         self.run.interrupt.check()?;
         self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))

@@ -375,6 +375,7 @@ impl Prepared {
         let options = repo::OpenOptions {
             git_dir: Some(self.destination.git_dir.clone()),
             work_tree: self.destination.work_tree.clone(),
+            made_here: true,
             ..self.options.open.clone()
         };
         Ok(repo::Repository::open(&options)?)

@@ -148,6 +148,7 @@ impl Channel {
             work_tree: None,
             config: Vec::new(),
             voice: options.open.voice,
+            made_here: false,
             env: options
                 .open
                 .env

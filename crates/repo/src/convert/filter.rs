@@ -76,7 +76,7 @@ pub(super) struct Environment {
 
 impl Environment {
     pub(super) fn of(repo: &Repository) -> Environment {
-        let dir = repo.work_tree().unwrap_or(repo.git_dir()).to_owned();
+        let dir = repo.child_dir().to_owned();
         Environment { dir, variables: repo.child_env(), processes: Arc::clone(&repo.processes) }
     }
 

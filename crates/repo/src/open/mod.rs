@@ -31,11 +31,22 @@ pub(crate) struct Layout {
     pub(crate) common_dir: PathBuf,
     /// As Git names the common directory in messages: from where it works.
     pub(crate) called: PathBuf,
+    /// `GIT_DIR` as Git hands it to programs it starts, from where it works. `None`: they find it by themselves.
+    pub(crate) exported: Option<PathBuf>,
+    /// It was found, as a directory without a worktree around it.
+    pub(crate) found_bare: bool,
     pub(crate) objects_dir: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) prefix: BString,
     pub(crate) hash: HashKind,
     pub(crate) bare: bool,
+}
+
+/// Whether programs that are started are told where the Git directory is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exported {
+    Yes,
+    No,
 }
 
 struct Finder<'a> {
@@ -150,20 +161,25 @@ impl Finder<'_> {
             let called = if is_inside && top == self.cwd { dot_git } else { &git_dir };
             return self.explicit(&git_dir, called, Some(format), true);
         }
-        let called = if is_inside { dot_git.to_owned() } else { git_dir.clone() };
         if format.bare == Some(true) {
-            return self.layout(git_dir, called, None, format);
+            let called = if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.clone() };
+            return self.layout(git_dir, (&called, Exported::Yes), None, format);
         }
-        self.layout(git_dir, called, Some(top), format)
+        match is_inside {
+            true => self.layout(git_dir, (dot_git, Exported::No), Some(top), format),
+            false => self.layout(git_dir.clone(), (&git_dir, Exported::Yes), Some(top), format),
+        }
     }
 
     fn bare(&self, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
         let called = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
-        if self.work_tree_override().is_some() || format.work_tree.is_some() {
-            return self.explicit(&git_dir, &called, Some(format), false);
-        }
-        self.layout(git_dir, called, None, format)
+        let (mut layout, format) = match self.work_tree_override().is_some() || format.work_tree.is_some() {
+            true => self.explicit(&git_dir, &called, Some(format), false)?,
+            false => self.layout(git_dir, (&called, Exported::Yes), None, format)?,
+        };
+        layout.found_bare = true;
+        Ok((layout, format))
     }
 
     /// The directory is given, by what it is `called`. `implicit`: without any word about a worktree, the current directory is it.
@@ -211,10 +227,14 @@ impl Finder<'_> {
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
             called = match self.cwd.starts_with(top) {
                 true => canonical(&git_dir).unwrap_or_else(|_| git_dir.clone()),
+                false if called.is_absolute() => git_dir.clone(),
                 false => git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
             };
         }
-        self.layout(git_dir, called, work_tree, format)
+        if self.options.made_here {
+            called = canonical(&git_dir).unwrap_or_else(|_| git_dir.clone());
+        }
+        self.layout(git_dir, (&called, Exported::Yes), work_tree, format)
     }
 
     fn work_tree_override(&self) -> Option<PathBuf> {
@@ -224,7 +244,7 @@ impl Finder<'_> {
     fn layout(
         &self,
         git_dir: PathBuf,
-        called: PathBuf,
+        (called, exported): (&Path, Exported),
         work_tree: Option<PathBuf>,
         format: Format,
     ) -> Result<(Layout, Format), Error> {
@@ -237,7 +257,9 @@ impl Finder<'_> {
             prefix.push(b'/');
         }
         let layout = Layout {
-            called: if common_dir == git_dir { called } else { common_dir.clone() },
+            called: if common_dir == git_dir { called.to_owned() } else { common_dir.clone() },
+            exported: (exported == Exported::Yes).then(|| called.to_owned()),
+            found_bare: false,
             git_dir,
             objects_dir: self.objects_dir(&common_dir),
             common_dir,

@@ -73,7 +73,7 @@ pub(super) fn record(
     let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
     let options = settings.index_to_write(index, settings.index_write.split);
     match store::index::commit(lock, index, &options, &settings.fsync, &is_modified) {
-        Ok(()) => hook::post_index_change(run, repo, settings, Changed::Paths),
+        Ok(()) => hook::post_index_change(repo, settings, Changed::Paths),
         Err(_) => Ok(()),
     }
 }

@@ -33,9 +33,7 @@ impl Answer<'_> {
             return Err(Failure::fatal("status.submoduleSummary needs a git, and there is none"));
         };
         git.envs(self.repo.child_env()).env("GIT_INDEX_FILE", self.repo.index_path());
-        if let Some(top) = self.repo.work_tree() {
-            git.current_dir(top);
-        }
+        git.current_dir(self.repo.child_dir());
         let (which, title) = match of {
             Of::Staged => ("--cached", "Submodule changes to be committed:"),
             Of::Unstaged => ("--files", "Submodules changed but not updated:"),

@@ -436,7 +436,7 @@ impl Add<'_> {
         }
         match commit {
             Some(commit) if !request.no_checkout && !orphan => {
-                hook::post_checkout_of_new(self.scene.run, repo, self.settings, &self.at.path, commit)
+                hook::post_checkout_of_new(repo, self.settings, &self.at.path, commit)
             }
             _ => Ok(0),
         }
@@ -547,6 +547,8 @@ impl Add<'_> {
         let mut env = outer.env.clone();
         env.insert("GIT_DIR".into(), self.at.path.join(".git").into());
         env.insert("GIT_WORK_TREE".into(), self.at.path.clone().into());
+        let of_children = self.repo.child_env().into_iter();
+        env.extend(of_children.filter(|(name, _)| name == "GIT_IMPLICIT_WORK_TREE"));
         let mut args: Vec<BString> = vec!["--hard".into(), "--no-recurse-submodules".into()];
         if self.request.quiet {
             args.push("--quiet".into());
