@@ -163,3 +163,48 @@ fn no_look_into_a_submodule_that_is_assumed_unchanged() {
         }
     }
 }
+
+/// A tool that rewrote files with other line ends (`text=auto`) changed their sizes, which is a change to Git whatever would be stored; where the
+/// size is none that was recorded, what would be stored decides.
+#[test]
+fn other_line_ends_are_judged_as_by_git() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        repo.write(".gitattributes", "* text=auto\n");
+        for name in ["lf", "unrecorded"] {
+            repo.write(name, "one\ntwo\n");
+        }
+        repo.commit("lf");
+        // A blob with carriage returns is kept as it is.
+        repo.write(".git/info/attributes", "* -text\n");
+        for name in ["cr", "crunrecorded"] {
+            repo.write(name, "one\r\ntwo\r\n");
+        }
+        repo.commit("cr");
+        repo.remove(".git/info/attributes");
+        repo.git(&["branch", "same"]);
+        repo.write("other", "other\n");
+        repo.commit("other");
+        repo.git(&["branch", "other"]);
+        repo.git(&["reset", "-q", "--hard", "same"]);
+        repo.git(&["read-tree", "same"]);
+        shell(repo, "printf 'one\\r\\ntwo\\r\\n' >unrecorded; printf 'one\\ntwo\\n' >crunrecorded");
+        repo.try_git(&["update-index", "-q", "--refresh"]);
+        shell(repo, "printf 'one\\r\\ntwo\\r\\n' >lf; printf 'one\\ntwo\\n' >cr");
+    });
+    for line in [
+        "status --porcelain",
+        "diff-files",
+        "diff-index HEAD",
+        "ls-files -m",
+        "update-index --refresh",
+        "switch same",
+        "switch other",
+        "reset",
+        "checkout main -- other",
+        "update-index lf",
+        "status --porcelain",
+        "reset --hard",
+    ] {
+        oracle.same(&line.split(' ').collect::<Vec<_>>());
+    }
+}
