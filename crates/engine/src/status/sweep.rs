@@ -304,7 +304,7 @@ mod tests {
             untracked: Some(Untracked { options: how, excludes: &excludes }),
             touched: Touched::Compared,
             unmerged: None,
-            submodules: None,
+            submodules: crate::diff::Counts::Configured,
             missing: Missing::Gone,
             ignore_untracked_in_submodules: false,
             when_cold: begin,
