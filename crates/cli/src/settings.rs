@@ -290,11 +290,8 @@ fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
     Ok(fsync)
 }
 
-fn shared(repo: &Repository) -> Result<SharedRepository, Failure> {
-    match repo.config_str("core.sharedRepository") {
-        None => Ok(SharedRepository::Umask),
-        Some(value) => {
-            SharedRepository::parse(Some(value.as_ref())).map_err(|error| Failure::fatal(error.to_string()))
-        }
-    }
+/// `core.sharedRepository`
+pub(crate) fn shared(repo: &Repository) -> Result<SharedRepository, Failure> {
+    engine::shared::of(repo.config_value("core.sharedRepository"))
+        .map_err(|error| Failure::fatal(error.to_string()))
 }

@@ -12,6 +12,7 @@ pub mod ignore;
 pub mod monitor;
 mod parallel;
 pub mod pathspec;
+pub mod shared;
 pub mod sparse;
 pub mod stat;
 pub mod status;

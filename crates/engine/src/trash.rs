@@ -26,6 +26,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
+use store::SharedRepository;
 use sys::{Dir, FileType, Hold, Tenure, by_path};
 
 use crate::parallel;
@@ -64,6 +65,7 @@ pub enum Error {
 /// The trash of a repository, as one command uses it.
 pub struct Trash<'a> {
     git_dir: PathBuf,
+    shared: SharedRepository,
     workers: usize,
     interrupt: &'a AtomicBool,
     batch: Batch,
@@ -78,11 +80,17 @@ enum Batch {
 }
 
 impl<'a> Trash<'a> {
-    /// The trash in `git_dir`, the directory that all worktrees share. Nothing is made before it is needed. `workers` is the
-    /// number of threads, `interrupt` stops.
-    pub fn new(git_dir: &Path, workers: usize, interrupt: &'a AtomicBool) -> Trash<'a> {
+    /// The trash in `git_dir`, the directory that all worktrees share. Nothing is made before it is needed. `shared` gives
+    /// the permissions, `workers` is the number of threads, `interrupt` stops.
+    pub fn new(
+        git_dir: &Path,
+        shared: SharedRepository,
+        workers: usize,
+        interrupt: &'a AtomicBool,
+    ) -> Trash<'a> {
         Trash {
             git_dir: git_dir.to_owned(),
+            shared,
             workers: workers.max(1),
             interrupt,
             batch: Batch::Unmade,
@@ -109,7 +117,7 @@ impl<'a> Trash<'a> {
     fn take(&mut self, root: &Dir, path: &BStr) -> bool {
         for _ in 0..ATTEMPTS {
             if let Batch::Unmade = self.batch {
-                self.batch = new_batch(&self.git_dir).map_or(Batch::Impossible, Batch::Made);
+                self.batch = new_batch(&self.git_dir, self.shared).map_or(Batch::Impossible, Batch::Made);
             }
             let Batch::Made(batch) = &self.batch else { return false };
             match root.rename_into(path, batch, self.discarded.to_string().as_bytes()) {
@@ -131,17 +139,17 @@ fn trash_of(git_dir: &Path) -> PathBuf {
 }
 
 /// A directory in the trash that nobody else puts anything into.
-fn new_batch(git_dir: &Path) -> io::Result<Dir> {
+fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<Dir> {
     let trash = trash_of(git_dir);
     let mut number = 0;
     loop {
         let batch = trash.join(format!("{}-{number}", std::process::id()));
-        match by_path::create_dir(&batch) {
+        match shared.create_dir(&batch) {
             Ok(()) => return Dir::open(&batch),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             // Or emptied and removed since.
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                by_path::create_dir_all(&trash)?;
+                shared.create_dir_all(&trash)?;
             }
             Err(error) => return Err(error),
         }

@@ -36,7 +36,7 @@ impl Place {
     }
 
     fn trash(&self) -> Trash<'static> {
-        Trash::new(&self.path("git"), 2, &GO_ON)
+        Trash::new(&self.path("git"), SharedRepository::Umask, 2, &GO_ON)
     }
 
     fn kept(&self) -> bool {

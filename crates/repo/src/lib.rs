@@ -281,6 +281,11 @@ impl Repository {
         config::Speaker { voice: self.voice(), top: self.work_tree() }
     }
 
+    /// Last value of a key; `Some(None)` for a name without `=`.
+    pub fn config_value(&self, key: &str) -> Option<Option<BString>> {
+        self.config.value(key)
+    }
+
     /// Last value of a key as a boolean.
     pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
         self.config.boolean(key)

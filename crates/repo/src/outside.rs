@@ -28,6 +28,24 @@ impl Outside {
         Ok(Outside { env, config, voice: options.voice })
     }
 
+    /// The same for a repository that is being made: with what `config` holds, the file that `git_dir` will have.
+    pub fn with_file(options: &OpenOptions, git_dir: &Path, config: &Path) -> Result<Outside, Error> {
+        let env = Env::from(options.env.clone());
+        let sources = Sources {
+            git_dir: Some(git_dir),
+            local: Some(config),
+            command: &options.config,
+            ..Sources::default()
+        };
+        let config = config::load(&env, sources)?;
+        Ok(Outside { env, config })
+    }
+
+    /// Last value of a key; `Some(None)` for a name without `=`.
+    pub fn config_value(&self, key: &str) -> Option<Option<BString>> {
+        self.config.value(key)
+    }
+
     /// Last value of a key; a name without `=` counts as empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)

@@ -29,9 +29,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -
         format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
         other => Error::Key(other),
     })?;
-    if let Some(stat) = by_path::stat_followed(path).map_err(io("stat"))? {
-        sys::set_mode(lock.file(), stat.mode & 0o7777).map_err(io("set the mode of"))?;
-    }
+    lock.keep_mode()?;
     lock.write(&after)?;
     Ok(lock.commit_synced(fsync, Components::empty())?)
 }

@@ -117,20 +117,25 @@ impl Lock {
             }
         })?;
         let mut lock = Lock { path, lock_path, pid_path: None, file: Some(file), held: true };
-        if options.shared != SharedRepository::Umask {
-            lock.widen(options.shared).map_err(|source| lock.error("fix permission bits on", source))?;
-        }
+        let adjusted = options.shared.adjust_file(lock.file());
+        adjusted.map_err(|source| lock.error("fix permission bits on", source))?;
         if options.record_pid {
             lock.record_pid();
         }
         Ok(lock)
     }
 
-    fn widen(&self, shared: SharedRepository) -> io::Result<()> {
-        let file = self.file();
-        let mode = sys::stat_of(file)?.mode & 0o7777;
-        let wanted = shared.file_mode(mode);
-        if wanted == mode { Ok(()) } else { sys::set_mode(file, wanted) }
+    /// Gives the lock file the permissions of what it will replace, if that is there.
+    pub fn keep_mode(&self) -> Result<(), Error> {
+        let mode = by_path::stat_followed(&self.path)
+            .map_err(|source| Error::Io { what: "stat", path: self.path.clone(), source })?
+            .map(|stat| stat.mode & 0o7777);
+        match mode {
+            Some(mode) => {
+                sys::set_mode(self.file(), mode).map_err(|source| self.error("set the mode of", source))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A record of the holder is a courtesy; where it cannot be written, the lock holds without.

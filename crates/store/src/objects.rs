@@ -173,15 +173,9 @@ fn create(dir: &Path, options: &Options<'_>) -> Result<Unnamed, Error> {
 fn make_directory(dir: &Path, shared: SharedRepository) -> Result<(), Error> {
     let io = |what, source| Error::Io { what, path: dir.to_owned(), source };
     match by_path::create_dir(dir) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        Err(source) => return Err(io("create", source)),
-    }
-    let stat = by_path::stat(dir).map_err(|source| io("stat", source))?;
-    let mode = stat.map_or(0o777, |stat| stat.mode & 0o7777);
-    match shared.dir_mode(mode) {
-        wanted if wanted == mode => Ok(()),
-        wanted => by_path::set_mode(dir, wanted).map_err(|source| io("fix permission bits on", source)),
+        Ok(()) => shared.adjust_dir(dir).map_err(|source| io("fix permission bits on", source)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(io("create", source)),
     }
 }
 

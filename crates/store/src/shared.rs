@@ -1,6 +1,12 @@
-//! Permissions of files in a shared repository (`core.sharedRepository` of `git-config(1)`).
+//! Permissions in a shared repository (`core.sharedRepository` of `git-config(1)`).
+//!
+//! Promise: this module alone decides the mode of what sapwood makes in a Git directory, and without
+//! the setting it asks the system nothing more.
+
+use std::{io, path::Path};
 
 use bstr::{BStr, ByteSlice};
+use sys::{File, FileType, by_path};
 
 /// Who may read and write what is written into the repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +37,12 @@ const GROUP: SharedRepository = SharedRepository::Widened(0o660);
 const EVERYBODY: SharedRepository = SharedRepository::Widened(0o664);
 
 impl SharedRepository {
-    /// From the configuration's value; `None` is a key without `=`.
-    pub fn parse(value: Option<&BStr>) -> Result<SharedRepository, BadSharedRepository> {
+    /// From the configuration's value; `None` is a key without `=`. `boolean` is the value as a boolean,
+    /// if it is one.
+    pub fn parse(
+        value: Option<&BStr>,
+        boolean: Option<bool>,
+    ) -> Result<SharedRepository, BadSharedRepository> {
         let Some(value) = value else { return Ok(GROUP) };
         match value.as_bytes() {
             b"umask" => return Ok(SharedRepository::Umask),
@@ -40,20 +50,23 @@ impl SharedRepository {
             b"all" | b"world" | b"everybody" => return Ok(EVERYBODY),
             _ => {}
         }
-        let text = value.to_str_lossy();
-        if let Ok(number) = u32::from_str_radix(&text, 8) {
-            return match number {
-                0 => Ok(SharedRepository::Umask),
-                1 => Ok(GROUP),
-                2 => Ok(EVERYBODY),
-                mode if mode & 0o600 != 0o600 => Err(BadSharedRepository::LocksOwnerOut(mode)),
-                mode => Ok(SharedRepository::Exactly(mode & 0o666)),
-            };
+        match (octal(value.as_bytes()), boolean) {
+            (Some(0), _) | (None, Some(false)) => Ok(SharedRepository::Umask),
+            (Some(1), _) | (None, Some(true)) => Ok(GROUP),
+            (Some(2), _) => Ok(EVERYBODY),
+            (Some(mode), _) if mode & 0o600 != 0o600 => Err(BadSharedRepository::LocksOwnerOut(mode)),
+            (Some(mode), _) => Ok(SharedRepository::Exactly(mode & 0o666)),
+            (None, None) => Err(BadSharedRepository::NoBoolean(value.to_string())),
         }
-        match text.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Ok(GROUP),
-            "false" | "no" | "off" | "" => Ok(SharedRepository::Umask),
-            _ => Err(BadSharedRepository::NoBoolean(text.into_owned())),
+    }
+
+    /// The value that Git writes into the configuration of a new repository; `None` for none.
+    pub fn value(self) -> Option<String> {
+        match self {
+            SharedRepository::Umask => None,
+            GROUP => Some("1".to_owned()),
+            EVERYBODY => Some("2".to_owned()),
+            SharedRepository::Widened(mode) | SharedRepository::Exactly(mode) => Some(format!("0{mode:o}")),
         }
     }
 
@@ -81,6 +94,90 @@ impl SharedRepository {
         let mode = mode | (mode & 0o444) >> 2;
         if mode & 0o060 != 0 { mode | 0o2000 } else { mode }
     }
+
+    /// Makes a directory.
+    pub fn create_dir(self, path: &Path) -> io::Result<()> {
+        by_path::create_dir(path)?;
+        self.adjust_dir(path)
+    }
+
+    /// Makes a directory, and those that are missing above it. One that is there keeps its mode.
+    pub fn create_dir_all(self, path: &Path) -> io::Result<()> {
+        if self == SharedRepository::Umask {
+            return by_path::create_dir_all(path);
+        }
+        match self.create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
+                    return Err(error);
+                };
+                self.create_dir_all(parent)?;
+                self.create_dir_all(path)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let found = by_path::stat_followed(path)?;
+                let is_directory = found.is_some_and(|stat| stat.file_type == FileType::Directory);
+                if is_directory { Ok(()) } else { Err(error) }
+            }
+            made => made,
+        }
+    }
+
+    /// Makes a file with the permission bits of `mode` less the umask, and opens it for writing.
+    pub fn create_new(self, path: &Path, mode: u32) -> io::Result<File> {
+        let file = by_path::create_new(path, mode)?;
+        self.adjust_file(&file)?;
+        Ok(file)
+    }
+
+    /// Gives a directory the permissions it is to have.
+    pub fn adjust_dir(self, path: &Path) -> io::Result<()> {
+        if self == SharedRepository::Umask {
+            return Ok(());
+        }
+        let Some(stat) = by_path::stat_followed(path)? else { return Ok(()) };
+        let mode = stat.mode & 0o7777;
+        match self.dir_mode(mode) {
+            wanted if wanted == mode => Ok(()),
+            wanted => by_path::set_mode(path, wanted),
+        }
+    }
+
+    /// Gives a file the permissions it is to have.
+    pub fn adjust_file(self, file: &File) -> io::Result<()> {
+        if self == SharedRepository::Umask {
+            return Ok(());
+        }
+        let mode = sys::stat_of(file)?.mode & 0o7777;
+        match self.file_mode(mode) {
+            wanted if wanted == mode => Ok(()),
+            wanted => sys::set_mode(file, wanted),
+        }
+    }
+}
+
+/// An octal number as C's `strtol` reads it to the end of the text, and what an `int` keeps of that;
+/// nothing at all is 0.
+fn octal(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().take_while(|byte| is_space(byte)).count()..];
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(|digit| (b'0'..=b'7').contains(digit)) {
+        return None;
+    }
+    let number = digits.iter().try_fold(0i64, |number, digit| {
+        let digit = i64::from(digit - b'0');
+        let shifted = number.checked_mul(8)?;
+        if is_negative { shifted.checked_sub(digit) } else { shifted.checked_add(digit) }
+    });
+    let number = number.unwrap_or(if is_negative { i64::MIN } else { i64::MAX });
+    u32::try_from(number & i64::from(u32::MAX)).ok()
 }
 
 #[cfg(test)]
@@ -89,8 +186,14 @@ mod tests {
 
     #[test]
     fn values_and_the_modes_they_give() {
-        let mode =
-            |value: &str| SharedRepository::parse(Some(value.into())).map(|shared| shared.file_mode(0o600));
+        let mode = |value: &str| {
+            let boolean = match value {
+                "true" | "9" => Some(true),
+                "false" => Some(false),
+                _ => None,
+            };
+            SharedRepository::parse(Some(value.into()), boolean).map(|shared| shared.file_mode(0o600))
+        };
         assert_eq!(mode("umask"), Ok(0o600));
         assert_eq!(mode("0"), Ok(0o600));
         assert_eq!(mode("false"), Ok(0o600));
@@ -102,7 +205,13 @@ mod tests {
         assert_eq!(mode("0640"), Ok(0o640));
         assert_eq!(mode("0060"), Err(BadSharedRepository::LocksOwnerOut(0o060)));
         assert_eq!(mode("perhaps"), Err(BadSharedRepository::NoBoolean("perhaps".to_owned())));
-        assert_eq!(SharedRepository::parse(None), Ok(GROUP));
+        assert_eq!(mode("9"), Ok(0o660), "no octal number, but one that is not 0");
+        assert_eq!(mode(" +0640"), Ok(0o640));
+        assert_eq!(mode("-1"), Ok(0o666));
+        assert_eq!(mode("3"), Err(BadSharedRepository::LocksOwnerOut(3)));
+        assert_eq!(mode("7777777777777777777777777"), Ok(0o666));
+        assert_eq!(mode(""), Ok(0o600));
+        assert_eq!(SharedRepository::parse(None, Some(true)), Ok(GROUP));
         assert_eq!(GROUP.file_mode(0o444), 0o444);
         assert_eq!(GROUP.dir_mode(0o755), 0o2775);
         assert_eq!(SharedRepository::Exactly(0o600).dir_mode(0o755), 0o700);

@@ -36,14 +36,7 @@ impl Unnamed {
             }
         };
         let new = Unnamed { file, path, named: false };
-        let widen = || {
-            let mode = sys::stat_of(&new.file)?.mode & 0o7777;
-            match shared.file_mode(mode) {
-                wanted if wanted == mode => Ok(()),
-                wanted => sys::set_mode(&new.file, wanted),
-            }
-        };
-        widen().map_err(|source| new.error("fix permission bits on", source))?;
+        shared.adjust_file(&new.file).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
     }
 

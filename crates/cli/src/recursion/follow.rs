@@ -430,7 +430,8 @@ impl<'a> Submodules<'a> {
                 }
                 Populated::No if without == Nested::Come && nested.is_bare_place(link) => {
                     nested.validate(link)?;
-                    by_path::create_dir_all(&nested.dir(link)).map_err(|_| {
+                    let made = self.settings.locks.shared.create_dir_all(&nested.dir(link));
+                    made.map_err(|_| {
                         Failure::Fatal(text!("could not create directories for ", path, "/", link, "/.git"))
                     })?;
                     all &= nested.enter_one(link, commit, true, Force::No)?;

@@ -67,7 +67,6 @@ const CLONE_SETTINGS: &[Setting] = &[
     ("color.remote*", When::Set),
     ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
     ("core.hookspath", When::Set),
-    ("core.sharedrepository", When::Set),
     ("feature.experimental", When::True),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
@@ -78,12 +77,8 @@ const CLONE_SETTINGS: &[Setting] = &[
 ];
 
 /// To making or removing a worktree.
-const WORKTREE_SETTINGS: &[Setting] = &[
-    ("core.ignorecase", When::True),
-    ("core.sharedrepository", When::Set),
-    ("core.splitindex", When::True),
-    ("hook.*", When::Set),
-];
+const WORKTREE_SETTINGS: &[Setting] =
+    &[("core.ignorecase", When::True), ("core.splitindex", When::True), ("hook.*", When::Set)];
 
 /// To what only changes what is known of worktrees: nothing of the general table is looked at by it.
 const RECORD_SETTINGS: &[Setting] = &[
@@ -630,13 +625,9 @@ mod tests {
 
     #[test]
     fn settings_of_a_clone_that_count() {
-        for counted in [
-            "core.sharedRepository=group",
-            "Core.HooksPath",
-            "extensions.x=1",
-            "include.path=a",
-            "url.a.insteadOf=b",
-        ] {
+        for counted in
+            ["core.hooksPath=x", "Core.HooksPath", "extensions.x=1", "include.path=a", "url.a.insteadOf=b"]
+        {
             assert!(counts(counted.into()), "{counted}");
         }
         for plain in ["user.name=me", "core.fsmonitor=true", "branch.main.remote=x", "protocol.allow=never"] {

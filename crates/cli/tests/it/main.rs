@@ -40,6 +40,7 @@ mod refs;
 mod refused_settings;
 mod reset;
 mod round_trips;
+mod shared;
 mod shim;
 mod sparse;
 mod sparse_index;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use store::SharedRepository;
 use sys::{FileType, by_path};
 
 use super::{Event, Reference, source};
@@ -61,7 +62,7 @@ impl Alternates {
     }
 
     /// Writes `info/alternates` below `objects`, where `info` exists; or nothing, if there are none.
-    pub(super) fn write(&self, objects: &Path) -> Result<(), Error> {
+    pub(super) fn write(&self, objects: &Path, shared: SharedRepository) -> Result<(), Error> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -71,7 +72,8 @@ impl Alternates {
             content.extend_from_slice(line);
             content.push(b'\n');
         }
-        by_path::create_new(&path, 0o666)
+        shared
+            .create_new(&path, 0o666)
             .and_then(|mut file| io::Write::write_all(&mut file, &content))
             .map_err(|source| Error::Write { path, source })
     }

@@ -13,6 +13,7 @@ use super::{
     junk::{Existed, Junk},
     naming,
     resume::{self, Left},
+    settings::Outer,
     source::{Kind, Source},
 };
 
@@ -106,12 +107,15 @@ impl Destination {
         self.work_tree.as_ref().map(|work_tree| work_tree.join(".git"))
     }
 
-    /// Makes the worktree's directory, and what is missing above it and the Git directory.
-    pub(super) fn make(&self, junk: &mut Junk) -> Result<(), Error> {
+    /// Makes the worktree's directory, and what is missing above it and the Git directory; that with the
+    /// permissions that are configured outside of any repository.
+    pub(super) fn make(&self, outer: &Outer, junk: &mut Junk) -> Result<(), Error> {
         let leading = |path: &Path| match path.parent() {
-            Some(parent) => by_path::create_dir_all(parent)
+            Some(parent) if !is_directory(parent) => outer
+                .shared()?
+                .create_dir_all(parent)
                 .map_err(|source| Error::LeadingDirectories { path: path.to_owned(), source }),
-            None => Ok(()),
+            _ => Ok(()),
         };
         if let Some(work_tree) = &self.work_tree {
             leading(work_tree)?;

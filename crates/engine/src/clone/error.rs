@@ -66,6 +66,8 @@ pub enum Error {
     Publish(#[from] PublishError),
     #[error(transparent)]
     Repo(#[from] repo::Error),
+    #[error(transparent)]
+    Shared(#[from] store::BadSharedRepository),
     #[error("interrupted")]
     Interrupted,
 }

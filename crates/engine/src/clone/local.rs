@@ -18,6 +18,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice, ByteVec};
+use store::SharedRepository;
 use sys::{
     Dir, FileType,
     profile::{self, Phase},
@@ -65,11 +66,20 @@ pub(super) struct Taken {
     pub alternates: BString,
 }
 
+/// How objects are taken over.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub(super) struct Manner {
+    pub linking: Linking,
+    /// Permissions of copies.
+    pub shared: SharedRepository,
+}
+
 /// Takes over `source`, an `objects` directory, into `target`, which is made if it is missing.
 pub(super) fn take_objects(
     source: &Path,
     target: &Path,
-    linking: Linking,
+    manner: Manner,
     workers: usize,
     interrupt: &AtomicBool,
 ) -> Result<Taken, Error> {
@@ -88,8 +98,9 @@ pub(super) fn take_objects(
             .map_err(|error| Error::CreateDirectory { path: target.to_owned(), source: error })?,
         source,
         target,
-        required: linking == Linking::Required,
-        link: AtomicBool::new(linking != Linking::Never),
+        required: manner.linking == Linking::Required,
+        link: AtomicBool::new(manner.linking != Linking::Never),
+        shared: manner.shared,
         interrupt,
         queue: Mutex::new(Queue { directories: vec![BString::default()], ..Queue::default() }),
         changed: Condvar::new(),
@@ -120,6 +131,7 @@ struct Twins<'a> {
     target: &'a Path,
     required: bool,
     link: AtomicBool,
+    shared: SharedRepository,
     interrupt: &'a AtomicBool,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -230,7 +242,7 @@ impl Twins<'_> {
                 Err(_) => self.link.store(false, Ordering::Relaxed),
             }
         }
-        copy(from, to, name).map_err(|source| Error::Copy { path: target(), source })
+        copy(from, to, name, self.shared).map_err(|source| Error::Copy { path: target(), source })
     }
 }
 
@@ -254,7 +266,7 @@ fn below(root: &Path, path: &BString) -> PathBuf {
 
 /// Copies one file, by reflink where the file system has it. The time of the last change is kept:
 /// Git prunes unreachable objects by age.
-fn copy(from: &Dir, to: &Dir, name: &[u8]) -> io::Result<()> {
+fn copy(from: &Dir, to: &Dir, name: &[u8], shared: SharedRepository) -> io::Result<()> {
     let source = from.open_file(name)?;
     let stat = sys::stat_of(&source)?;
     if stat.file_type != FileType::File {
@@ -265,6 +277,7 @@ fn copy(from: &Dir, to: &Dir, name: &[u8]) -> io::Result<()> {
         _ => {}
     }
     let target = to.create_new(name, stat.mode & 0o111 != 0)?;
+    shared.adjust_file(&target)?;
     if sys::reflink(&source, &target).is_err() {
         sys::copy(&source, &target)?;
     }
@@ -284,7 +297,8 @@ mod tests {
 
     fn take(root: &Path, linking: Linking, workers: usize) -> Result<Taken, Error> {
         let never = AtomicBool::new(false);
-        take_objects(&root.join("from"), &root.join("to"), linking, workers, &never)
+        let manner = Manner { linking, shared: SharedRepository::Umask };
+        take_objects(&root.join("from"), &root.join("to"), manner, workers, &never)
     }
 
     fn source() -> tempfile::TempDir {
@@ -376,8 +390,8 @@ mod tests {
     fn stops_when_interrupted() {
         let root = source();
         let now = AtomicBool::new(true);
-        let stopped =
-            take_objects(&root.path().join("from"), &root.path().join("to"), Linking::Never, 2, &now);
+        let manner = Manner { linking: Linking::Never, shared: SharedRepository::Umask };
+        let stopped = take_objects(&root.path().join("from"), &root.path().join("to"), manner, 2, &now);
         assert!(matches!(stopped, Err(Error::Interrupted)));
     }
 }

@@ -43,6 +43,7 @@ use answers::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
+use settings::Outer;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
@@ -194,10 +195,12 @@ impl Prepared {
             events(begin);
             return self.resumed(claim);
         }
-        destination.make(&mut junk)?;
+        let outer = Outer::load(&self.options.open)?;
+        destination.make(&outer, &mut junk)?;
         events(begin);
-        let claim = self.make_skeleton(&mut junk, events)?;
+        let made = self.make_skeleton(outer.shared()?, &mut junk, events)?;
         let repo = self.open()?;
+        let shared = settings::shared(&repo)?;
         check(interrupt)?;
 
         let wishes = self.wishes(&repo)?;
@@ -232,7 +235,7 @@ impl Prepared {
         if let Some(filter) = &self.options.filter {
             edits.extend(settings::of_partial_clone(&wishes, filter.expanded()));
         }
-        let locks = store::LockOptions::default();
+        let locks = store::LockOptions { shared, ..store::LockOptions::default() };
         store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, &fsync)?;
         check(interrupt)?;
 
@@ -242,7 +245,9 @@ impl Prepared {
             selection: &selection,
             limits: &limits,
             references,
-            shared: self.options.shared,
+            borrowed: self.options.shared,
+            shared,
+            early: made.shared,
             linking: match (self.options.no_hardlinks, self.options.local) {
                 (true, _) => local::Linking::Never,
                 (false, Some(true)) => local::Linking::Required,
@@ -271,6 +276,7 @@ impl Prepared {
             hash,
             objects: &objects,
             fsync,
+            shared,
             message,
         };
         let head = published.write(&wishes, &selection, events)?;
@@ -287,7 +293,7 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        Ok(self.cloned(worktree, Force::No, claim))
+        Ok(self.cloned(worktree, Force::No, made.claim))
     }
 
     /// Copies what is borrowed; then nothing is.
@@ -320,7 +326,12 @@ impl Prepared {
         Ok(self.cloned(worktree, Force::Remnants, claim))
     }
 
-    fn make_skeleton(&self, junk: &mut Junk, events: &dyn Fn(Event<'_>)) -> Result<resume::Claim, Error> {
+    fn make_skeleton(
+        &self,
+        shared: store::SharedRepository,
+        junk: &mut Junk,
+        events: &dyn Fn(Event<'_>),
+    ) -> Result<skeleton::Made, Error> {
         let template = self.template()?;
         let destination = &self.destination;
         let wanted = skeleton::Wanted {
@@ -332,11 +343,13 @@ impl Prepared {
             config: &self.parameters()?,
             url: self.source.url.as_bstr(),
             fsync: &store::Fsync::default(),
+            shared,
+            open: &self.options.open,
         };
         let assembly = wanted.assembly();
         junk.add(&assembly, Existed::No);
-        let (notices, claim) = skeleton::create(&wanted, &assembly)?;
-        for notice in notices {
+        let made = skeleton::create(&wanted, &assembly)?;
+        for notice in &made.notices {
             match notice {
                 Notice::NoTemplates(path) => {
                     events(Event::Warning(&format!("templates not found in {}", path.display())));
@@ -353,7 +366,7 @@ impl Prepared {
             let mut file = by_path::create_new(&link, 0o666).map_err(failed)?;
             io::Write::write_all(&mut file, &[b"gitdir: ", target, b"\n"].concat()).map_err(failed)?;
         }
-        Ok(claim)
+        Ok(made)
     }
 
     /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.

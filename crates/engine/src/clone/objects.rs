@@ -88,7 +88,12 @@ pub(super) struct Wanted<'a> {
     pub(super) selection: &'a Selection,
     pub(super) limits: &'a fetch::Limits,
     pub(super) references: Alternates,
-    pub(super) shared: bool,
+    /// `--shared`
+    pub(super) borrowed: bool,
+    /// Permissions of the directories, alternates and copies, for which `--config` comes too late.
+    pub(super) early: store::SharedRepository,
+    /// Permissions of all else.
+    pub(super) shared: store::SharedRepository,
     pub(super) linking: local::Linking,
     pub(super) workers: usize,
     pub(super) follow_tags: bool,
@@ -222,14 +227,16 @@ impl Channel {
                 Ok(reopen())
             }
             Way::Process(connection) => {
-                prepare(&objects, &wanted.references)?;
+                make_directories(&objects, wanted)?;
+                wanted.references.write(&objects, wanted.early)?;
                 if !wanted.selection.empty {
                     fetch(connection, &objects, wanted, events, interrupt)?;
                 }
                 complete(reopen(), wanted.selection)
             }
             Way::Bundle { path, header } => {
-                prepare(&objects, &wanted.references)?;
+                make_directories(&objects, wanted)?;
+                wanted.references.write(&objects, wanted.early)?;
                 if !wanted.selection.empty {
                     unbundle(&path, &header, &objects, wanted, events, interrupt)?;
                 }
@@ -240,12 +247,12 @@ impl Channel {
 }
 
 /// Makes what every `objects` has.
-fn prepare(objects: &Path, alternates: &Alternates) -> Result<(), Error> {
+fn make_directories(objects: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
     for name in ["pack", "info"] {
         let path = objects.join(name);
-        by_path::create_dir_all(&path).map_err(io_error("mkdir", &path))?;
+        wanted.early.create_dir_all(&path).map_err(io_error("mkdir", &path))?;
     }
-    Ok(alternates.write(objects)?)
+    Ok(())
 }
 
 fn take_files(
@@ -257,15 +264,17 @@ fn take_files(
 ) -> Result<(), Error> {
     let mut alternates = wanted.references.clone();
     let incoming = wanted.git_dir.join("objects.incoming");
-    if wanted.shared {
+    make_directories(&incoming, wanted)?;
+    if wanted.borrowed {
         alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(source.as_os_str()).into());
     } else {
-        let taken = local::take_objects(source, &incoming, wanted.linking, wanted.workers, interrupt)?;
+        let manner = local::Manner { linking: wanted.linking, shared: wanted.early };
+        let taken = local::take_objects(source, &incoming, manner, wanted.workers, interrupt)?;
         for warning in alternates.add_lines(taken.alternates.as_bstr(), source) {
             events(Event::Warning(&warning));
         }
     }
-    prepare(&incoming, &alternates)?;
+    alternates.write(&incoming, wanted.early)?;
     by_path::rename(&incoming, objects).map_err(io_error("create", objects))
 }
 
@@ -318,7 +327,9 @@ fn fetch(
     if !shallow.is_empty() {
         let path = wanted.git_dir.join("shallow");
         let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
-        by_path::create_new(&path, 0o666)
+        wanted
+            .shared
+            .create_new(&path, 0o666)
             .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
             .map_err(io_error("write", &path))?;
     }
@@ -420,9 +431,10 @@ fn receive(
     let files =
         [(&received.pack, store::Components::PACK), (&received.index, store::Components::PACK_METADATA)];
     for (path, component) in files {
-        by_path::open(path)
-            .and_then(|file| wanted.fsync.file(component, &file))
-            .map_err(io_error("sync", path))?;
+        let finished = by_path::open(path).and_then(|file| {
+            wanted.shared.adjust_file(&file).and_then(|()| wanted.fsync.file(component, &file))
+        });
+        finished.map_err(io_error("sync", path))?;
     }
     if let Some(content) = promised {
         let path = received.pack.with_extension("promisor");
@@ -448,7 +460,9 @@ fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
     let metadata = store::Components::PACK_METADATA;
     store::replace(&path, &content, &store::LockOptions::default(), wanted.fsync, metadata)?;
     by_path::open(&path)
-        .and_then(|file| sys::set_mode(&file, 0o444 & !sys::umask()))
+        .and_then(|file| {
+            sys::set_mode(&file, 0o444 & !sys::umask()).and_then(|()| wanted.shared.adjust_file(&file))
+        })
         .map_err(io_error("set the mode of", &path))
 }
 

@@ -48,6 +48,7 @@ pub(super) struct Publication<'a> {
     pub(super) hash: HashKind,
     pub(super) objects: &'a Objects,
     pub(super) fsync: store::Fsync,
+    pub(super) shared: store::SharedRepository,
     /// For the reflogs.
     pub(super) message: BString,
 }
@@ -176,7 +177,7 @@ impl Publication<'_> {
             committer: self.repo.committer()?,
             log,
             fsync: self.fsync,
-            locks: store::refs::Locks::default(),
+            locks: store::refs::Locks { shared: self.shared, ..store::refs::Locks::default() },
         })
     }
 }

@@ -1,9 +1,44 @@
-//! The values a clone writes into the new repository's configuration, as data, in Git's order.
+//! The values a clone writes into the new repository's configuration, as data, in Git's order; and what
+//! is configured before there is a repository.
+
+use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, config::Edit};
+use store::{BadSharedRepository, SharedRepository};
 
 use super::select::{NewHead, Selection, Wishes};
+
+const SHARED: &str = "core.sharedRepository";
+
+/// The configuration outside of any repository.
+pub(super) struct Outer(repo::Outside);
+
+impl Outer {
+    /// Reads it.
+    pub(super) fn load(options: &repo::OpenOptions) -> Result<Outer, repo::Error> {
+        Ok(Outer(repo::Outside::load(options)?))
+    }
+
+    /// The configuration of the repository that will be in `git_dir` and whose file is still at `config`.
+    pub(super) fn with_file(
+        options: &repo::OpenOptions,
+        git_dir: &Path,
+        config: &Path,
+    ) -> Result<Outer, repo::Error> {
+        Ok(Outer(repo::Outside::with_file(options, git_dir, config)?))
+    }
+
+    /// Permissions. A bad value is an error of what needs them.
+    pub(super) fn shared(&self) -> Result<SharedRepository, BadSharedRepository> {
+        crate::shared::of(self.0.config_value(SHARED))
+    }
+}
+
+/// Permissions in the new repository, with `--config` in effect.
+pub(super) fn shared(repo: &repo::Repository) -> Result<SharedRepository, BadSharedRepository> {
+    crate::shared::of(repo.config_value(SHARED))
+}
 
 /// A `--config` parameter that is no `section.name[=value]`. The reason is Git's `error: ` line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,12 +13,13 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::config::Edit;
+use store::SharedRepository;
 use sys::{FileType, by_path};
 
 use super::{
     junk::Existed,
     resume,
-    settings::{self, set},
+    settings::{self, Outer, set},
 };
 
 /// What is wanted of it.
@@ -38,6 +39,18 @@ pub(super) struct Wanted<'a> {
     /// The source, for whoever finds the clone unfinished.
     pub url: &'a BStr,
     pub fsync: &'a store::Fsync,
+    /// Permissions while templates are copied.
+    pub shared: SharedRepository,
+    /// To read a template's configuration with.
+    pub open: &'a repo::OpenOptions,
+}
+
+/// What was made.
+pub(super) struct Made {
+    pub(super) notices: Vec<Notice>,
+    pub(super) claim: resume::Claim,
+    /// Permissions of what is made from now on, but for what `--config` says of them.
+    pub(super) shared: SharedRepository,
 }
 
 /// Why it could not be made. Messages are Git's, where Git has them.
@@ -52,6 +65,10 @@ pub enum Error {
     Config(#[from] store::config::Error),
     #[error(transparent)]
     Parameter(#[from] settings::BadParameter),
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    #[error(transparent)]
+    Shared(#[from] store::BadSharedRepository),
 }
 
 fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
@@ -80,33 +97,32 @@ impl Wanted<'_> {
 }
 
 /// Makes it, at `assembly` first.
-pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<(Vec<Notice>, resume::Claim), Error> {
+pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error> {
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let claim = resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
     if let Some(template) = wanted.template {
         match by_path::stat_followed(template) {
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {
-                copy_template(template, assembly, &mut notices)?;
+                copy_template(template, assembly, wanted.shared, &mut notices)?;
             }
             _ => notices.push(Notice::NoTemplates(template.to_owned())),
         }
     }
+    let config = assembly.join("config");
+    let shared = Outer::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
+    shared.adjust_dir(assembly).map_err(io_error("set the mode of", assembly))?;
     for name in ["objects", "refs", "refs/heads", "refs/tags"] {
-        let path = assembly.join(name);
-        match by_path::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(io_error("mkdir", &path)(error));
-            }
-            _ => {}
-        }
+        make_dir(&assembly.join(name), shared)?;
     }
-    write(&assembly.join("HEAD"), format!("ref: {}\n", super::resume::UNPUBLISHED).as_bytes())?;
-    configure(wanted, assembly)?;
+    write(&assembly.join("HEAD"), format!("ref: {}\n", super::resume::UNPUBLISHED).as_bytes(), shared)?;
+    configure(wanted, &config, shared)?;
+    let made = Made { notices, claim, shared };
     if wanted.existed == Existed::No {
         by_path::rename(assembly, wanted.git_dir).map_err(io_error("create", wanted.git_dir))?;
-        return Ok((notices, claim));
+        return Ok(made);
     }
+    shared.adjust_dir(wanted.git_dir).map_err(io_error("set the mode of", wanted.git_dir))?;
     let mut entries = by_path::list(assembly).map_err(io_error("opendir", assembly))?;
     // The marker leads: without it nobody would know whose the others are.
     entries.sort_by_key(|(name, _)| !resume::is_marker(name));
@@ -115,18 +131,18 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<(Vec<Notice
         by_path::rename(&assembly.join(&name), &place).map_err(io_error("create", &place))?;
     }
     by_path::remove_dir(assembly).map_err(io_error("remove", assembly))?;
-    Ok((notices, claim))
+    Ok(made)
 }
 
-fn configure(wanted: &Wanted<'_>, assembly: &Path) -> Result<(), Error> {
-    let path = assembly.join("config");
-    let template = by_path::read(&path).map_err(io_error("read", &path))?;
+fn configure(wanted: &Wanted<'_>, path: &Path, shared: SharedRepository) -> Result<(), Error> {
+    let assembly = path.parent().unwrap_or(Path::new("/"));
+    let template = by_path::read(path).map_err(io_error("read", path))?;
     if template.is_none() {
-        write(&path, b"")?;
+        write(path, b"", shared)?;
     }
     let mut edits = vec![
         set("core.repositoryformatversion", "0"),
-        set("core.filemode", if trusts_mode(&path)? { "true" } else { "false" }),
+        set("core.filemode", if trusts_mode(path)? { "true" } else { "false" }),
         set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
     ];
     if let Some(work_tree) = wanted.work_tree {
@@ -142,10 +158,15 @@ fn configure(wanted: &Wanted<'_>, assembly: &Path) -> Result<(), Error> {
     if matches!(by_path::stat(&assembly.join("CoNfIg")), Ok(Some(_))) {
         edits.push(set("core.ignorecase", "true"));
     }
+    if let Some(value) = shared.value() {
+        edits.push(set("core.sharedrepository", value));
+        edits.push(set("receive.denyNonFastforwards", "true"));
+    }
     for parameter in wanted.config {
         edits.push(settings::parameter(parameter.as_bstr())?);
     }
-    Ok(store::config::edit(&path, &edits, &store::LockOptions::default(), wanted.fsync)?)
+    let locks = store::LockOptions { shared, ..store::LockOptions::default() };
+    Ok(store::config::edit(path, &edits, &locks, wanted.fsync)?)
 }
 
 /// Whether the file system keeps the executable bit.
@@ -176,13 +197,13 @@ fn has_symlinks(directory: &Path) -> Result<bool, Error> {
 
 /// Copies what is in `from` and not yet in `to`; names that begin with a dot are left out, links are
 /// copied as links.
-fn copy_template(from: &Path, to: &Path, notices: &mut Vec<Notice>) -> Result<(), Error> {
-    match by_path::create_dir(to) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(io_error("mkdir", to)(error));
-        }
-        _ => {}
-    }
+fn copy_template(
+    from: &Path,
+    to: &Path,
+    shared: SharedRepository,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Error> {
+    make_dir(to, shared)?;
     for (name, file_type) in by_path::list(from).map_err(io_error("opendir", from))? {
         if name.as_encoded_bytes().starts_with(b".") {
             continue;
@@ -191,29 +212,37 @@ fn copy_template(from: &Path, to: &Path, notices: &mut Vec<Notice>) -> Result<()
         let exists = by_path::stat(&target).map_err(io_error("stat", &target))?.is_some();
         let failed = |error| Error::Template { from: source.clone(), to: target.clone(), source: error };
         match file_type {
-            FileType::Directory => copy_template(&source, &target, notices)?,
+            FileType::Directory => copy_template(&source, &target, shared, notices)?,
             _ if exists => {}
             FileType::Symlink => {
                 if let Some(link) = by_path::read_link(&source).map_err(failed)? {
                     by_path::symlink(&link, &target).map_err(failed)?;
                 }
             }
-            FileType::File => copy_file(&source, &target).map_err(failed)?,
+            FileType::File => copy_file(&source, &target, shared).map_err(failed)?,
             FileType::Other => notices.push(Notice::IgnoredTemplate(source)),
         }
     }
     Ok(())
 }
 
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path, shared: SharedRepository) -> io::Result<()> {
     let source = by_path::open(from)?;
     let executable = sys::stat_of(&source)?.mode & 0o111 != 0;
-    let target = by_path::create_new(to, if executable { 0o777 } else { 0o666 })?;
+    let target = shared.create_new(to, if executable { 0o777 } else { 0o666 })?;
     sys::copy(&source, &target)?;
     sys::close(target)
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let mut file = by_path::create_new(path, 0o666).map_err(io_error("create", path))?;
+/// Makes a directory, unless it is there.
+fn make_dir(path: &Path, shared: SharedRepository) -> Result<(), Error> {
+    match shared.create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_error("mkdir", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn write(path: &Path, content: &[u8], shared: SharedRepository) -> Result<(), Error> {
+    let mut file = shared.create_new(path, 0o666).map_err(io_error("create", path))?;
     io::Write::write_all(&mut file, content).and_then(|()| sys::close(file)).map_err(io_error("write", path))
 }

@@ -14,7 +14,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::config::Edit;
-use store::{Fsync, LockOptions};
+use store::{Fsync, Lock, LockOptions, SharedRepository};
 use sys::{Dir, by_path};
 
 use super::{Error, canonical};
@@ -39,15 +39,16 @@ pub struct Admin {
 
 /// Makes a directory `worktrees/<name>` in `common`, or with a number after the name: the first that nobody has, however
 /// many do the same at once. It is locked with `reason`, from the first moment it is there: a prune that met it before it
-/// was locked would take it away, and somebody else would get its name.
-pub fn make(common: &Path, name: &BStr, reason: &[u8]) -> Result<Admin, Error> {
+/// was locked would take it away, and somebody else would get its name. As with Git, the repository's permissions are those of
+/// `worktrees`, and the new directory has from there no more than the group.
+pub fn make(common: &Path, name: &BStr, reason: &[u8], shared: SharedRepository) -> Result<Admin, Error> {
     let all = common.join("worktrees");
     let failed = |source| Error::Directory { path: all.join(OsStr::from_bytes(name)), source };
-    let staged = stage(common).map_err(failed)?;
+    let staged = stage(common, shared).map_err(failed)?;
     let locked = staged.join("locked");
     let made = write_new(&locked, &line_of(reason))
         .map_err(|source| Error::Write { path: locked.clone(), source })
-        .and_then(|()| publish(&staged, &all, name));
+        .and_then(|()| publish(&staged, &all, name, shared));
     if made.is_err() {
         let _ = by_path::remove_dir_all(&staged);
     }
@@ -56,7 +57,7 @@ pub fn make(common: &Path, name: &BStr, reason: &[u8]) -> Result<Admin, Error> {
 }
 
 /// Gives a directory that is ready the first free name.
-fn publish(staged: &Path, all: &Path, name: &BStr) -> Result<Admin, Error> {
+fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> Result<Admin, Error> {
     let mut number = 0u32;
     let mut attempts = 0;
     loop {
@@ -71,7 +72,7 @@ fn publish(staged: &Path, all: &Path, name: &BStr) -> Result<Admin, Error> {
             // Who removes the last worktree removes the directory around it, also under our hands.
             Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {
                 attempts += 1;
-                match by_path::create_dir_all(all) {
+                match shared.create_dir_all(all) {
                     // Made by somebody, and removed again.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     made => made.map_err(|source| Error::Leading { path: dir.clone(), source })?,
@@ -88,7 +89,7 @@ const PRIVATE: &str = "sapwood";
 const STAGED: &str = "worktree-";
 
 /// A new directory of our own in `common`.
-fn stage(common: &Path) -> io::Result<PathBuf> {
+fn stage(common: &Path, shared: SharedRepository) -> io::Result<PathBuf> {
     let all = common.join(PRIVATE);
     let mut number = 0;
     loop {
@@ -99,7 +100,7 @@ fn stage(common: &Path) -> io::Result<PathBuf> {
                 return Ok(dir);
             }
             Err(error) if error.kind() == ErrorKind::NotFound && number < ATTEMPTS => {
-                match by_path::create_dir_all(&all) {
+                match shared.create_dir_all(&all) {
                     // Made by somebody, and removed again.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     made => made?,
@@ -166,7 +167,13 @@ impl Found {
 /// Removes `worktrees/<id>`, out of everybody's sight: half of it gone, it would be pruned by others, and its name given
 /// away, while we are at it. If it cannot be deleted it is put back; so is what is not the directory `meant` any more, since others
 /// may have pruned that and given its name to a new one.
-pub fn delete(common: &Path, id: &OsStr, meant: &Found, interrupt: &AtomicBool) -> Result<(), trash::Error> {
+pub fn delete(
+    common: &Path,
+    id: &OsStr,
+    meant: &Found,
+    shared: SharedRepository,
+    interrupt: &AtomicBool,
+) -> Result<(), trash::Error> {
     let place = common.join("worktrees").join(id);
     let remove = |dir: &Path, name: &OsStr| {
         let name = name.as_bytes().as_bstr();
@@ -177,7 +184,7 @@ pub fn delete(common: &Path, id: &OsStr, meant: &Found, interrupt: &AtomicBool) 
     if !meant.is_at(&place) {
         return Ok(());
     }
-    let Ok(away) = stage(common) else { return remove(&common.join("worktrees"), id) };
+    let Ok(away) = stage(common, shared) else { return remove(&common.join("worktrees"), id) };
     let moved = away.join(id);
     let removed = match by_path::rename(&place, &moved) {
         Ok(()) if !meant.is_at(&moved) => {
@@ -205,13 +212,16 @@ fn line_of(text: &[u8]) -> Vec<u8> {
     [text, end].concat()
 }
 
-/// Writes a small file of an administrative directory, with a newline at its end. One that is there is replaced whole.
+/// Writes a small file of an administrative directory, with a newline at its end. One that is there is replaced whole, and
+/// keeps its permissions.
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     let line = line_of(text);
     match write_new(path, &line) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let none = store::Components::empty();
-            Ok(store::replace(path, &line, &LockOptions::default(), &Fsync::default(), none)?)
+            let mut lock = Lock::take(path, &LockOptions::default())?;
+            lock.keep_mode()?;
+            lock.write(&line)?;
+            Ok(lock.commit_synced(&Fsync::default(), store::Components::empty())?)
         }
         answer => answer.map_err(|source| Error::Write { path: path.to_owned(), source }),
     }
@@ -303,7 +313,7 @@ mod tests {
             let dir = std::fs::File::open(dir).expect("there");
             dir.set_modified(long_ago).expect("it is ours");
         }
-        make(place.path(), "new".into(), b"why").expect("made");
+        make(place.path(), "new".into(), b"why", SharedRepository::Umask).expect("made");
         assert_eq!(dirs.map(|dir| dir.exists()), [false, true, true]);
     }
 
@@ -311,9 +321,9 @@ mod tests {
     fn names_are_taken_once() {
         let place = tempfile::tempdir().expect("a directory for tests");
         let mut made: Vec<OsString> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| make(place.path(), "same".into(), b"why").expect("made").id))
-                .collect();
+            let make =
+                || make(place.path(), "same".into(), b"why", SharedRepository::Umask).expect("made").id;
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
         made.sort();

@@ -119,6 +119,11 @@ impl Config {
         self.last(key).map(|entry| entry.text())
     }
 
+    /// The last value; `Some(None)` for a name without `=`.
+    pub(crate) fn value(&self, key: &str) -> Option<Option<BString>> {
+        self.last(key).map(|entry| entry.value.clone())
+    }
+
     /// The last value; a name without `=` is Git's error, half of which is printed here.
     pub(crate) fn string_required(&self, key: &str, speaker: Speaker<'_>) -> Result<Option<&BStr>, Error> {
         match self.last(key) {

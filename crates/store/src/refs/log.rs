@@ -7,7 +7,6 @@ use format::ObjectId;
 use sys::{File, by_path};
 
 use super::{Error, LogPolicy, Options, place};
-use crate::SharedRepository;
 
 /// Begins an empty reflog, whatever the policy. One that is there stays as it is.
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
@@ -57,11 +56,8 @@ fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Err
         }
         opened => opened.map_err(failed)?,
     };
-    if options.locks.shared != SharedRepository::Umask {
-        let mode = sys::stat_of(&file).map_err(failed)?.mode & 0o7777;
-        // Git, too, goes on with a log it may write but does not own.
-        let _ = sys::set_mode(&file, options.locks.shared.file_mode(mode));
-    }
+    // Git, too, goes on with a log it may write but does not own.
+    let _ = options.locks.shared.adjust_file(&file);
     Ok(Some(file))
 }
 

@@ -18,7 +18,7 @@ use format::{
 use sys::{Map, by_path};
 
 use super::{Error, Options, place};
-use crate::{Components, Lock, LockOptions, SharedRepository, lock::sync_parent};
+use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
 const ALL_TRAITS: &[u8] = b" peeled fully-peeled sorted ";
 
@@ -183,11 +183,7 @@ impl<'a> PackedLock<'a> {
         }
         let file = by_path::create_new(&path, 0o666).map_err(io("create"))?;
         self.staged = Some(Staged { path: path.clone(), published: false });
-        let shared = self.options.locks.shared;
-        if shared != SharedRepository::Umask {
-            let mode = sys::stat_of(&file).map_err(io("examine"))?.mode & 0o7777;
-            sys::set_mode(&file, shared.file_mode(mode)).map_err(io("fix permission bits on"))?;
-        }
+        self.options.locks.shared.adjust_file(&file).map_err(io("fix permission bits on"))?;
         (&file).write_all(&content).map_err(io("write"))?;
         self.options.fsync.file(Components::REFERENCE, &file).map_err(io("sync"))?;
         sys::close(file).map_err(io("close"))

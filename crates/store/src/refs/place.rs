@@ -10,7 +10,7 @@ use format::refname::{self, Levels};
 use sys::{FileType, by_path};
 
 use super::Options;
-use crate::{Components, SharedRepository};
+use crate::Components;
 
 /// Whether Git would write a ref of this name.
 pub(super) fn may_write(name: &BStr) -> bool {
@@ -51,11 +51,12 @@ pub(super) fn called(options: &Options, path: PathBuf) -> PathBuf {
 /// last if refs are. `ENOTDIR` or `EEXIST` if something else is in the way.
 pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
-    match by_path::create_dir(parent) {
+    let shared = options.locks.shared;
+    match shared.create_dir(parent) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             create_parents(options, parent)?;
-            by_path::create_dir(parent)?;
+            shared.create_dir(parent)?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let stat = by_path::stat_followed(parent)?;
@@ -63,12 +64,6 @@ pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
             return if is_directory { Ok(()) } else { Err(error) };
         }
         Err(error) => return Err(error),
-    }
-    let shared = options.locks.shared;
-    if shared != SharedRepository::Umask
-        && let Some(stat) = by_path::stat(parent)?
-    {
-        by_path::set_mode(parent, shared.dir_mode(stat.mode & 0o7777))?;
     }
     match parent.parent() {
         Some(above) => options.fsync.directory(Components::REFERENCE, above),

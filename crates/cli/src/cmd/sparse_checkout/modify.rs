@@ -240,8 +240,8 @@ impl State<'_> {
     fn make_directory(&self) -> Result<(), Failure> {
         let file = self.file();
         let parent = file.parent().expect("the file is in the Git directory");
-        sys::by_path::create_dir_all(parent)
-            .map_err(|_| Failure::fatal("failed to create directory for sparse-checkout file"))
+        let made = self.settings.locks.shared.create_dir_all(parent);
+        made.map_err(|_| Failure::fatal("failed to create directory for sparse-checkout file"))
     }
 
     /// Applies `patterns`, and then writes them to the file.

@@ -415,7 +415,7 @@ impl Add<'_> {
             (None, false) => "initializing".into(),
         };
         let id = refname::sanitized(basename(self.at.shown.as_bstr()));
-        let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason)?;
+        let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;
         let branch = text!(names::BRANCHES, short);
         let head = match commit {
             Some(commit) if !is_branch && !orphan => Head::Commit(commit),
@@ -445,7 +445,7 @@ impl Add<'_> {
     /// Makes the directory ours: of several who are about to make a worktree in one place, only one finds no `.git` there.
     fn claim(&self) -> Result<(), Failure> {
         let (top, shown) = (&self.at.path, &self.at.shown);
-        by_path::create_dir_all(top).map_err(|error| {
+        self.settings.locks.shared.create_dir_all(top).map_err(|error| {
             let reason = crate::text::os_error(&error);
             Failure::Fatal(text!("could not create leading directories of '", shown, "/.git': ", reason))
         })?;
@@ -463,7 +463,7 @@ impl Add<'_> {
         let top = &self.at.path;
         self.scene.linker(self.request.relative)?.link(top, &admin.dir)?;
         admin::write(&admin.dir.join("commondir"), b"../..")?;
-        by_path::create_dir(&admin.dir.join("refs")).map_err(|error| {
+        self.settings.locks.shared.create_dir(&admin.dir.join("refs")).map_err(|error| {
             Failure::fatal(format!("could not create '{}': {error}", admin.dir.join("refs").display()))
         })?;
         self.write_head(admin, head)?;
@@ -511,8 +511,9 @@ impl Add<'_> {
         let (from, to) = (self.repo.git_dir().join(name), admin.dir.join(name));
         let copied = || -> std::io::Result<bool> {
             let Some(content) = by_path::read(&from)? else { return Ok(false) };
-            by_path::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
-            let mut file = by_path::create_new(&to, 0o666)?;
+            let shared = self.settings.locks.shared;
+            shared.create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
+            let mut file = shared.create_new(&to, 0o666)?;
             std::io::Write::write_all(&mut file, &content)?;
             Ok(true)
         };

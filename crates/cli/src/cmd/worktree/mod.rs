@@ -21,6 +21,7 @@ use engine::worktree::{
     prune::{self, Expire, Verdict},
 };
 use repo::{GitfileError, Repository, Worktree};
+use store::SharedRepository;
 use sys::{FileType, by_path};
 
 use crate::{
@@ -268,6 +269,11 @@ impl Scene<'_> {
             locks: settings.config_locks,
             fsync: settings.fsync,
         })
+    }
+
+    /// The repository's permissions. Git does not ask for them to remove something, so that a bad value is none.
+    fn shared_if_told(&self) -> SharedRepository {
+        crate::settings::shared(self.repo).unwrap_or_default()
     }
 
     /// Whether a path may become a worktree's; the remains of one that was there may have to go.

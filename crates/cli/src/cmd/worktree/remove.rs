@@ -123,7 +123,8 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
 
 /// Removes a worktree's files. `false` if some stay; that has been said.
 fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
-    let mut trash = Trash::new(scene.repo.common_dir(), workers(), scene.run.interrupt.flag());
+    let shared = scene.shared_if_told();
+    let mut trash = Trash::new(scene.repo.common_dir(), shared, workers(), scene.run.interrupt.flag());
     let removed = split(&worktree.path).and_then(|(above, name)| {
         let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
         trash.discard(&root, name.as_bytes().as_bstr()).map(drop)
@@ -169,7 +170,8 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
 
 /// Removes `worktrees/<id>` if it still is what is `meant`. `false` if it stays; that has been said.
 pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
-    let removed = admin::delete(scene.repo.common_dir(), id, meant, scene.run.interrupt.flag());
+    let (common, interrupt) = (scene.repo.common_dir(), scene.run.interrupt.flag());
+    let removed = admin::delete(common, id, meant, scene.shared_if_told(), interrupt);
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 
