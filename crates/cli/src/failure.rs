@@ -63,7 +63,7 @@ impl Failure {
 
     /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
     pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
-        if error.is_unreadable { error.into() } else { otherwise }
+        if error.is_unreadable || error.is_final { error.into() } else { otherwise }
     }
 
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.

@@ -158,7 +158,7 @@ impl Repository {
 
 /// An object that could not be read, for a reason of its own or the disk's.
 fn unread(error: crate::objects::Error) -> Error {
-    Error { is_unreadable: error.is_unreadable(), message: error.to_string() }
+    Error { is_unreadable: error.is_unreadable(), ..Error::new(error.to_string()) }
 }
 
 /// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.

@@ -111,16 +111,18 @@ pub struct Error {
     pub message: String,
     /// What was asked for may be there: the disk, or what is on it, keeps it from being read.
     pub is_unreadable: bool,
+    /// It is about a name that Git takes for nothing else, and dies of: `x@{upstream}` where `x` follows nothing.
+    pub is_final: bool,
 }
 
 impl Error {
     /// For who reads something in a repository by means of his own.
     pub fn new(message: String) -> Error {
-        Error { message, is_unreadable: false }
+        Error { message, is_unreadable: false, is_final: false }
     }
 
     pub(crate) fn unreadable(message: String) -> Error {
-        Error { message, is_unreadable: true }
+        Error { message, is_unreadable: true, is_final: false }
     }
 }
 

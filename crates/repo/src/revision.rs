@@ -114,7 +114,6 @@ impl Repository {
 
     /// The same, with the index for `:path` and `:<stage>:path`.
     pub fn resolve_with(&self, spec: &BStr, index: Option<&Index>) -> Result<Option<ObjectId>, Error> {
-        let spec = if spec == "-" { "@{-1}".into() } else { spec };
         if let Some(id) = self.simple(spec, Hint::Any)? {
             return Ok(Some(id));
         }
@@ -170,19 +169,30 @@ impl Repository {
     /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning by the names they stand for;
     /// anything else is returned as it is. The result of `@{-N}` is short, of `@{upstream}` full.
     pub fn interpret_branch_name(&self, name: &BStr) -> Result<BString, Error> {
-        if let Some((n, rest)) = prior_checkout(name)
-            && let Some(previous) = self.previous_checkout(n)?
-        {
-            let mut name = previous;
-            name.extend_from_slice(rest);
-            return match rest.is_empty() {
-                true => Ok(name),
-                false => self.interpret_branch_name(name.as_bstr()),
-            };
+        if let Some((whole, rest)) = self.expand_prior_checkout(name)? {
+            if rest.is_empty() {
+                return Ok(whole);
+            }
+            let meant = self.interpret_branch_name(whole.as_bstr())?;
+            // What follows `@{-N}` is a mark, or the word is not a name.
+            return Ok(if meant == whole { name.to_owned() } else { meant });
         }
         if name == "@" {
             return Ok("HEAD".into());
         }
+        match name.strip_prefix(b"@") {
+            // HEAD's.
+            Some(mark) if mark.starts_with(b"@{") => {
+                let meant = self.interpret_mark(mark.as_bstr())?;
+                Ok(if meant == mark { name.to_owned() } else { meant })
+            }
+            _ => self.interpret_mark(name),
+        }
+    }
+
+    /// Replaces `branch@{upstream}` and `branch@{push}` by the full name they stand for; anything else is returned as it is. Here
+    /// `@` is a branch.
+    pub fn interpret_mark(&self, name: &BStr) -> Result<BString, Error> {
         let Some(at) = name.find(b"@{") else { return Ok(name.to_owned()) };
         let mark = name[at..].to_ascii_lowercase();
         let (branch, push) = match mark.as_slice() {
@@ -190,8 +200,13 @@ impl Repository {
             b"@{push}" => (&name[..at], true),
             _ => return Ok(name.to_owned()),
         };
-        let branch = match branch.as_bytes() {
-            b"" | b"HEAD" | b"@" => match self.head()?.branch() {
+        self.followed_by(branch.as_bstr(), push).map_err(|error| Error { is_final: true, ..error })
+    }
+
+    /// What the branch `short`, or that of HEAD, is built on or pushed to.
+    fn followed_by(&self, short: &BStr, push: bool) -> Result<BString, Error> {
+        let branch = match short.as_bytes() {
+            b"" | b"HEAD" => match self.head()?.branch() {
                 Some(branch) => branch.to_owned(),
                 None => return Err(Error::new("HEAD does not point to a branch".to_owned())),
             },
@@ -208,6 +223,15 @@ impl Repository {
             false => self.require_upstream(branch.as_bstr()),
             true => self.require_push(branch.as_bstr()),
         }
+    }
+
+    /// A word that begins with `@{-N}`, with what was checked out there instead, and what follows; `None` for all others, and if HEAD
+    /// has not moved that often.
+    pub fn expand_prior_checkout<'n>(&self, name: &'n BStr) -> Result<Option<(BString, &'n BStr)>, Error> {
+        let Some((n, rest)) = prior_checkout(name) else { return Ok(None) };
+        let Some(mut whole) = self.previous_checkout(n)? else { return Ok(None) };
+        whole.extend_from_slice(rest);
+        Ok(Some((whole, rest)))
     }
 
     fn simple(&self, spec: &BStr, hint: Hint) -> Result<Option<ObjectId>, Error> {
@@ -246,7 +270,10 @@ impl Repository {
         {
             let (n, _) = prior_checkout(spec).expect("just seen");
             return match self.previous_checkout(n)? {
-                Some(previous) => self.simple(previous.as_bstr(), Hint::Any),
+                Some(previous) => match self.parse_hex(previous.as_bstr()) {
+                    Some(id) => Ok(Some(id)),
+                    None => Ok(self.expand_ref(previous.as_bstr())?.map(|(_, id)| id)),
+                },
                 None => Ok(None),
             };
         }

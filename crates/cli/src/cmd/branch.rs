@@ -72,7 +72,7 @@ pub(crate) fn needs_a_merge(
     let name = if name == "-" { BStr::new("@{-1}") } else { name };
     let oid = match repo.rev_parse_or_base(name) {
         Ok(oid) => oid,
-        Err(error) if error.is_unreadable => return Err(error.into()),
+        Err(error) if error.is_unreadable || error.is_final => return Err(error.into()),
         Err(_) => return Ok(None),
     };
     let source = describe(repo, name, oid)?;
@@ -325,7 +325,7 @@ impl Switch<'_> {
                 upstream::set(repo, self.settings, short.as_bstr(), start, track, request.quiet)?;
             }
             new = New {
-                name: branch.name.clone(),
+                name: short,
                 commit: if branch.kind == NewBranchKind::Orphan { None } else { new.commit },
                 branch: Some(full),
             };

@@ -180,7 +180,7 @@ fn arguments(
             let named = repo.rev_parse(first.as_bstr());
             if let Err(error) = &named {
                 // It is no path for that.
-                if error.is_unreadable {
+                if error.is_unreadable || error.is_final {
                     return Err(error.clone().into());
                 }
                 paths::warn_ignored(repo, first.as_bstr());

@@ -112,7 +112,8 @@ fn is_only_a_branch(repo: &Repository, name: &BStr) -> bool {
     let hex = name.len() >= repo.hash().hex_len() && ObjectId::from_hex(repo.hash(), name).is_some();
     let other = repo.expand_ref(name).ok().flatten().is_some_and(|(found, _)| found != full);
     let several = !repo.ambiguous_names(name).is_ok_and(|names| names.is_empty());
-    names::is_branch_name(name) && !hex && !other && !several
+    let is_meant = names::branch_ref(repo, name).is_ok_and(|meant| meant.as_ref() == Some(&full));
+    is_meant && !hex && !other && !several
 }
 
 fn shows(repo: &Repository, survey: &Survey) -> Result<(), Reason> {

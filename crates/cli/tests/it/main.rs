@@ -5,6 +5,7 @@
 mod adopt;
 mod args;
 mod behind_links;
+mod branch_names;
 mod check_attr;
 mod check_ignore;
 mod clean;

@@ -16,6 +16,7 @@ use format::ObjectId;
 use repo::{Guess, Repository, convert::Metadata};
 
 use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
+pub(crate) use self::rules::{already_exists, new_branch_ref};
 use crate::{
     args::{DashDash, Stop, Survey, Table},
     cmd::{branch, paths, pathspec_file::PathspecFile},
@@ -388,7 +389,7 @@ impl Request {
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
             // It is no path, nor a branch of a remote, for that.
-            Err(error) if error.is_unreadable && !told => return Err(error.into()),
+            Err(error) if error.is_final || error.is_unreadable && !told => return Err(error.into()),
             Err(error) => {
                 paths::warn_ignored(repo, arg.as_bstr());
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);

@@ -1,7 +1,7 @@
 //! What goes with what: the arguments and options of one request against each other and against the
 //! refs. Nothing is changed; each rule that is broken ends in Git's message for it.
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec::Pathspecs, switch::names};
 use repo::Repository;
 
@@ -47,21 +47,9 @@ impl Request {
 
     pub(super) fn check_new_branch(&self, repo: &Repository) -> Result<(), Failure> {
         let Some(branch) = &self.new_branch else { return Ok(()) };
-        let name = names::local_branch(repo, branch.name.as_bstr())?;
-        if !names::is_branch_name(name.as_bstr()) {
-            console::report("fatal", text!("'", branch.name, "' is not a valid branch name"));
-            let advice = repo.config_bool("advice.refSyntax")?;
-            if advice.unwrap_or(true) {
-                console::hint("See 'git help check-ref-format'");
-                if advice.is_none() {
-                    console::hint("Disable this message with \"git config set advice.refSyntax false\"");
-                }
-            }
-            return Err(Failure::Said(128));
-        }
-        let full = text!(names::BRANCHES, name);
+        let full = new_branch_ref(repo, branch.name.as_bstr())?;
         if branch.kind != NewBranchKind::Reset && repo.find_ref(full.as_bstr())?.is_some() {
-            return Err(Failure::Fatal(text!("a branch named '", name, "' already exists")));
+            return Err(already_exists(full.as_bstr()));
         }
         Ok(())
     }
@@ -187,6 +175,28 @@ impl Request {
             _ => Ok(()),
         }
     }
+}
+
+/// The full name of the branch that is to be made, whether it exists or not.
+pub(crate) fn new_branch_ref(repo: &Repository, word: &BStr) -> Result<BString, Failure> {
+    if let Some(full) = names::branch_ref(repo, word)? {
+        return Ok(full);
+    }
+    console::report("fatal", text!("'", word, "' is not a valid branch name"));
+    let advice = repo.config_bool("advice.refSyntax")?;
+    if advice.unwrap_or(true) {
+        console::hint("See 'git help check-ref-format'");
+        if advice.is_none() {
+            console::hint("Disable this message with \"git config set advice.refSyntax false\"");
+        }
+    }
+    Err(Failure::Said(128))
+}
+
+/// The branch `full` may not be made.
+pub(crate) fn already_exists(full: &BStr) -> Failure {
+    let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
+    Failure::Fatal(text!("a branch named '", short, "' already exists"))
 }
 
 fn a_branch_is_expected(repo: &Repository, settings: &Settings, source: &Source) -> Result<Failure, Failure> {

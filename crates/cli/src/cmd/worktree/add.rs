@@ -20,7 +20,7 @@ use sys::by_path;
 use super::{Given, Key, Scene, force, remove::remove_junk};
 use crate::{
     args::Parsed,
-    cmd::{reset, upstream},
+    cmd::{checkout, reset, upstream},
     console::{self, text},
     failure::Failure,
     global::Invocation,
@@ -180,23 +180,24 @@ impl Add<'_> {
     fn commit(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
         match self.repo.rev_parse(name) {
             Ok(oid) => Ok(self.repo.peel_to_commit(oid)?),
-            Err(error) if error.is_unreadable => Err(error.into()),
+            Err(error) if error.is_unreadable || error.is_final => Err(error.into()),
             Err(_) => Ok(None),
         }
     }
 
-    fn branch_exists(&self, short: &BStr) -> Result<bool, Failure> {
-        if !names::is_branch_name(short) {
-            return Ok(false);
+    /// The full name of the branch that a word means, if there is such a branch.
+    fn existing(&self, word: &BStr) -> Result<Option<BString>, Failure> {
+        match names::branch_ref(self.repo, word)? {
+            Some(full) if self.repo.find_ref(full.as_bstr())?.is_some() => Ok(Some(full)),
+            _ => Ok(None),
         }
-        Ok(self.repo.find_ref(text!(names::BRANCHES, short).as_bstr())?.is_some())
     }
 
-    fn refuse_used(&self, short: &BStr) -> Result<(), Failure> {
-        let full = text!(names::BRANCHES, short);
-        match self.repo.worktree_using(full.as_bstr(), false)? {
+    fn refuse_used(&self, full: &BStr) -> Result<(), Failure> {
+        match self.repo.worktree_using(full, false)? {
             None => Ok(()),
             Some(path) => {
+                let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
                 let path = path.as_os_str().as_bytes();
                 Err(Failure::Fatal(text!("'", short, "' is already used by worktree at '", path, "'")))
             }
@@ -212,9 +213,9 @@ impl Add<'_> {
         }
         if let Some(branch) = &request.force_branch
             && request.force == 0
-            && self.branch_exists(branch.as_bstr())?
+            && let Some(full) = self.existing(branch.as_bstr())?
         {
-            self.refuse_used(branch.as_bstr())?;
+            self.refuse_used(full.as_bstr())?;
         }
         let mut new_branch = request.force_branch.clone().or_else(|| request.branch.clone());
         let mut orphan = request.orphan;
@@ -229,7 +230,7 @@ impl Add<'_> {
             orphan = self.infers_orphan(None)?;
         } else if !given {
             let mut found = None;
-            if self.branch_exists(base)? {
+            if self.existing(base)?.is_some() {
                 found = Some(base.to_owned());
             } else {
                 new_branch = Some(base.to_owned());
@@ -350,9 +351,7 @@ impl Add<'_> {
                     None => text!("new branch '", branch, "'"),
                 }
             }
-            None if !self.request.detach
-                && self.branch_exists(self.local(goal.name.as_bstr())?.as_bstr())? =>
-            {
+            None if !self.request.detach && self.existing(goal.name.as_bstr())?.is_some() => {
                 text!("checking out '", goal.name, "'")
             }
             None => {
@@ -364,18 +363,14 @@ impl Add<'_> {
         Ok(())
     }
 
-    /// What a word means as the short name of a branch.
-    fn local(&self, name: &BStr) -> Result<BString, Failure> {
-        Ok(names::local_branch(self.repo, name)?)
-    }
-
-    /// `git branch [--force] <branch> <start>`
-    fn make_branch(&self, branch: &BStr, start: &BStr) -> Result<(), Failure> {
+    /// `git branch [--force] <word> <start>`
+    fn make_branch(&self, word: &BStr, start: &BStr) -> Result<(), Failure> {
         let (repo, settings) = (self.repo, self.settings);
-        let full = text!(names::BRANCHES, branch);
+        let full = checkout::new_branch_ref(repo, word)?;
+        let branch = full.strip_prefix(names::BRANCHES).unwrap_or(&full).as_bstr();
         let exists = repo.find_ref(full.as_bstr())?.is_some();
         if exists && self.request.force_branch.is_none() {
-            return Err(Failure::Fatal(text!("a branch named '", branch, "' already exists")));
+            return Err(checkout::already_exists(full.as_bstr()));
         }
         if exists && let Some(path) = repo.worktree_using(full.as_bstr(), false)? {
             let path = path.as_os_str().as_bytes();
@@ -400,11 +395,17 @@ impl Add<'_> {
     fn make(&self, name: &BStr, orphan: bool) -> Result<u8, Failure> {
         let (repo, request) = (self.repo, &self.request);
         self.scene.check_candidate(&self.at, request.force, &repo.worktrees()?, "add")?;
-        let short = self.local(name)?;
-        let is_branch = !request.detach && self.branch_exists(short.as_bstr())?;
-        if is_branch && request.force == 0 {
-            self.refuse_used(short.as_bstr())?;
+        let existing = if request.detach { None } else { self.existing(name)? };
+        if let Some(full) = existing.as_ref().filter(|_| request.force == 0) {
+            self.refuse_used(full.as_bstr())?;
         }
+        let is_branch = existing.is_some();
+        let branch = match existing {
+            Some(full) if orphan => return Err(checkout::already_exists(full.as_bstr())),
+            Some(full) => full,
+            None if orphan => checkout::new_branch_ref(repo, name)?,
+            None => BString::default(),
+        };
         let commit = self.commit(name)?;
         if commit.is_none() && !orphan {
             return Err(Failure::Fatal(text!("invalid reference: ", name)));
@@ -416,7 +417,6 @@ impl Add<'_> {
         };
         let id = refname::sanitized(basename(self.at.shown.as_bstr()));
         let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;
-        let branch = text!(names::BRANCHES, short);
         let head = match commit {
             Some(commit) if !is_branch && !orphan => Head::Commit(commit),
             _ => Head::Branch(branch.as_bstr()),
@@ -425,7 +425,7 @@ impl Add<'_> {
             remove_junk(&[&admin.dir]);
             return Err(failure);
         }
-        let filled = self.fill(&admin, head, is_branch, orphan);
+        let filled = self.fill(&admin, head);
         if !matches!(filled, Ok(0)) {
             remove_junk(&[&admin.dir, &self.at.path]);
             return filled;
@@ -459,7 +459,7 @@ impl Add<'_> {
     }
 
     /// Everything between the directory and the hook. Whatever is not `Ok(0)` undoes the worktree.
-    fn fill(&self, admin: &Admin, head: Head<'_>, exists: bool, orphan: bool) -> Result<u8, Failure> {
+    fn fill(&self, admin: &Admin, head: Head<'_>) -> Result<u8, Failure> {
         let top = &self.at.path;
         self.scene.linker(self.request.relative)?.link(top, &admin.dir)?;
         admin::write(&admin.dir.join("commondir"), b"../..")?;
@@ -474,15 +474,6 @@ impl Add<'_> {
         }
         if self.repo.config_bool("extensions.worktreeConfig")?.unwrap_or(false) {
             self.copy_config(admin)?;
-        }
-        if orphan {
-            let Head::Branch(full) = head else { return Ok(0) };
-            let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
-            return match exists {
-                true => Err(Failure::Fatal(text!("a branch named '", short, "' already exists"))),
-                // To nothing.
-                false => self.reset(),
-            };
         }
         match self.request.no_checkout {
             true => Ok(0),
