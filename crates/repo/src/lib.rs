@@ -43,6 +43,7 @@ pub use branch::{Guess, Tracking};
 pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
 pub use env::Env;
 pub use history::LeftBehind;
+pub use open::{TemplateFormat, template_format};
 pub use outside::{Outside, config_file};
 pub use reflog::DetachedFrom;
 pub use refs::branch_name;

@@ -35,10 +35,11 @@ impl Outside {
             git_dir: Some(git_dir),
             local: Some(config),
             command: &options.config,
+            voice: options.voice,
             ..Sources::default()
         };
         let config = config::load(&env, sources)?;
-        Ok(Outside { env, config })
+        Ok(Outside { env, config, voice: options.voice })
     }
 
     /// Last value of a key; `Some(None)` for a name without `=`.

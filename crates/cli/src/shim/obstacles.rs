@@ -519,6 +519,19 @@ pub(super) fn template(dir: &Path) -> Vec<Reason> {
     let there = hooks.filter(|file| !matches!(by_path::stat(&dir.join(file)), Ok(None)));
     let mut found: Vec<_> =
         there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect();
+    // Git writes through links, and has its own words for what it cannot write to.
+    let kinds = [
+        ("HEAD", sys::FileType::File),
+        ("config", sys::FileType::File),
+        ("objects", sys::FileType::Directory),
+        ("refs", sys::FileType::Directory),
+    ];
+    let odd = kinds.into_iter().filter(|(name, kind)| match by_path::stat(&dir.join(name)) {
+        Ok(None) => false,
+        Ok(Some(stat)) => stat.file_type != *kind,
+        Err(_) => true,
+    });
+    found.extend(odd.map(|(name, _)| Reason::repository(format!("what the template has as '{name}'"))));
     match repo::config_file(&dir.join("config")) {
         Ok(settings) => {
             let counted = settings.into_iter().filter(|(name, value)| {

@@ -93,7 +93,7 @@ enum At {
     /// `main`, and `was` before.
     Branch,
     /// `main`, and the branch `@` before.
-    AfterAt,
+    Returned,
     /// A commit, and `topic` before.
     Detached,
 }
@@ -124,7 +124,7 @@ fn prepare(place: &Repo<'_>, at: At) {
         git remote set-head origin main >/dev/null\n";
     let moves = match at {
         At::Branch => "git switch -q topic; git switch -q was; git switch -q main",
-        At::AfterAt => {
+        At::Returned => {
             "git symbolic-ref -m 'checkout: moving from main to @' HEAD refs/heads/@\n\
              git symbolic-ref -m 'checkout: moving from @ to main' HEAD refs/heads/main"
         }
@@ -173,12 +173,12 @@ fn run(place: &Repo<'_>, repo: &Repo<'_>, program: &str, case: &Case) -> (Run, B
 fn is_left_out(case: &Case) -> bool {
     let is_start = ["-b new", "-B topic", "-c new", "-C topic"].iter().any(|new| case.command.contains(new));
     let adds = case.command.starts_with("worktree add");
-    case.at == At::AfterAt && is_start && matches!(case.word, "-" | "@{-1}")
+    case.at == At::Returned && is_start && matches!(case.word, "-" | "@{-1}")
         || adds && case.word == "ORIG_HEAD"
         || case.command.ends_with("../{}") && case.word == "@"
 }
 
-const STATES: [At; 3] = [At::Branch, At::AfterAt, At::Detached];
+const STATES: [At; 3] = [At::Branch, At::Returned, At::Detached];
 
 #[test]
 fn words_that_were_taken_for_others() {

@@ -61,7 +61,7 @@ fn fill(repo: &Repo<'_>) {
 }
 
 /// Everything below `root`: mode and content. The index is left out, its stat data must differ.
-fn tree(root: &Path) -> BTreeMap<BString, (u32, BString)> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<BString, (u32, BString)> {
     use std::os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _};
     let mut found = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -50,6 +50,7 @@ mod status;
 mod status_costs;
 mod submodules;
 mod switch;
+mod templates;
 mod trace;
 mod trees;
 mod untracked_cache;

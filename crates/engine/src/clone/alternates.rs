@@ -6,7 +6,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use store::SharedRepository;
+use store::{Components, Fsync, LockOptions, SharedRepository};
 use sys::{FileType, by_path};
 
 use super::{Event, Reference, source};
@@ -27,6 +27,8 @@ pub enum Error {
     Grafted(BString),
     #[error("cannot write '{}'", .path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Store(#[from] store::Error),
 }
 
 /// Object directories, without duplicates, in order.
@@ -61,21 +63,23 @@ impl Alternates {
         warnings
     }
 
-    /// Writes `info/alternates` below `objects`, where `info` exists; or nothing, if there are none.
+    /// Writes `info/alternates` below `objects`, where `info` exists; or nothing, if there are none. Lines that a
+    /// template put there stay.
     pub(super) fn write(&self, objects: &Path, shared: SharedRepository) -> Result<(), Error> {
         if self.0.is_empty() {
             return Ok(());
         }
         let path = objects.join("info/alternates");
-        let mut content = Vec::new();
-        for line in &self.0 {
-            content.extend_from_slice(line);
-            content.push(b'\n');
-        }
-        shared
-            .create_new(&path, 0o666)
-            .and_then(|mut file| io::Write::write_all(&mut file, &content))
-            .map_err(|source| Error::Write { path, source })
+        let found = match by_path::read(&path) {
+            Ok(found) => found.unwrap_or_default(),
+            Err(source) => return Err(Error::Write { path, source }),
+        };
+        let before: Vec<&[u8]> = found.lines().collect();
+        let added = self.0.iter().map(|line| line.as_slice()).filter(|line| !before.contains(line));
+        let content = before.iter().copied().chain(added).flat_map(|line| [line, b"\n"].concat());
+        let locks = LockOptions { shared, ..LockOptions::default() };
+        let content: Vec<u8> = content.collect();
+        Ok(store::replace(&path, &content, &locks, &Fsync::default(), Components::empty())?)
     }
 }
 

@@ -279,6 +279,10 @@ impl Prepared {
             shared,
             message,
         };
+        let is_unborn = matches!(selection.head, select::NewHead::Unborn(_));
+        if !self.options.no_checkout && !selection.empty && !is_unborn {
+            self.drop_foreign_index()?;
+        }
         let head = published.write(&wishes, &selection, events)?;
         if self.options.dissociate {
             self.dissociate(errand)?;
@@ -294,6 +298,17 @@ impl Prepared {
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
         Ok(self.cloned(worktree, Force::No, made.claim))
+    }
+
+    /// An index that came with the template says nothing of a worktree that is still to be filled.
+    fn drop_foreign_index(&self) -> Result<(), Error> {
+        let index = self.destination.git_dir.join("index");
+        match by_path::remove_file(&index) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Io { what: "unlink", path: index, source })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Copies what is borrowed; then nothing is.
@@ -333,13 +348,15 @@ impl Prepared {
         events: &dyn Fn(Event<'_>),
     ) -> Result<skeleton::Made, Error> {
         let template = self.template()?;
+        let called = self.template_called()?.unwrap_or_default();
         let destination = &self.destination;
+        let voice = self.options.open.voice;
         let wanted = skeleton::Wanted {
             git_dir: &destination.git_dir,
             existed: destination.git_dir_existed(),
             work_tree: destination.work_tree.as_deref(),
             name_work_tree: destination.names_work_tree(),
-            template: template.as_deref(),
+            template: template.as_deref().map(|dir| skeleton::Template { dir, called: &called, voice }),
             config: &self.parameters()?,
             url: self.source.url.as_bstr(),
             fsync: &store::Fsync::default(),
@@ -348,11 +365,16 @@ impl Prepared {
         };
         let assembly = wanted.assembly();
         junk.add(&assembly, Existed::No);
-        let made = skeleton::create(&wanted, &assembly)?;
+        let made = skeleton::create(&wanted, &assembly)
+            .map_err(|error| error.placed(&assembly, &destination.git_dir))?;
         for notice in &made.notices {
             match notice {
                 Notice::NoTemplates(path) => {
                     events(Event::Warning(&format!("templates not found in {}", path.display())));
+                }
+                Notice::RefusedTemplates(path, why) => {
+                    let message = format!("not copying templates from '{}': {why}", path.display());
+                    events(Event::Warning(&message));
                 }
                 Notice::IgnoredTemplate(path) => {
                     events(Event::Error(&format!("ignoring template {}", path.display())));
@@ -371,6 +393,11 @@ impl Prepared {
 
     /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.
     pub fn template(&self) -> Result<Option<PathBuf>, Error> {
+        Ok(self.template_called()?.map(|path| self.options.open.cwd.join(path)))
+    }
+
+    /// The template as it was given.
+    fn template_called(&self) -> Result<Option<PathBuf>, Error> {
         let given = match &self.options.template {
             Some(path) => Some(PathBuf::from(path.to_path_lossy())),
             None => self.options.open.env.get(std::ffi::OsStr::new("GIT_TEMPLATE_DIR")).map(PathBuf::from),
@@ -380,7 +407,7 @@ impl Prepared {
             None => repo::Outside::load(&self.options.open)?.config_path("init.templateDir")?,
         };
         let path = path.or_else(|| self.options.default_template.clone());
-        Ok(path.filter(|path| !path.as_os_str().is_empty()).map(|path| self.options.open.cwd.join(path)))
+        Ok(path.filter(|path| !path.as_os_str().is_empty()))
     }
 
     /// The new repository, with `--config` and templates in effect.

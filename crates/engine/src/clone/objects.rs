@@ -263,7 +263,12 @@ fn take_files(
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     let mut alternates = wanted.references.clone();
-    let incoming = wanted.git_dir.join("objects.incoming");
+    // Only what a template put there is in the way of a directory that appears whole.
+    let is_empty = by_path::list(objects).map_err(io_error("opendir", objects))?.is_empty();
+    let incoming = match is_empty {
+        true => wanted.git_dir.join("objects.incoming"),
+        false => objects.to_owned(),
+    };
     make_directories(&incoming, wanted)?;
     if wanted.borrowed {
         alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(source.as_os_str()).into());
@@ -275,7 +280,10 @@ fn take_files(
         }
     }
     alternates.write(&incoming, wanted.early)?;
-    by_path::rename(&incoming, objects).map_err(io_error("create", objects))
+    match is_empty {
+        true => by_path::rename(&incoming, objects).map_err(io_error("create", objects)),
+        false => Ok(()),
+    }
 }
 
 fn fetch(

@@ -33,7 +33,7 @@ pub(super) struct Wanted<'a> {
     pub work_tree: Option<&'a Path>,
     /// `core.worktree` is needed, as the Git directory is not in it.
     pub name_work_tree: bool,
-    pub template: Option<&'a Path>,
+    pub template: Option<Template<'a>>,
     /// `--config`, in order.
     pub config: &'a [BString],
     /// The source, for whoever finds the clone unfinished.
@@ -43,6 +43,24 @@ pub(super) struct Wanted<'a> {
     pub shared: SharedRepository,
     /// To read a template's configuration with.
     pub open: &'a repo::OpenOptions,
+}
+
+/// Where the template is.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub(super) struct Template<'a> {
+    pub dir: &'a Path,
+    /// As it was given.
+    pub called: &'a Path,
+    /// Prints messages.
+    pub voice: repo::Voice,
+}
+
+impl Template<'_> {
+    /// A path in it, as messages name it.
+    fn called(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.dir).map_or_else(|_| path.to_owned(), |rest| self.called.join(rest))
+    }
 }
 
 /// What was made.
@@ -61,6 +79,8 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot copy '{}' to '{}'", .from.display(), .to.display())]
     Template { from: PathBuf, to: PathBuf, source: io::Error },
+    #[error("could not open '{}' for writing: Is a directory", .0.display())]
+    HeadIsDirectory(PathBuf),
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error(transparent)]
@@ -69,6 +89,25 @@ pub enum Error {
     Repo(#[from] repo::Error),
     #[error(transparent)]
     Shared(#[from] store::BadSharedRepository),
+}
+
+impl Error {
+    /// The same, with the place where the Git directory was to be instead of where it was put together.
+    pub(super) fn placed(self, assembly: &Path, git_dir: &Path) -> Error {
+        let place = |path: PathBuf| match path.strip_prefix(assembly) {
+            Ok(rest) => git_dir.join(rest),
+            Err(_) => path,
+        };
+        match self {
+            Error::Io { what, path, source } => Error::Io { what, path: place(path), source },
+            Error::Template { from, to, source } => Error::Template { from, to: place(to), source },
+            Error::HeadIsDirectory(path) => Error::HeadIsDirectory(place(path)),
+            Error::Config(store::config::Error::Store(store::Error::Locked { path, holder })) => {
+                store::config::Error::from(store::Error::Locked { path: place(path), holder }).into()
+            }
+            other => other,
+        }
+    }
 }
 
 fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
@@ -80,6 +119,8 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
 pub(super) enum Notice {
     /// `warning: templates not found in <directory>`
     NoTemplates(PathBuf),
+    /// `warning: not copying templates from '<directory>': <why>`
+    RefusedTemplates(PathBuf, repo::Error),
     /// `error: ignoring template <path>`: neither file, directory nor link.
     IgnoredTemplate(PathBuf),
 }
@@ -101,22 +142,18 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let claim = resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
-    if let Some(template) = wanted.template {
-        match by_path::stat_followed(template) {
-            Ok(Some(stat)) if stat.file_type == FileType::Directory => {
-                copy_template(template, assembly, wanted.shared, &mut notices)?;
-            }
-            _ => notices.push(Notice::NoTemplates(template.to_owned())),
-        }
-    }
+    let version = match wanted.template {
+        Some(template) => take_template(template, assembly, wanted.shared, &mut notices)?,
+        None => 0,
+    };
     let config = assembly.join("config");
     let shared = Outer::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
     shared.adjust_dir(assembly).map_err(io_error("set the mode of", assembly))?;
     for name in ["objects", "refs", "refs/heads", "refs/tags"] {
         make_dir(&assembly.join(name), shared)?;
     }
-    write(&assembly.join("HEAD"), format!("ref: {}\n", super::resume::UNPUBLISHED).as_bytes(), shared)?;
-    configure(wanted, &config, shared)?;
+    write_head(&assembly.join("HEAD"), shared)?;
+    configure(wanted, &config, version, shared)?;
     let made = Made { notices, claim, shared };
     if wanted.existed == Existed::No {
         by_path::rename(assembly, wanted.git_dir).map_err(io_error("create", wanted.git_dir))?;
@@ -134,14 +171,19 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     Ok(made)
 }
 
-fn configure(wanted: &Wanted<'_>, path: &Path, shared: SharedRepository) -> Result<(), Error> {
+/// Writes the configuration, on top of what the template has. What that says of objects and refs is not
+/// for this repository.
+fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepository) -> Result<(), Error> {
     let assembly = path.parent().unwrap_or(Path::new("/"));
-    let template = by_path::read(path).map_err(io_error("read", path))?;
-    if template.is_none() {
-        write(path, b"", shared)?;
+    let locks = store::LockOptions { shared, ..store::LockOptions::default() };
+    let version = set("core.repositoryformatversion", version.to_string());
+    if by_path::read(path).map_err(io_error("read", path))?.is_none() {
+        store::config::edit(path, std::slice::from_ref(&version), &locks, wanted.fsync)?;
     }
     let mut edits = vec![
-        set("core.repositoryformatversion", "0"),
+        Edit::Unset { key: "extensions.objectformat".into() },
+        Edit::Unset { key: "extensions.refstorage".into() },
+        version,
         set("core.filemode", if trusts_mode(path)? { "true" } else { "false" }),
         set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
     ];
@@ -165,7 +207,6 @@ fn configure(wanted: &Wanted<'_>, path: &Path, shared: SharedRepository) -> Resu
     for parameter in wanted.config {
         edits.push(settings::parameter(parameter.as_bstr())?);
     }
-    let locks = store::LockOptions { shared, ..store::LockOptions::default() };
     Ok(store::config::edit(path, &edits, &locks, wanted.fsync)?)
 }
 
@@ -195,13 +236,54 @@ fn has_symlinks(directory: &Path) -> Result<bool, Error> {
     Ok(found.is_some_and(|stat| stat.file_type == FileType::Symlink))
 }
 
+/// Copies the template, if there is one that may be copied. Returns the version of the format that it asks for.
+fn take_template(
+    template: Template<'_>,
+    to: &Path,
+    shared: SharedRepository,
+    notices: &mut Vec<Notice>,
+) -> Result<i32, Error> {
+    match by_path::stat_followed(template.dir) {
+        Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
+        _ => {
+            notices.push(Notice::NoTemplates(template.called.to_owned()));
+            return Ok(0);
+        }
+    }
+    let config = template.dir.join("config");
+    let format = repo::template_format(&config, &template.called(&config), template.voice)?;
+    if let Some(why) = format.refusal {
+        notices.push(Notice::RefusedTemplates(template.called.to_owned(), why));
+        return Ok(0);
+    }
+    let mut ignored = Vec::new();
+    copy_template(template.dir, to, shared, &mut ignored).map_err(|error| match error {
+        Error::Template { from, to, source } => Error::Template { from: template.called(&from), to, source },
+        other => other,
+    })?;
+    notices.extend(ignored.iter().map(|path| Notice::IgnoredTemplate(template.called(path))));
+    Ok(format.version)
+}
+
+/// HEAD, until there are refs. The template's own is of no use to a clone.
+fn write_head(path: &Path, shared: SharedRepository) -> Result<(), Error> {
+    match by_path::stat(path).map_err(io_error("stat", path))? {
+        None => {}
+        Some(stat) if stat.file_type == FileType::Directory => {
+            return Err(Error::HeadIsDirectory(path.to_owned()));
+        }
+        Some(_) => by_path::remove_file(path).map_err(io_error("unlink", path))?,
+    }
+    write(path, format!("ref: {}\n", resume::UNPUBLISHED).as_bytes(), shared)
+}
+
 /// Copies what is in `from` and not yet in `to`; names that begin with a dot are left out, links are
-/// copied as links.
+/// copied as links. What is neither file, directory nor link is `ignored`.
 fn copy_template(
     from: &Path,
     to: &Path,
     shared: SharedRepository,
-    notices: &mut Vec<Notice>,
+    ignored: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
     make_dir(to, shared)?;
     for (name, file_type) in by_path::list(from).map_err(io_error("opendir", from))? {
@@ -212,7 +294,7 @@ fn copy_template(
         let exists = by_path::stat(&target).map_err(io_error("stat", &target))?.is_some();
         let failed = |error| Error::Template { from: source.clone(), to: target.clone(), source: error };
         match file_type {
-            FileType::Directory => copy_template(&source, &target, shared, notices)?,
+            FileType::Directory => copy_template(&source, &target, shared, ignored)?,
             _ if exists => {}
             FileType::Symlink => {
                 if let Some(link) = by_path::read_link(&source).map_err(failed)? {
@@ -220,7 +302,7 @@ fn copy_template(
                 }
             }
             FileType::File => copy_file(&source, &target, shared).map_err(failed)?,
-            FileType::Other => notices.push(Notice::IgnoredTemplate(source)),
+            FileType::Other => ignored.push(source),
         }
     }
     Ok(())

@@ -176,6 +176,33 @@ impl Version {
     }
 }
 
+/// Extensions that only version 1 knows, and that a new repository keeps if its template has them.
+const KEPT: [&[u8]; 4] = [
+    b"extensions.noop-v1",
+    b"extensions.relativeworktrees",
+    b"extensions.submodulepathconfig",
+    b"extensions.compatobjectformat",
+];
+
+/// What a template's configuration says of the format of a repository that is made from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateFormat {
+    /// Why nothing of it is to be copied.
+    pub refusal: Option<Error>,
+    /// The version that its extensions ask for.
+    pub version: i32,
+}
+
+/// Reads `config` of a template; messages call it `called`.
+pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<TemplateFormat, Error> {
+    let Some(bytes) = read(config)? else { return Ok(TemplateFormat::default()) };
+    let version = Format::default().fold(called.display(), &bytes, voice)?;
+    let pairs = config::parse::parse(&bytes).unwrap_or_default();
+    let is_kept = pairs.iter().any(|pair| KEPT.contains(&pair.key.as_slice()));
+    let refusal = version.and_then(|version| version.verify().err());
+    Ok(TemplateFormat { refusal, version: i32::from(is_kept) })
+}
+
 fn hash_by_name(name: &BStr) -> Option<HashKind> {
     [HashKind::Sha1, HashKind::Sha256].into_iter().find(|kind| name == kind.name())
 }

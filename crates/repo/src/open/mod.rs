@@ -24,6 +24,7 @@ use crate::{
 };
 use discover::Found;
 use extensions::Format;
+pub use extensions::{TemplateFormat, template_format};
 
 /// Where everything is.
 pub(crate) struct Layout {

@@ -418,6 +418,15 @@ fn clones() {
         shim.was_handed_over(&[file], why);
         repo.remove(format!("template/{file}"));
     }
+    repo.symlink("nowhere", "template/HEAD");
+    let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", "linked"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    shim.was_handed_over(&["HEAD"], "what the template has as 'HEAD'");
+    repo.remove("template/HEAD");
+    repo.write("template/HEAD", "x\n");
+    let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", "plain"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    shim.was_native(&["HEAD"]);
     // What is refused at once is refused here.
     for args in [
         &["clone", "nowhere"][..],
