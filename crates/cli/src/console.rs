@@ -132,8 +132,12 @@ pub(crate) fn warning(message: impl AsRef<[u8]>) {
     report("warning", message);
 }
 
+/// The errors about alternates have been said: Git says them once a process.
+static COMPLAINED: AtomicBool = AtomicBool::new(false);
+
 /// What Git says when it first looks for an object: it stops nothing.
 pub(crate) fn complaints(repo: &repo::Repository) {
+    COMPLAINED.store(true, Ordering::Relaxed);
     repo.objects().errors().iter().for_each(error);
     if let Some((file, source)) = repo.objects().unread_alternates() {
         let below = file.strip_prefix(repo.common_dir()).ok().and_then(std::path::Path::to_str);
@@ -141,6 +145,13 @@ pub(crate) fn complaints(repo: &repo::Repository) {
         warning(format!("unable to access '{}': {}", called.display(), sys::reason(source)));
     }
     repo.warnings().iter().for_each(warning);
+}
+
+/// At the end of a command that may not have come to [`complaints`]: the errors about alternates, if an object was looked for.
+pub(crate) fn late_complaints(objects: &repo::objects::Objects) {
+    if !COMPLAINED.swap(true, Ordering::Relaxed) {
+        objects.errors_so_far().iter().for_each(error);
+    }
 }
 
 /// How the terminal shows hints is as much the process's as the terminal is.

@@ -1,11 +1,12 @@
 //! What stands before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, OnceCell},
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::PathBuf,
+    sync::Arc,
 };
 
 use bstr::{BString, ByteSlice};
@@ -73,6 +74,8 @@ pub(crate) struct Invocation {
     pub(crate) git: Option<PathBuf>,
     /// Opened already, to be used by whoever asks first.
     pub(crate) opened: Cell<Option<repo::Repository>>,
+    /// Those of the repository the command works in, once it is open.
+    pub(crate) objects: OnceCell<Arc<repo::objects::Objects>>,
 }
 
 impl Invocation {
@@ -100,6 +103,7 @@ impl Invocation {
             interrupt: Interrupt::default(),
             git: None,
             opened: Cell::new(None),
+            objects: OnceCell::new(),
         };
         let mut bare = false;
         while let Some(arg) = args.next() {
@@ -228,9 +232,15 @@ impl Invocation {
 
     /// Finds and opens the repository, as Git would from here.
     pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
-        if let Some(repo) = self.opened.take() {
-            return Ok(repo);
-        }
+        let repo = match self.opened.take() {
+            Some(repo) => repo,
+            None => self.find()?,
+        };
+        self.objects.get_or_init(|| repo.shared_objects());
+        Ok(repo)
+    }
+
+    fn find(&self) -> Result<repo::Repository, Failure> {
         let options = repo::OpenOptions {
             git_dir: self.env.get(OsStr::new("GIT_DIR")).map(PathBuf::from),
             work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),

@@ -355,6 +355,11 @@ impl Repository {
     pub fn objects(&self) -> &objects::Objects {
         &self.objects
     }
+
+    /// The same, for who outlives the repository.
+    pub fn shared_objects(&self) -> Arc<objects::Objects> {
+        Arc::clone(&self.objects)
+    }
 }
 
 /// See [`Repository::child_env`].

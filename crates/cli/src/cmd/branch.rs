@@ -14,7 +14,7 @@ use engine::{
     },
 };
 use format::ObjectId;
-use repo::{Repository, convert::Metadata};
+use repo::{Head, Repository, convert::Metadata};
 use store::refs::LogPolicy;
 
 use crate::{
@@ -55,8 +55,7 @@ pub(crate) fn run(
         _ => {}
     }
     let switch = Switch { run, repo, settings, request, old };
-    let is_unborn = switch.old.branch.is_some() && switch.old.commit.is_none();
-    if source.is_none() && is_unborn && switch.request.new_branch.is_some() {
+    if source.is_none() && switch.old.is_unborn && switch.request.new_branch.is_some() {
         return switch.rename_unborn();
     }
     switch.go(source)
@@ -97,15 +96,22 @@ pub(crate) fn needs_a_merge(
 struct Old {
     /// Full name of the branch, born or not.
     branch: Option<BString>,
+    /// The branch does not exist yet. A branch that exists may have no commit either: its object may be missing.
+    is_unborn: bool,
     commit: Option<ObjectId>,
 }
 
 impl Old {
     fn read(repo: &Repository) -> Result<Old, Failure> {
         let head = repo.head()?;
-        // HEAD may name what is no commit, or is not there: that is as good as unborn.
-        let commit = head.oid().and_then(|oid| repo.peel_to_commit(oid).ok().flatten());
-        Ok(Old { branch: head.branch().map(BStr::to_owned), commit })
+        let commit = match head.oid().map(|oid| repo.peel_to_commit(oid)) {
+            Some(Ok(commit)) => commit,
+            Some(Err(error)) if error.is_unreadable => return Err(error.into()),
+            // Git can leave a branch whose object is missing, or no commit, as it leaves an unborn one.
+            Some(Err(_)) | None => None,
+        };
+        let is_unborn = matches!(head, Head::Unborn { .. });
+        Ok(Old { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
     }
 
     /// As reflogs name it.
@@ -389,8 +395,8 @@ impl Switch<'_> {
 
     /// A branch that was never born leaves no reflog behind.
     fn drop_unborn_reflog(&self) -> Result<(), Failure> {
-        match (&self.old.branch, self.old.commit) {
-            (Some(branch), None) => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
+        match &self.old.branch {
+            Some(branch) if self.old.is_unborn => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
             _ => Ok(()),
         }
     }

@@ -35,6 +35,15 @@ pub(crate) mod worktree;
 
 /// Runs the command that was named. Returns its exit code.
 pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
+    let result = run_named(run);
+    // What is to be handed over has said nothing.
+    if let (Some(objects), false) = (run.objects.get(), matches!(result, Err(Failure::Unserved(_)))) {
+        console::late_complaints(objects);
+    }
+    result
+}
+
+fn run_named(run: &Invocation) -> Result<u8, Failure> {
     match run.command.as_bytes() {
         b"checkout" => checkout::checkout(run),
         b"switch" => checkout::switch(run),

@@ -320,19 +320,20 @@ impl Reset<'_> {
             let invalid = || Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, "."));
             self.repo.rev_parse(rev).map_err(|error| Failure::of_name(error, invalid()))
         };
-        let no_object = || Failure::Fatal(text!("Could not parse object '", rev, "'."));
+        let no_object =
+            |error| Failure::of_name(error, Failure::Fatal(text!("Could not parse object '", rev, "'.")));
         if specs.is_empty() {
             let oid = resolve("revision")?;
-            if let Some(commit) = self.repo.peel_to_commit(oid)? {
+            if let Some(commit) = self.repo.peel_to_commit(oid).map_err(no_object)? {
                 return Ok(To::Commit(commit));
             }
             let (kind, _) = self.repo.objects().header(&oid)?;
             let kind = format!("{kind:?}").to_lowercase();
             console::error(format!("object {oid} is a {kind}, not a commit"));
-            Err(no_object())
+            Err(Failure::Fatal(text!("Could not parse object '", rev, "'.")))
         } else {
             let oid = resolve("tree")?;
-            Ok(To::Tree(self.repo.tree_of(oid).map_err(|error| Failure::of_name(error, no_object()))?))
+            Ok(To::Tree(self.repo.tree_of(oid).map_err(no_object)?))
         }
     }
 

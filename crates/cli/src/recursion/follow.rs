@@ -1,7 +1,7 @@
 //! The submodules of one worktree: what they answer to a plan, and how they are moved.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::HashSet,
     ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
@@ -181,6 +181,7 @@ impl<'a> Submodules<'a> {
             interrupt: self.run.interrupt.clone(),
             git: self.run.git.clone(),
             opened: Cell::new(None),
+            objects: OnceCell::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod adopt;
+mod alternates;
 mod args;
 mod behind_links;
 mod branch_names;

@@ -160,6 +160,11 @@ impl Objects {
         &self.found().errors
     }
 
+    /// As [`Objects::errors`], but none before an object was looked for: nothing is asked of the disk.
+    pub fn errors_so_far(&self) -> &[BString] {
+        self.directories.get().map_or(&[], |found| &found.errors)
+    }
+
     /// A list of alternates that could not be read, and why: what is missing may be in one of them.
     pub fn unread_alternates(&self) -> Option<(&Path, &std::io::Error)> {
         self.found().unread.as_ref().map(|(file, source)| (file.as_path(), &**source))

@@ -552,8 +552,8 @@ pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<
         false => None,
     };
     let oid = branch.as_ref().map_or(oid, |(_, tip)| *tip);
-    let commit = repo.peel_to_commit(oid)?;
     let no_tree = |error| Failure::of_name(error, Failure::fatal(format!("unable to read tree ({oid})")));
+    let commit = repo.peel_to_commit(oid).map_err(no_tree)?;
     let tree = repo.tree_of(commit.unwrap_or(oid)).map_err(no_tree)?;
     let metadata = Metadata { reference, treeish: Some(commit.unwrap_or(object)) };
     Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree, metadata })

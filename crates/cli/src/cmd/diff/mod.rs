@@ -212,6 +212,7 @@ fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Res
     let oid = if request.merge_base { base(repo, oid)? } else { oid };
     repo.tree_of(oid).map_err(|error| match error.is_unreadable {
         true => error.into(),
+        false if !repo.objects().contains(&oid) => Failure::Fatal(text!("bad object ", word)),
         false => {
             console::error(text!("bad tree object ", word));
             Failure::Said(128)

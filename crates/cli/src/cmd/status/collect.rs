@@ -253,7 +253,8 @@ impl Tip {
         indexed: &OnceLock<ObjectId>,
     ) -> Result<Tip, Failure> {
         let head = repo.head()?;
-        let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose()?;
+        let bad_head = |error| Failure::of_name(error, Failure::fatal("bad object HEAD"));
+        let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
         if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
             // So that it is at hand when it is compared. Whoever does that will say so if it cannot be read.
             let _read = repo.tree_of(tree);

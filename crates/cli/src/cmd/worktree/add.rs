@@ -178,8 +178,8 @@ impl Add<'_> {
 
     /// A commit by its name.
     fn commit(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
-        match self.repo.rev_parse(name) {
-            Ok(oid) => Ok(self.repo.peel_to_commit(oid)?),
+        match self.repo.rev_parse(name).and_then(|oid| self.repo.peel_to_commit(oid)) {
+            Ok(commit) => Ok(commit),
             Err(error) if error.is_unreadable || error.is_final => Err(error.into()),
             Err(_) => Ok(None),
         }
@@ -318,6 +318,7 @@ impl Add<'_> {
 
     fn no_commit(&self, goal: &Goal) -> Result<u8, Failure> {
         let request = &self.request;
+        console::complaints(self.repo);
         let asked = request.branch.as_ref().or(request.force_branch.as_ref());
         if !request.quiet && self.is_alone && self.settings.advises(self.repo, "worktreeAddOrphan")? {
             let with = match asked {
@@ -559,6 +560,7 @@ impl Add<'_> {
             interrupt: outer.interrupt.clone(),
             git: outer.git.clone(),
             opened: Default::default(),
+            objects: Default::default(),
         };
         let code = reset::run(&inner);
         console::flush();

@@ -1,0 +1,74 @@
+//! Alternates that are gone: nothing is taken for empty, and Git's complaint is said.
+
+use std::fs;
+
+use testkit::{Oracle, Repo};
+
+use crate::{SAPWOOD, switch::two_branches};
+
+/// All objects are in an object directory beside the repository, as in a shared clone.
+fn shared(repo: &Repo<'_>) {
+    two_branches(repo);
+    let objects = repo.join(".git/objects");
+    fs::rename(&objects, repo.join("../store")).expect("the objects move");
+    fs::create_dir_all(objects.join("info")).expect("a directory");
+    fs::create_dir_all(objects.join("pack")).expect("a directory");
+    repo.write(".git/objects/info/alternates", "../../../store\n");
+}
+
+fn without_its_alternate() -> Oracle {
+    let oracle = Oracle::new(SAPWOOD, shared);
+    oracle.both(|repo| fs::rename(repo.join("../store"), repo.join("../gone")).expect("it moves"));
+    oracle
+}
+
+/// A branch whose commit is missing is not one that is yet to be born: HEAD, its reflog and the branch stay.
+#[test]
+fn a_branch_whose_commit_is_missing_is_not_unborn() {
+    for args in [
+        &["switch", "-c", "new"][..],
+        &["switch", "-C", "new"],
+        &["checkout", "-b", "new"],
+        &["checkout", "-B", "new"],
+        &["checkout", "--orphan", "new"],
+        &["checkout", "-f"],
+        &["checkout", "--detach"],
+        &["switch", "topic"],
+        &["checkout", "-f", "topic"],
+        &["checkout", "-b", "new", "HEAD"],
+        &["reset"],
+        &["reset", "--hard"],
+        &["reset", "--soft", "HEAD"],
+        &["checkout", "HEAD", "--", "a"],
+        &["restore", "a"],
+        &["restore", "--staged", "a"],
+        &["restore", "--source=HEAD", "a"],
+        &["worktree", "add", "../linked"],
+        &["worktree", "add", "-b", "new", "../linked"],
+        &["status"],
+        &["status", "-sb"],
+        &["read-tree", "HEAD"],
+        &["read-tree", "-m", "-u", "HEAD"],
+        &["diff-index", "HEAD"],
+        &["ls-files", "--with-tree=HEAD"],
+    ] {
+        without_its_alternate().same(args);
+    }
+}
+
+/// HEAD can leave such a branch for one whose commit is there, and the branch keeps its reflog.
+#[test]
+fn a_branch_whose_commit_is_missing_keeps_its_reflog() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        let commit = repo.git(&["rev-parse", "HEAD"]).stdout.to_string();
+        let (dir, file) = commit.trim().split_at(2);
+        fs::remove_file(repo.join(format!(".git/objects/{dir}/{file}"))).expect("a loose object");
+        repo.git(&["read-tree", "--empty"]);
+        repo.remove("a");
+        repo.remove("new");
+        repo.remove("dir");
+    });
+    oracle.same(&["switch", "topic"]);
+    assert!(oracle.ours().exists(".git/logs/refs/heads/main"));
+}
