@@ -1,35 +1,35 @@
 //! Who commits: the line that goes into reflogs.
 //!
 //! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for each of name and
-//! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database.
+//! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database. The date: see [`crate::date`].
 
 use std::{
+    cell::LazyCell,
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::{Error, Repository, disk};
+use crate::{Env, Error, Repository, date, disk};
 
 impl Repository {
     /// `Name <mail> seconds zone` for a reflog line. As in Git, an identity that had to be guessed is
     /// good enough for it; only a date that cannot be read is an error.
     pub fn committer(&self) -> Result<BString, Error> {
-        let user = sys::user::current();
+        let user = LazyCell::new(sys::user::current);
         let configured = |key: &str| {
-            let own = self.config_str(&format!("committer.{key}")).filter(|value| !value.is_empty());
-            own.or_else(|| self.config_str(&format!("user.{key}")))
+            let of = |who: &str| self.config_str(&format!("{who}.{key}"));
+            let own = of("committer").filter(|value| !value.is_empty()).or_else(|| of("user"));
+            // Nothing is guessed where anybody is named.
+            own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
         };
         let set = |name: &str| self.env.bytes(name).map(ToOwned::to_owned);
 
         let name = set("GIT_COMMITTER_NAME").or_else(|| configured("name"));
         let name = name.unwrap_or_else(|| guess_name(user.as_ref()).trim().into());
-        let name = match (name.is_empty(), &user) {
-            (false, _) => name,
-            (true, Some(user)) => user.name.as_slice().into(),
-            (true, None) => "unknown".into(),
-        };
+        let login = || user.as_ref().map_or("unknown".into(), |user| user.name.as_slice().into());
+        let name = if name.is_empty() { login() } else { name };
         let mail = set("GIT_COMMITTER_EMAIL")
             .or_else(|| configured("email"))
             .or_else(|| set("EMAIL").filter(|mail| !mail.is_empty()))
@@ -38,8 +38,18 @@ impl Repository {
             Some(date) => parse_date(date)?,
             None => now(),
         };
-        let parts: [&[u8]; 5] = [&clean(name.as_bstr()), b" <", &clean(mail.as_bstr()), b"> ", &date];
+        let date = date.to_string();
+        let parts: [&[u8]; 5] =
+            [&clean(name.as_bstr()), b" <", &clean(mail.as_bstr()), b"> ", date.as_bytes()];
         Ok(bstr::concat(parts).into())
+    }
+}
+
+/// An error if the environment names a date for the committer that is none.
+pub fn check_committer_date(env: &Env) -> Result<(), Error> {
+    match env.bytes("GIT_COMMITTER_DATE").filter(|date| !date.is_empty()) {
+        Some(date) => parse_date(date).map(drop),
+        None => Ok(()),
     }
 }
 
@@ -89,11 +99,8 @@ fn guess_mail(user: Option<&sys::user::User>) -> BString {
     mail
 }
 
-/// `@<seconds> <zone>`, `<seconds> <zone>`, RFC 2822, ISO 8601 and what else Git writes.
-fn parse_date(text: &BStr) -> Result<BString, Error> {
-    let invalid = || Error::new(format!("invalid date format: {text}"));
-    let plain = text.strip_prefix(b"@").unwrap_or(text).as_bstr();
-    parse_time(plain).map(format_time).ok_or_else(invalid)
+fn parse_date(text: &BStr) -> Result<date::Time, Error> {
+    date::parse(text, seconds_now()).ok_or_else(|| Error::new(format!("invalid date format: {text}")))
 }
 
 /// Any date Git's documentation names, relative ones included. Only for these the database of time zones is looked through.
@@ -104,18 +111,15 @@ pub(crate) fn parse_time(text: &BStr) -> Option<gix::date::Time> {
 }
 
 /// This moment, in local time as Git has it.
-fn now() -> BString {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs().cast_signed();
+fn now() -> date::Time {
+    let seconds = seconds_now();
     let offset = i32::try_from(sys::utc_offset(seconds)).unwrap_or_default();
-    format_time(gix::date::Time { seconds, offset })
+    date::Time { seconds: seconds.cast_unsigned(), offset: offset / 60 }
 }
 
-fn format_time(time: gix::date::Time) -> BString {
-    let minutes = time.offset / 60;
-    let sign = if minutes < 0 { '-' } else { '+' };
-    let minutes = minutes.abs();
-    format!("{} {sign}{:02}{:02}", time.seconds, minutes / 60, minutes % 60).into()
+fn seconds_now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().cast_signed()
 }
 
 #[cfg(test)]
@@ -128,15 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_in_gits_formats() {
-        for (text, expected) in [
-            ("@1700000000 +0130", "1700000000 +0130"),
-            ("1700000000 -0800", "1700000000 -0800"),
-            ("2005-04-07T22:13:13+0200", "1112904793 +0200"),
-            ("Thu, 07 Apr 2005 22:13:13 +0200", "1112904793 +0200"),
-        ] {
-            assert_eq!(parse_date(text.into()).expect(text), expected);
-        }
+    fn a_bad_date_is_named() {
         assert_eq!(parse_date("never".into()).unwrap_err().message, "invalid date format: never");
     }
 }

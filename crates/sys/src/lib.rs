@@ -61,4 +61,4 @@ pub use umask::umask;
 pub use unreadable::{
     survive_unreadable_maps, unreadable, unreadable_pages, unreadable_untold, unreadable_was_told,
 };
-pub use zone::utc_offset;
+pub use zone::{local_time, utc_offset};

@@ -16,6 +16,21 @@ pub fn utc_offset(time: i64) -> i64 {
     }
 }
 
+/// The moment (seconds since 1970) at which the clock on the wall shows these fields, in the order of C's `struct tm` from
+/// the year down: years from 1900, months from 0. Fields out of range are carried; -1 where there is no such moment.
+pub fn local_time([year, month, day, hour, minute, second]: [i32; 6]) -> i64 {
+    // SAFETY: a `tm` is numbers and a pointer that may be null.
+    let mut fields: libc::tm = unsafe { std::mem::zeroed() };
+    (fields.tm_year, fields.tm_mon, fields.tm_mday) = (year, month, day);
+    (fields.tm_hour, fields.tm_min, fields.tm_sec) = (hour, minute, second);
+    // Daylight saving time is for the zone to say.
+    fields.tm_isdst = -1;
+    // It is narrower on some systems.
+    #[allow(clippy::useless_conversion)]
+    // SAFETY: the pointer is valid for the call, which writes nothing else.
+    i64::from(unsafe { libc::mktime(&raw mut fields) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +41,11 @@ mod tests {
             assert!(utc_offset(time).abs() < 86_400, "{time}");
         }
         assert_eq!(utc_offset(i64::MAX), 0);
+    }
+
+    #[test]
+    fn local_time_is_the_offset_away() {
+        let shown = local_time([123, 10, 14, 22, 13, 20]);
+        assert_eq!(shown + utc_offset(shown), 1_700_000_000);
     }
 }

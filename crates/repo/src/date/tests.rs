@@ -1,0 +1,181 @@
+#![allow(clippy::disallowed_methods)]
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Repo, Sandbox};
+
+use super::parse;
+
+/// What Git makes of it as the date of a committer: `<seconds> <zone>`, if it takes it.
+fn gits(repo: &Repo<'_>, text: &str) -> Option<BString> {
+    let mut command = repo.git_command();
+    // Ours is this process's zone.
+    match std::env::var_os("TZ") {
+        Some(zone) => command.env("TZ", zone),
+        None => command.env_remove("TZ"),
+    };
+    let output = command.env("GIT_COMMITTER_DATE", text).args(["var", "GIT_COMMITTER_IDENT"]).output();
+    let output = output.expect("git runs");
+    let line = output.stdout.trim_end().as_bstr();
+    output.status.success().then(|| line.rsplit_once_str("> ").expect("an identity").1.into())
+}
+
+fn ours(text: &str) -> Option<BString> {
+    let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    parse(text.as_bytes(), now.cast_signed()).map(|time| time.to_string().into())
+}
+
+#[track_caller]
+fn same(repo: &Repo<'_>, text: &str) {
+    assert_eq!(gits(repo, text), ours(text), "{text:?}; git left, ours right");
+}
+
+#[test]
+fn known_dates() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("r");
+    for text in [
+        "@1700000000 +0130",
+        "@0 +0000",
+        "@0 -0001",
+        "@1 + 130",
+        "@1 +-130",
+        "@18446744073709551615 +0000",
+        "@18446744073709551614 +0000",
+        "@5",
+        "@1700000000 +0130 ",
+        "1700000000 -0800",
+        "1700000000",
+        "99999999 +0000",
+        "100000000 +0000",
+        "0 +0000",
+        "18446744073709551615",
+        "9223372036854775807",
+        "67768036191676799",
+        "11807545549029312672 2018-08-20",
+        "Mon 20 Aug 2018 20:19:19 +0200",
+        "Mon Aug 20 20:19:19 CEST 2018",
+        "Mon Aug 20 08:19:19 PM UTC 2018",
+        "Thu, 07 Apr 2005 22:13:13 +0200",
+        "2005-04-07T22:13:13+0200",
+        "2005-04-07T22:13:13.5Z",
+        "20180820T201919Z",
+        "20180820T2019",
+        "20180820T20",
+        "20180820T201919.25",
+        "2018-08-20",
+        "2018-08-20 20:19:19 +02:30",
+        "2018-08-20 20:19:19 +02:-3",
+        "2018-08-20 20:19:19 +02:",
+        "2018-08-20 20:19:19 +02: 3",
+        "2018-08-20 24:00:60",
+        "2018-08-20 24:60:00",
+        "2018 Aug 10:00:00",
+        "1970 Jan 0:0:0",
+        "2099-12-31 23:59:59 -0001",
+        "2099-12-31 23:59:59 -0100",
+        "1969-12-31 23:59:59 +0000",
+        "1970-01-01 00:00:00 +0100",
+        "2100-01-01 00:00:00 +0000",
+        "2018-08-20 10:00:00 -0001",
+        "20.8.2018 10:00",
+        "8/20/2018 10:00",
+        "20/8/2018 10:00",
+        "8/20 10:00",
+        "1.2.99 1:02:03 AM",
+        "yesterday",
+        "now",
+        "noon",
+        "never",
+        "2 days ago",
+        "tomorrow 10:00",
+        " ",
+        "\n",
+        "2018-08-20 10:00\n+0200",
+        "2018-08-20 10:00 Zulu",
+        "2018-08-20 10:00 Z",
+        "2018-08-20 10:00 NT",
+        "4294969314-08-20 10:00",
+    ] {
+        same(&repo, text);
+    }
+}
+
+/// A generator of numbers that look random: xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).expect("below a usize")
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len())]
+    }
+
+    /// A number with one of these counts of digits.
+    fn number(&mut self) -> String {
+        let digits = [1, 2, 2, 2, 3, 4, 4, 5, 6, 8, 9, 10, 20][self.below(13)];
+        (0..digits).map(|_| char::from(b'0' + self.below(10) as u8)).collect()
+    }
+
+    fn piece(&mut self) -> String {
+        match self.below(14) {
+            0 => self.of(&["Jan", "February", "mar", "APRIL", "Mayor", "Dec,", "Augus"]).to_owned(),
+            1 => self.of(&["Mon", "tuesday", "WEDNES", "Thu,", "Su", "Sundays"]).to_owned(),
+            2 => self.of(&["UTC", "Z", "z", "PST", "NT", "CEST", "mest", "EA", "IDLW", "Zone"]).to_owned(),
+            3 => self.of(&["PM", "am", "AMs", "T", "T1", "ago", "now", "noon", "last"]).to_owned(),
+            4 => format!("{}:{:02}:{:02}", self.below(26), self.below(62), self.below(62)),
+            5 => format!("{:02}:{:02}", self.below(24), self.below(60)),
+            6 => format!("{}-{:02}-{:02}", 1960 + self.below(150), self.below(14), self.below(33)),
+            7 => {
+                let mark = self.of(&["-", "/", ".", ":"]);
+                format!("{}{mark}{}{mark}{}", self.below(40), self.below(40), self.below(2200))
+            }
+            8 => format!("{}{:04}", self.of(&["+", "-"]), self.below(2500)),
+            9 => {
+                format!("{}{:02}:{}", self.of(&["+", "-"]), self.below(25), self.of(&["0", "30", "-1", " 5"]))
+            }
+            10 => format!("{}{:02}{:02}", 1965 + self.below(140), self.below(14), self.below(33)),
+            11 => (1960 + self.below(150)).to_string(),
+            12 => self.below(40).to_string(),
+            _ => self.number(),
+        }
+    }
+
+    fn date(&mut self) -> String {
+        let mut text = String::new();
+        // Half begin as dates that Git takes.
+        if self.below(2) == 0 {
+            let (year, month, day) = (1970 + self.below(130), 1 + self.below(12), 1 + self.below(31));
+            text = format!("{year}-{month}-{day}{}{}", self.of(&[" ", "T", "", "\t"]), self.piece());
+        } else if self.below(8) == 0 {
+            text = format!("@{} {}", self.number(), self.of(&["+0000", "-0130", "+ 20", "+130", "-01300"]));
+        }
+        for _ in 0..self.below(6) {
+            text.push_str(self.of(&[" ", " ", " ", "", ",", ".", "-", "T", "\n", "é"]));
+            text.push_str(&self.piece());
+        }
+        text
+    }
+}
+
+/// `SAPWOOD_TEST_DATES` sets how many.
+#[test]
+fn random_dates() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("r");
+    let number = std::env::var("SAPWOOD_TEST_DATES").ok().and_then(|number| number.parse().ok());
+    let mut random = Random(0x5eed_da7e);
+    let mut taken = 0;
+    for _ in 0..number.unwrap_or(600) {
+        let text = random.date();
+        if !text.is_empty() {
+            same(&repo, &text);
+            taken += usize::from(ours(&text).is_some());
+        }
+    }
+    assert!(taken > 0, "none of them was a date");
+}

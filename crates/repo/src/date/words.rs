@@ -1,0 +1,76 @@
+//! The names that dates are made of.
+
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+pub(super) const WEEKDAYS: [&str; 7] =
+    ["Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays"];
+
+/// Time zones, and how many hours east of Greenwich they are. The first that fits counts.
+pub(super) const ZONES: [(&str, i32); 44] = [
+    ("IDLW", -12),
+    ("NT", -11),
+    ("CAT", -10),
+    ("HST", -10),
+    ("HDT", -9),
+    ("YST", -9),
+    ("YDT", -8),
+    ("PST", -8),
+    ("PDT", -7),
+    ("MST", -7),
+    ("MDT", -6),
+    ("CST", -6),
+    ("CDT", -5),
+    ("EST", -5),
+    ("EDT", -4),
+    ("AST", -3),
+    ("ADT", -2),
+    ("WAT", -1),
+    ("GMT", 0),
+    ("UTC", 0),
+    ("Z", 0),
+    ("WET", 0),
+    ("BST", 1),
+    ("CET", 1),
+    ("MET", 1),
+    ("MEWT", 1),
+    ("MEST", 2),
+    ("CEST", 2),
+    ("MESZ", 2),
+    ("FWT", 1),
+    ("FST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("WAST", 7),
+    ("WADT", 8),
+    ("CCT", 8),
+    ("JST", 9),
+    ("EAST", 10),
+    ("EADT", 11),
+    ("GST", 10),
+    ("NZT", 12),
+    ("NZST", 12),
+    ("NZDT", 13),
+    ("IDLE", 12),
+];
+
+/// How many bytes `text` and `name` have in common, in whatever case; 0 if a letter or digit comes then.
+pub(super) fn common(text: &[u8], name: &str) -> usize {
+    let len = text.iter().zip(name.as_bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
+    match text.get(len) {
+        Some(byte) if byte.is_ascii_alphanumeric() => 0,
+        _ => len,
+    }
+}
