@@ -187,7 +187,7 @@ impl Settings {
             common_dir: repo.common_dir().to_owned(),
             called: repo.called().to_owned(),
             hash: repo.hash(),
-            committer: repo.committer()?,
+            committer: repo.committer().map_err(|error| error.message),
             log,
             fsync: self.fsync,
             locks: Locks {

@@ -107,6 +107,21 @@ impl Lock {
         Lock::acquire(path, path.to_owned(), options)
     }
 
+    /// As [`Lock::take_no_follow`], but the lock is only waited for, not taken: an error if somebody else holds it on.
+    pub fn await_free(path: &Path, wait: Wait) -> Result<(), Error> {
+        let lock_path = with_suffix(path, ".lock");
+        let look = || match by_path::stat(&lock_path)? {
+            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            None => Ok(()),
+        };
+        wait_for(wait, look).map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Error::Locked { path: lock_path.clone(), holder: holder_of(path) }
+            }
+            _ => Error::CannotLock { path: lock_path.clone(), source },
+        })
+    }
+
     fn acquire(named: &Path, path: PathBuf, options: &LockOptions) -> Result<Lock, Error> {
         let lock_path = with_suffix(&path, ".lock");
         let file = wait_for(options.wait, || by_path::create_new(&lock_path, 0o666)).map_err(|source| {

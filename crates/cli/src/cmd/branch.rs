@@ -1,7 +1,7 @@
 //! Switching: the worktree and the index to another commit, then HEAD.
 //!
-//! Order: checks that need no lock; plan, refusals; execute, record; only then refs, state files and
-//! the `post-checkout` hook. If files could not be written, HEAD still moves and the exit code is 1,
+//! Order: checks that need no lock; plan, refusals; whether refs can be changed; execute, record; only then refs, state
+//! files and the `post-checkout` hook. If files could not be written, HEAD still moves and the exit code is 1,
 //! as with Git; if a signal came, what was done is recorded and HEAD stays.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -28,7 +28,7 @@ use crate::{
     hook, recursion,
     settings::Settings,
     text::tracking,
-    work::{Done, Rest, Work, load_index},
+    work::{Done, Foresee, Rest, Work, load_index},
 };
 
 /// Runs `checkout <branch>` and `switch`. Returns the exit code.
@@ -177,6 +177,7 @@ impl Switch<'_> {
             }
         };
         let mut code = 0;
+        let foresee = || self.foresee_refs(&new);
         if !(stays && self.request.only_makes_a_branch()) {
             let tree = match (&source, new.commit) {
                 (Some(source), _) => source.tree,
@@ -187,7 +188,7 @@ impl Switch<'_> {
                 Some(source) => source.metadata,
                 None => Metadata { reference: None, treeish: new.commit },
             };
-            match self.worktree(tree, new.commit, metadata)? {
+            match self.worktree(tree, new.commit, metadata, Box::new(foresee))? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
                 // Git says what could not be written, and calls it a success.
@@ -199,6 +200,8 @@ impl Switch<'_> {
             }
         } else if self.request.dry_run {
             return Ok(0);
+        } else {
+            foresee()?;
         }
         if !self.request.quiet && self.old.branch.is_none() && new.commit != self.old.commit {
             self.leave_detached(new.commit)?;
@@ -218,12 +221,14 @@ impl Switch<'_> {
         tree: ObjectId,
         commit: Option<ObjectId>,
         metadata: Metadata,
+        foresee: Foresee<'_>,
     ) -> Result<Done, Failure> {
         let request = &self.request;
         let mut work = Work::start_sparse(self.run, self.repo, self.settings, request.dry_run)?;
         work.progress = request.shows_progress();
         work.metadata = metadata;
         work.merges = request.merges();
+        work.foresee = Some(foresee);
         if self.run.program == Program::Sapwood {
             work.rest = Rest::Again;
         }
@@ -303,6 +308,54 @@ impl Switch<'_> {
         Ok(())
     }
 
+    /// An error if [`Switch::update_refs`] would fail: asked before the worktree is changed.
+    fn foresee_refs(&self, new: &New) -> Result<(), Failure> {
+        let (request, repo) = (&self.request, self.repo);
+        let mut refs = self.settings.refs(repo)?;
+        let mut target = new.branch.clone();
+        if let Some(branch) = &request.new_branch {
+            let short = names::local_branch(repo, branch.name.as_bstr())?;
+            let full = text!(names::BRANCHES, short);
+            if let (Some(commit), false) = (new.commit, branch.kind == NewBranchKind::Orphan) {
+                if request.reflog {
+                    refs.log = LogPolicy::Standard;
+                }
+                let exists = repo.find_ref(full.as_bstr())?.is_some();
+                let track = self.track()?;
+                let name = new.name.as_bstr();
+                let start = match upstream::Start::find(repo, name, track) {
+                    Ok(start) => start,
+                    Err(failure) => {
+                        warn_ambiguous(repo, self.settings, name, 1)?;
+                        return Err(failure);
+                    }
+                };
+                switch::foresee_branch(&refs, full.as_bstr(), commit, exists)?;
+                upstream::foresee(repo, self.settings, short.as_bstr(), &start, track)?;
+            }
+            target = Some(full);
+        }
+        let commit = new.commit.filter(|_| !self.makes(NewBranchKind::Orphan));
+        match (&target, commit) {
+            (Some(full), commit) if !request.detach => {
+                switch::foresee_head(&refs, Target::Branch(full.as_bstr()), commit)
+                    .map_err(cannot_update_head)
+            }
+            (None, _) if new.name == "HEAD" && !request.detach => Ok(()),
+            (_, Some(commit)) => {
+                switch::foresee_head(&refs, Target::Commit(commit), Some(commit)).map_err(cannot_detach_head)
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn track(&self) -> Result<Track, Failure> {
+        match self.request.track {
+            Some(track) => Ok(track),
+            None => Ok(Track::configured(self.repo)?),
+        }
+    }
+
     /// Makes the branch, moves HEAD, and says so.
     fn update_refs(&self, mut new: New) -> Result<New, Failure> {
         let (request, repo) = (&self.request, self.repo);
@@ -321,10 +374,7 @@ impl Switch<'_> {
                     refs.log = LogPolicy::Standard;
                 }
                 let commit = new.commit.expect("only an orphan starts from nothing");
-                let track = match request.track {
-                    Some(track) => track,
-                    None => Track::configured(repo)?,
-                };
+                let track = self.track()?;
                 warn_ambiguous(repo, self.settings, new.name.as_bstr(), 1)?;
                 let start = upstream::Start::find(repo, new.name.as_bstr(), track)?;
                 switch::create_branch(&refs, full.as_bstr(), commit, new.name.as_bstr(), existed)?;
@@ -353,10 +403,7 @@ impl Switch<'_> {
             }
             (_, commit) => {
                 let commit = commit.expect("HEAD can only be detached at a commit");
-                switch::move_head(&refs, Target::Commit(commit), message).map_err(|error| {
-                    Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}"))
-                        .advised(error.advice())
-                })?;
+                switch::move_head(&refs, Target::Commit(commit), message).map_err(cannot_detach_head)?;
                 if !request.quiet {
                     let advises = self.settings.advises(repo, "detachedHead")?;
                     if self.old.branch.is_some() && advises && !request.detach {
@@ -402,10 +449,20 @@ impl Switch<'_> {
     }
 }
 
-/// The advice on a detached HEAD.
+/// HEAD cannot be put on a branch.
 pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
+    if error.is_of_committer() {
+        return error.into();
+    }
     console::error(error.to_string());
     Failure::fatal("unable to update HEAD").advised(error.advice())
+}
+
+fn cannot_detach_head(error: switch::Error) -> Failure {
+    match error.is_of_committer() {
+        true => error.into(),
+        false => Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
+    }
 }
 
 /// What Git tells whoever detaches HEAD without saying `--detach`.

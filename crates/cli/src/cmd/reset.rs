@@ -1,7 +1,7 @@
 //! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to a
 //! tree.
 //!
-//! Order: arguments; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
+//! Order: arguments; whether HEAD can be moved; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
 //! the worktree cannot be brought there, HEAD stays.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -27,7 +27,7 @@ use crate::{
         refused::{self, Reader},
     },
     sparse_index::{self, Tell},
-    work::{self, Done, Recorded, Work},
+    work::{self, Done, Foresee, Recorded, Work},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,10 +185,13 @@ fn arguments(
                 }
                 paths::warn_ignored(repo, first.as_bstr());
             }
-            let meant = named.is_ok_and(|oid| match more.is_empty() {
-                true => true,
-                false => repo.tree_of(oid).is_ok(),
-            });
+            let meant = match named {
+                Ok(oid) if !more.is_empty() => match repo.tree_of(oid) {
+                    Err(error) if error.is_unreadable => return Err(error.into()),
+                    tree => tree.is_ok(),
+                },
+                named => named.is_ok(),
+            };
             if meant {
                 warn_ambiguous(repo, settings, first.as_bstr(), 1)?;
                 paths::must_not_be_a_file(run, repo, first.as_bstr())?;
@@ -270,13 +273,13 @@ impl Reset<'_> {
                 true => Done::Planned,
                 false => Done::Complete,
             },
-            Mode::Mixed => self.index_only(tree, specs)?,
+            Mode::Mixed => self.index_only(tree, specs, self.foresight(&to, specs))?,
             Mode::Hard | Mode::Merge | Mode::Keep => {
                 let treeish = match to {
                     To::Commit(oid) => oid,
                     _ => tree,
                 };
-                self.worktree(mode, tree, treeish)?
+                self.worktree(mode, tree, treeish, self.foresight(&to, specs))?
             }
         };
         match done {
@@ -293,9 +296,10 @@ impl Reset<'_> {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To(self.rev.as_bstr()),
             };
-            switch::reset_head(self.repo, &refs, commit, reason).map_err(|error| {
-                Failure::error(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice())
-            })?;
+            let untold = switch::reset_head(self.repo, &refs, commit, reason).map_err(cannot_reset_head)?;
+            if let Some(error) = untold {
+                console::error(format!("update_ref failed for ref 'ORIG_HEAD': {error}"));
+            }
             if mode == Mode::Hard && !self.request.quiet {
                 let short = self.repo.abbreviate(commit)?;
                 let subject = self.repo.subject(commit)?;
@@ -305,6 +309,16 @@ impl Reset<'_> {
         }
         state::end(self.repo, &refs)?;
         Ok(0)
+    }
+
+    /// Whether HEAD can be moved there, to be asked before anything is written.
+    fn foresight(&self, to: &To, specs: &Pathspecs) -> Option<Foresee<'_>> {
+        let To::Commit(commit) = *to else { return None };
+        specs.is_empty().then_some(())?;
+        Some(Box::new(move || {
+            let refs = self.settings.refs(self.repo)?;
+            switch::foresee_reset(self.repo, &refs, commit).map_err(cannot_reset_head)
+        }))
     }
 
     fn failed(&self) -> Failure {
@@ -349,8 +363,15 @@ impl Reset<'_> {
     }
 
     /// `--hard`, `--merge`, `--keep`
-    fn worktree(&self, mode: Mode, tree: ObjectId, treeish: ObjectId) -> Result<Done, Failure> {
+    fn worktree(
+        &self,
+        mode: Mode,
+        tree: ObjectId,
+        treeish: ObjectId,
+        foresee: Option<Foresee<'_>>,
+    ) -> Result<Done, Failure> {
         let mut work = Work::start_sparse(self.run, self.repo, self.settings, self.request.dry_run)?;
+        work.foresee = foresee;
         // Git asks neither for a terminal nor for `--progress` here.
         work.progress = !self.request.quiet;
         work.recurses = recursion::wanted(self.request.recurse, self.repo)?;
@@ -401,9 +422,15 @@ impl Reset<'_> {
     }
 
     /// `--mixed`, with or without paths.
-    fn index_only(&self, tree: ObjectId, specs: &Pathspecs) -> Result<Done, Failure> {
+    fn index_only(
+        &self,
+        tree: ObjectId,
+        specs: &Pathspecs,
+        foresee: Option<Foresee<'_>>,
+    ) -> Result<Done, Failure> {
         let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
         work.changed = Changed::IndexAlone;
+        work.foresee = foresee;
         let patterns = work.patterns()?;
         let options = IndexOptions {
             tree,
@@ -452,6 +479,13 @@ impl Reset<'_> {
         }
         work.finish(Recorded::Yes)?;
         Ok(done)
+    }
+}
+
+fn cannot_reset_head(error: switch::Error) -> Failure {
+    match error.is_of_committer() {
+        true => error.into(),
+        false => Failure::error(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
     }
 }
 

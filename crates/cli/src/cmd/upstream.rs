@@ -47,6 +47,52 @@ impl Start {
     }
 }
 
+/// An error if [`set`] would fail: asked before the branch is made.
+pub(crate) fn foresee(
+    repo: &Repository,
+    settings: &Settings,
+    branch: &BStr,
+    start: &Start,
+    track: Track,
+) -> Result<(), Failure> {
+    let Some(start) = &start.0 else { return Ok(()) };
+    let upstream = match tracking::choose_upstream(repo, branch, start.as_bstr(), track) {
+        Ok(upstream) => upstream,
+        Err(none @ NoUpstream::Ambiguous(_)) => {
+            return explain(repo, settings, branch, start.as_bstr(), none);
+        }
+        Err(_) => return Ok(()),
+    };
+    rebases(repo, &upstream)?;
+    let config = repo.common_dir().join("config");
+    store::Lock::await_free(&config, settings.config_locks.wait).map_err(|error| {
+        let shown = repo.called_file("config");
+        let reason = match &error {
+            store::Error::CannotLock { source, .. } => sys::reason(source).to_string(),
+            _ => "File exists".to_owned(),
+        };
+        console::error(format!("could not lock config file {}: {reason}", shown.display()));
+        console::error("unable to write upstream branch configuration");
+        Failure::Said(1).advised(error.advice())
+    })
+}
+
+/// Whether a branch that follows `upstream` is to be rebased onto it (`branch.autoSetupRebase`).
+fn rebases(repo: &Repository, upstream: &Upstream) -> Result<bool, Failure> {
+    let rebase = match repo.config_str("branch.autoSetupRebase").as_ref().map(|value| value.as_bytes()) {
+        Some(b"always") => true,
+        Some(b"local") => upstream.remote.is_none(),
+        Some(b"remote") => upstream.remote.is_some(),
+        _ => false,
+    };
+    match rebase && upstream.merge.len() > 1 {
+        true => Err(Failure::fatal(
+            "cannot inherit upstream tracking configuration of multiple refs when rebasing is requested",
+        )),
+        false => Ok(rebase),
+    }
+}
+
 /// Writes `branch.<name>.remote` and `.merge`, if there is something to follow.
 pub(crate) fn set(
     repo: &Repository,
@@ -61,17 +107,7 @@ pub(crate) fn set(
         Ok(upstream) => upstream,
         Err(none) => return explain(repo, settings, branch, start.as_bstr(), none),
     };
-    let rebase = match repo.config_str("branch.autoSetupRebase").as_ref().map(|value| value.as_bytes()) {
-        Some(b"always") => true,
-        Some(b"local") => upstream.remote.is_none(),
-        Some(b"remote") => upstream.remote.is_some(),
-        _ => false,
-    };
-    if rebase && upstream.merge.len() > 1 {
-        return Err(Failure::fatal(
-            "cannot inherit upstream tracking configuration of multiple refs when rebasing is requested",
-        ));
-    }
+    let rebase = rebases(repo, &upstream)?;
     write(repo, settings, branch, &upstream, rebase)?;
     if !quiet {
         announce(branch, &upstream, rebase);

@@ -83,6 +83,7 @@ impl Work<'_> {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
         }
+        self.ask_beforehand(&plan)?;
         let submodules = match self.submodules.take() {
             Some(submodules) => Some(submodules),
             None => self.submodules_of(&plan.index)?,
@@ -181,6 +182,16 @@ impl Work<'_> {
             checkout::record(plan, &report)
         };
         Ok(done)
+    }
+
+    /// What would fail for a reason that is known by now fails here, before anything is written. A clone keeps what it can.
+    fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
+        if self.links == Links::TakePlace
+            && let Some(message) = checkout::unusable_filter(self.repo, plan, self.attributes)?
+        {
+            return Err(Failure::fatal(message));
+        }
+        self.foresee.take().map_or(Ok(()), |foresee| foresee())
     }
 
     fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {

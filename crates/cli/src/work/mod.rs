@@ -97,7 +97,12 @@ pub(crate) struct Work<'a> {
     /// Something that is not ours was found where an entry belongs, and stays.
     in_the_way: bool,
     pub(crate) rest: Rest,
+    /// Asked when the plan is made and nothing is written yet: an error if what comes after the index would fail.
+    pub(crate) foresee: Option<Foresee<'a>>,
 }
+
+/// See [`Work::foresee`].
+pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +275,7 @@ impl<'a> Work<'a> {
             fatal: None,
             in_the_way: false,
             rest: Rest::default(),
+            foresee: None,
         })
     }
 

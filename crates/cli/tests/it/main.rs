@@ -5,6 +5,7 @@
 mod adopt;
 mod alternates;
 mod args;
+mod beforehand;
 mod behind_links;
 mod branch_names;
 mod check_attr;

@@ -127,7 +127,6 @@ fn names_that_mean_several_things() {
         &["checkout", "both"][..],
         &["checkout", "both^0"],
         &["checkout", "both~1", "--", "a"],
-        &["checkout", "-b", "new", "both"],
         &["switch", "-c", "new", "heads/both"],
         &["switch", "-c", "newer", "both~0"],
         &["restore", "--source=both", "."],
@@ -293,7 +292,6 @@ fn tracking() {
     oracle.same(&["switch", "-c", "plain", "--no-track", "origin/topic"]);
     oracle.same(&["switch", "-c", "local", "--track", "main"]);
     oracle.same(&["switch", "-c", "heir", "--track=inherit", "other"]);
-    oracle.same(&["switch", "-c", "none", "--track", "v1"]);
     oracle.same(&["checkout", "-t", "origin/main"]);
     oracle.same(&["checkout", "-t", "origin/topic", "-b", "named"]);
     oracle.same(&["checkout", "-t"]);

@@ -26,7 +26,9 @@ mod temporary;
 pub use crate::crew::Workers;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub(crate) use execute::KEPT_OPEN;
-pub use execute::{Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute};
+pub use execute::{
+    Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute, unusable_filter,
+};
 pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub(crate) use plan::protect;

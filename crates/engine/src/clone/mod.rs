@@ -35,7 +35,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{ObjectId, config::Edit};
 use sys::by_path;
 
 use crate::checkout::Force;
@@ -135,7 +135,28 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
         }
     }
     let destination = Destination::find(&options, &source)?;
+    if let Err(error) = repo::check_committer_date(&options.open.env.clone().into())
+        && begins_reflogs(&options)?
+    {
+        return Err(error.into());
+    }
     Ok(Prepared { options, source, destination })
+}
+
+/// Whether the clone will have reflogs (`core.logAllRefUpdates`).
+fn begins_reflogs(options: &Options) -> Result<bool, Error> {
+    let own = options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
+        Ok(Edit::Add { key, value }) if key == "core.logallrefupdates" => Some(value),
+        _ => None,
+    });
+    let value = match own {
+        Some(value) => Some(value),
+        None => repo::Outside::load(&options.open)?.config_str("core.logAllRefUpdates"),
+    };
+    Ok(match value {
+        Some(value) => repo::parse_bool(Some(value.as_bstr())) != Some(false),
+        None => !options.bare,
+    })
 }
 
 /// The current directory as the user sees it: `PWD`, if that is the same directory.

@@ -174,7 +174,7 @@ impl Publication<'_> {
             common_dir: PathBuf::from(self.git_dir),
             called: PathBuf::from(self.git_dir),
             hash: self.hash,
-            committer: self.repo.committer()?,
+            committer: self.repo.committer().map_err(|error| error.message),
             log,
             fsync: self.fsync,
             locks: store::refs::Locks { shared: self.shared, ..store::refs::Locks::default() },

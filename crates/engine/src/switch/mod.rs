@@ -7,8 +7,9 @@
 //! - [`state`]: operations in progress, and ending them;
 //! - [`standing`]: the same, in the detail that `status` tells.
 //!
-//! Order: the worktree and the index are brought to the target first; refs move last, all locked
-//! and checked before the first is changed, so a failure leaves HEAD naming what it named before.
+//! Order: what would keep refs from being moved is looked for first (`foresee_*`); then the worktree and the index are
+//! brought to the target; refs move last, all locked and checked before the first is changed, so a failure leaves HEAD
+//! naming what it named before.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -32,6 +33,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Nobody knows who makes the change: Git dies of that in words of its own.
+    pub fn is_of_committer(&self) -> bool {
+        matches!(self, Error::Refs(store::refs::Error::NoCommitter(_)))
+    }
+
     /// One line on what to do about it, for people.
     pub fn advice(&self) -> Option<String> {
         match self {
@@ -52,19 +58,31 @@ pub enum Target<'a> {
 
 /// Points HEAD at `target`, with `message` in its reflog.
 pub fn move_head(refs: &store::refs::Options, target: Target<'_>, message: &BStr) -> Result<(), Error> {
+    Ok(store::refs::apply(refs, vec![head_change(target, message, None)])?)
+}
+
+/// An error if [`move_head`] to `target`, which is at `commit`, would be refused. Nothing is written.
+pub fn foresee_head(
+    refs: &store::refs::Options,
+    target: Target<'_>,
+    commit: Option<ObjectId>,
+) -> Result<(), Error> {
+    Ok(store::refs::foresee(refs, &[head_change(target, "".into(), commit)])?)
+}
+
+fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Change {
     let message = message.to_owned();
-    let change = match target {
+    match target {
         Target::Branch(name) => Change::Symbolic {
             name: "HEAD".into(),
             target: name.to_owned(),
             message: Some(message),
             // As they are when it happens: a branch HEAD is on may just have been reset.
             old: None,
-            new: None,
+            new,
         },
         Target::Commit(new) => Change::Update { name: "HEAD".into(), new, expected: Expected::Any, message },
-    };
-    Ok(store::refs::apply(refs, vec![change])?)
+    }
 }
 
 /// Creates the branch `name` (full), or resets it if it `exists`, at `oid`. `start` is what the
@@ -76,23 +94,81 @@ pub fn create_branch(
     start: &BStr,
     exists: bool,
 ) -> Result<(), Error> {
+    Ok(store::refs::apply(refs, vec![branch_change(name, oid, start, exists)])?)
+}
+
+/// An error if [`create_branch`] would be refused. Nothing is written.
+pub fn foresee_branch(
+    refs: &store::refs::Options,
+    name: &BStr,
+    oid: ObjectId,
+    exists: bool,
+) -> Result<(), Error> {
+    Ok(store::refs::foresee(refs, &[branch_change(name, oid, "".into(), exists)])?)
+}
+
+fn branch_change(name: &BStr, oid: ObjectId, start: &BStr, exists: bool) -> Change {
     let (expected, lead) = match exists {
         true => (Expected::Any, "branch: Reset to "),
         false => (Expected::Missing, "branch: Created from "),
     };
     let message = [lead.as_bytes(), start].concat().into();
-    let change = Change::Update { name: name.to_owned(), new: oid, expected, message };
-    Ok(store::refs::apply(refs, vec![change])?)
+    Change::Update { name: name.to_owned(), new: oid, expected, message }
 }
 
 /// Moves the branch HEAD is on, or HEAD itself if it is detached, to `new`; what HEAD was at is kept
-/// in ORIG_HEAD. `reason` leads the reflog lines' messages, `to` is what the user asked for.
+/// in ORIG_HEAD. `reason` leads the reflog lines' messages, `to` is what the user asked for. What keeps
+/// ORIG_HEAD from being changed is returned; HEAD moves all the same, as with Git.
 pub fn reset_head(
     repo: &repo::Repository,
     refs: &store::refs::Options,
     new: ObjectId,
     reason: ResetReason<'_>,
+) -> Result<Option<Error>, Error> {
+    let (name, changes) = reset_changes(repo, new, reason)?;
+    let head = changes.last().cloned();
+    match store::refs::apply(refs, changes) {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_of("ORIG_HEAD".into()) => {
+            store::refs::apply(refs, head.into_iter().collect()).map_err(|error| of_head(error, &name))?;
+            Ok(Some(error.into()))
+        }
+        Err(error) => Err(of_head(error, &name).into()),
+    }
+}
+
+/// An error if [`reset_head`] would be refused. Nothing is written.
+pub fn foresee_reset(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    new: ObjectId,
 ) -> Result<(), Error> {
+    let (name, mut changes) = reset_changes(repo, new, ResetReason::To("".into()))?;
+    // It may fail.
+    changes.retain(|change| change.name() != "ORIG_HEAD");
+    if name != "HEAD" {
+        // Its reflog gets the line as well.
+        changes.push(head_change(Target::Branch(name.as_bstr()), "".into(), Some(new)));
+    }
+    Ok(store::refs::foresee(refs, &changes).map_err(|error| of_head(error, &name))?)
+}
+
+/// It is HEAD that was to be changed.
+fn of_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
+    match error {
+        store::refs::Error::CannotLock { name: locked, reason } if locked == *name => {
+            store::refs::Error::CannotLock { name: "HEAD".into(), reason }
+        }
+        error => error,
+    }
+}
+
+/// What a reset changes, the last of it the ref that HEAD is or is on, whose name comes first.
+fn reset_changes(
+    repo: &repo::Repository,
+    new: ObjectId,
+    reason: ResetReason<'_>,
+) -> Result<(BString, Vec<Change>), Error> {
     let old = repo.head()?.oid();
     let name = repo.symbolic_target("HEAD".into())?.unwrap_or_else(|| "HEAD".into());
     let (orig_message, message): (BString, BString) = match reason {
@@ -119,13 +195,7 @@ pub fn reset_head(
     }
     let expected = old.map_or(Expected::Any, Expected::Is);
     changes.push(Change::Update { name: name.clone(), new, expected, message });
-    Ok(store::refs::apply(refs, changes).map_err(|error| match error {
-        // It is HEAD that was to be changed.
-        store::refs::Error::CannotLock { name: locked, reason } if locked == name => {
-            store::refs::Error::CannotLock { name: "HEAD".into(), reason }
-        }
-        error => error,
-    })?)
+    Ok((name, changes))
 }
 
 /// What the reflog says of a reset.

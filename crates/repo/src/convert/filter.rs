@@ -41,10 +41,19 @@ impl Driver {
         !self.smudge.is_empty() || !self.clean.is_empty() || !self.process.is_empty()
     }
 
+    fn only_fails(&self) -> bool {
+        self.required && self.smudge.is_empty() && self.process.is_empty()
+    }
+
     /// Whether a checkout has to ask it (or, where it is required but cannot smudge, to fail).
     pub(super) fn acts_on_checkout(&self) -> bool {
         self.required || !self.smudge.is_empty() || !self.process.is_empty()
     }
+}
+
+/// Whether a driver is configured that can do nothing but fail on a checkout: it is required and has no command for it.
+pub fn any_driver_only_fails(repo: &Repository) -> Result<bool, Error> {
+    Ok(drivers(repo)?.iter().any(Driver::only_fails))
 }
 
 /// All drivers that are configured.
@@ -161,7 +170,7 @@ impl ExternalFilters {
         let mut out = Vec::new();
         let mut content = Content { input: blob, out: &mut out, spare: Vec::new(), changed: false };
         self.worker.in_process(path, oid, &action, &mut content);
-        let smudged = match action.driver {
+        let smudged = match action.smudger() {
             Some(driver) => {
                 let job = Job { path, oid, driver, delay: self.delays == Delays::Offered };
                 let smudged = self.worker.smudge(&job, content.bytes())?;
@@ -261,6 +270,10 @@ impl ExternalFilters {
     }
 }
 
+fn smudge_failed(path: &BStr, driver: &Driver) -> String {
+    format!("{path}: smudge filter {} failed", driver.name)
+}
+
 impl Worker {
     /// Runs the filter of a checkout; an error if it is required and fails.
     pub(super) fn smudge(&mut self, job: &Job<'_>, content: &[u8]) -> Result<Smudged, Error> {
@@ -279,9 +292,16 @@ impl Worker {
             Smudged::Unchanged
         };
         if smudged == Smudged::Unchanged && driver.required {
-            return Err(Error::new(format!("{}: smudge filter {} failed", job.path, driver.name)));
+            return Err(Error::new(smudge_failed(job.path, driver)));
         }
         Ok(smudged)
+    }
+
+    /// What a checkout will die of when it writes the file at `path`, if that can be told: its filter is required and has no command.
+    pub fn sure_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
+        let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
+        let driver = &self.shared.drivers[driver];
+        Ok(driver.only_fails().then(|| smudge_failed(path, driver)))
     }
 
     /// Runs the filter of an addition; `None` if it changes nothing.

@@ -26,7 +26,7 @@ use sys::profile::{self, Phase};
 use crate::{Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
-pub use filter::{Delays, ExternalFilters, Metadata, Smudged};
+pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_driver_only_fails};
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
 use text::LineEnds;
@@ -148,7 +148,7 @@ impl Worker {
             return Ok(Class::None);
         }
         let Some(action) = self.action(path)? else { return Ok(Class::None) };
-        Ok(if action.driver.is_some_and(|at| self.shared.drivers[at].acts_on_checkout()) {
+        Ok(if action.smudger().is_some_and(|at| self.shared.drivers[at].acts_on_checkout()) {
             Class::External
         } else if action.ident || action.ends.adds_cr() || action.encoding.is_some() {
             Class::InProcess
@@ -171,7 +171,7 @@ impl Worker {
         let spare = std::mem::take(&mut self.spare);
         let mut content = Content { input: blob, out, spare, changed: false };
         self.in_process(path, oid, &action, &mut content);
-        if let Some(driver) = action.driver {
+        if let Some(driver) = action.smudger() {
             let job = filter::Job { path, oid, driver, delay: false };
             if let Smudged::Ready(filtered) = self.smudge(&job, content.bytes())? {
                 content.replace(filtered);

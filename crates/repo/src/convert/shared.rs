@@ -304,6 +304,13 @@ impl Shared {
     }
 }
 
+impl Action {
+    /// The driver that a checkout asks. A streamed file meets none: Git does not see there that one is required.
+    pub(super) fn smudger(&self) -> Option<usize> {
+        self.driver.filter(|_| !self.streamed)
+    }
+}
+
 /// What the attributes of a path say of its line ends.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Text {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bstr::{BStr, BString};
 use format::ObjectId;
-use sys::{File, by_path};
+use sys::{File, FileType, by_path};
 
 use super::{Error, LogPolicy, Options, place};
 
@@ -22,12 +22,37 @@ pub(super) fn append(
     message: &BStr,
 ) -> Result<(), Error> {
     let Some(mut file) = open(options, name, begins(options.log, name))? else { return Ok(()) };
-    let written = file.write_all(&line(options, old, new, message)).and_then(|()| sys::close(file));
+    let line = line(options, old, new, message)?;
+    let written = file.write_all(&line).and_then(|()| sys::close(file));
     written.map_err(|source| Error::CannotLog {
         name: name.to_owned(),
         path: place::called(options, place::log(options, name)),
         source,
     })
+}
+
+/// An error if a change of `name` is logged, and nobody knows who makes it.
+pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Error> {
+    let Err(why) = &options.committer else { return Ok(()) };
+    let path = place::log(options, name);
+    let is_there = || match by_path::stat_followed(&path) {
+        Ok(stat) => Ok(stat.is_some_and(|stat| stat.file_type == FileType::File)),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Err(source) => Err(Error::Io { what: "read", path: path.clone(), source }),
+    };
+    match begins(options.log, name) || is_there()? {
+        true => Err(Error::NoCommitter(why.clone())),
+        false => Ok(()),
+    }
+}
+
+/// An error if the reflog that `name` is to have is a directory with others in it.
+pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
+    let path = place::log(options, name);
+    match begins(options.log, name) && place::holds_files(&path) {
+        true => Err(Error::LogsBelow { name: name.to_owned(), path: place::called(options, path) }),
+        false => Ok(()),
+    }
 }
 
 /// Opens a reflog to append to it; none if there is none and none is to `begin`.
@@ -84,16 +109,16 @@ fn begins(policy: LogPolicy, name: &BStr) -> bool {
     }
 }
 
-fn line(options: &Options, old: ObjectId, new: ObjectId, message: &BStr) -> Vec<u8> {
+fn line(options: &Options, old: ObjectId, new: ObjectId, message: &BStr) -> Result<Vec<u8>, Error> {
     let mut line = format!("{old} {new} ").into_bytes();
-    line.extend_from_slice(&options.committer);
+    line.extend_from_slice(options.committer.as_ref().map_err(|why| Error::NoCommitter(why.clone()))?);
     let message = squeeze(message);
     if !message.is_empty() {
         line.push(b'\t');
         line.extend_from_slice(&message);
     }
     line.push(b'\n');
-    line
+    Ok(line)
 }
 
 /// Runs of white space become one space, none is left at the ends: a message is one line.

@@ -8,12 +8,14 @@ use format::{HashKind, ObjectId, packed_refs::Malformed};
 
 use crate::{Fsync, SharedRepository, Wait};
 
+mod foresee;
 mod log;
 mod packed;
 mod place;
 mod read;
 mod transaction;
 
+pub use foresee::foresee;
 pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use transaction::apply;
@@ -29,8 +31,8 @@ pub struct Options {
     pub called: PathBuf,
     /// How objects are named.
     pub hash: HashKind,
-    /// `<name> <<email>> <seconds> <zone>` for reflogs.
-    pub committer: BString,
+    /// `<name> <<email>> <seconds> <zone>` for reflogs; or why there is none, an error for changes that are logged.
+    pub committer: Result<BString, String>,
     /// `core.logAllRefUpdates`
     pub log: LogPolicy,
     /// `core.fsync` and its kin; refs are the component `reference`.
@@ -139,6 +141,9 @@ impl Change {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
+    /// See [`Options::committer`].
+    #[error("{0}")]
+    NoCommitter(String),
     #[error("refusing to update ref with bad name '{name}'")]
     BadName { name: BString },
     #[error("multiple updates for ref '{name}' not allowed")]
@@ -171,6 +176,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it is about the ref `name` alone.
+    pub fn is_of(&self, name: &BStr) -> bool {
+        match self {
+            Error::CannotLock { name: of, .. }
+            | Error::CannotSet { name: of, .. }
+            | Error::CannotLog { name: of, .. }
+            | Error::LogsBelow { name: of, .. } => of == name,
+            _ => false,
+        }
+    }
+
     /// One line on what to do about it, for people.
     pub fn advice(&self) -> Option<String> {
         match self {

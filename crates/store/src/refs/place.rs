@@ -83,6 +83,14 @@ pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     by_path::remove_dir(path)
 }
 
+/// Whether a directory holds more than directories, at whatever depth. What cannot be listed does not.
+pub(super) fn holds_files(path: &Path) -> bool {
+    let is_file = |(name, file_type): &(std::ffi::OsString, FileType)| {
+        *file_type != FileType::Directory || holds_files(&path.join(name))
+    };
+    by_path::list(path).is_ok_and(|entries| entries.iter().any(is_file))
+}
+
 /// Removes the directories above a ref, or above its reflog (`file_of` says which), that it leaves empty; `refs`
 /// and its immediate subdirectories stay.
 pub(super) fn remove_empty_parents(options: &Options, name: &BStr, file_of: fn(&Options, &BStr) -> PathBuf) {

@@ -100,14 +100,7 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     let mut names = BTreeSet::new();
     for change in &changes {
         let name = change.name();
-        let allowed = match change {
-            Change::Update { .. } => place::may_write(name),
-            Change::Symbolic { target, .. } => place::may_write(name) && place::may_write(target.as_bstr()),
-            Change::Delete { .. } => place::may_delete(name),
-        };
-        if !allowed {
-            return Err(Error::BadName { name: name.to_owned() });
-        }
+        check_name(change)?;
         if !names.insert(name.to_owned()) {
             return Err(Error::Duplicate { name: name.to_owned() });
         }
@@ -124,6 +117,17 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     };
     transaction.prepare(changes)?;
     transaction.finish()
+}
+
+/// An error if Git would not write a ref of this name.
+pub(super) fn check_name(change: &Change) -> Result<(), Error> {
+    let name = change.name();
+    let allowed = match change {
+        Change::Update { .. } => place::may_write(name),
+        Change::Symbolic { target, .. } => place::may_write(name) && place::may_write(target.as_bstr()),
+        Change::Delete { .. } => place::may_delete(name),
+    };
+    if allowed { Ok(()) } else { Err(Error::BadName { name: name.to_owned() }) }
 }
 
 impl<'a> Transaction<'a> {
@@ -149,7 +153,28 @@ impl<'a> Transaction<'a> {
             self.steps.push(Step { lock, old, action });
         }
         self.check_available()?;
+        self.check_committer()?;
         self.prepare_packed()
+    }
+
+    /// Asked where it is an error, before anything is changed.
+    fn check_committer(&mut self) -> Result<(), Error> {
+        if self.options.committer.is_ok() {
+            return Ok(());
+        }
+        for step in &self.steps {
+            let is_logged = match &step.action {
+                Action::Publish { new: New::Symbolic { target, value: None }, .. } => {
+                    self.reader.resolve(target.as_bstr())?.is_some()
+                }
+                Action::Publish { .. } | Action::LogOnly { .. } => true,
+                Action::Keep | Action::Delete => false,
+            };
+            if is_logged {
+                log::check_committer(self.options, step.lock.name.as_bstr())?;
+            }
+        }
+        Ok(())
     }
 
     /// Locks and checks one ref, and notes what HEAD's reflog is to say of it.
@@ -446,7 +471,7 @@ impl<'a> Transaction<'a> {
 }
 
 /// The names `name` would need as directories: `refs` and `refs/heads` for `refs/heads/main`.
-fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
+pub(super) fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
     name.find_iter("/").map(|slash| name[..slash].as_bstr())
 }
 

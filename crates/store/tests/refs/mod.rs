@@ -55,7 +55,7 @@ impl Twins {
             called: git_dir.clone(),
             git_dir,
             hash: HashKind::Sha1,
-            committer: COMMITTER.into(),
+            committer: Ok(COMMITTER.into()),
             log: LogPolicy::Standard,
             fsync: Fsync::default(),
             locks: Locks::default(),

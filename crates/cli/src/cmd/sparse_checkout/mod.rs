@@ -130,6 +130,10 @@ impl State<'_> {
     fn take_mode(&mut self, request: &Request) -> Result<(), Failure> {
         let is_new = request.cone.is_some() || !self.on;
         self.decide_mode(request.cone);
+        if (is_new || request.sparse_index.is_some()) && self.repo.head()?.oid().is_some() {
+            // The index comes last, and is locked only then.
+            store::Lock::await_free(&self.repo.index_path(), store::Wait::No)?;
+        }
         if is_new {
             self.record(if self.cone { Mode::Cone } else { Mode::Patterns })?;
         }

@@ -9,7 +9,7 @@ use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    switch::{self, names, tracking::Track},
+    switch::{self, Target, names, tracking::Track},
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit, refname};
@@ -416,12 +416,22 @@ impl Add<'_> {
             (None, true) => "added with --lock".into(),
             (None, false) => "initializing".into(),
         };
-        let id = refname::sanitized(basename(self.at.shown.as_bstr()));
-        let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;
         let head = match commit {
             Some(commit) if !is_branch && !orphan => Head::Commit(commit),
             _ => Head::Branch(branch.as_bstr()),
         };
+        if !orphan {
+            let target = match head {
+                Head::Branch(full) => Target::Branch(full),
+                Head::Commit(commit) => Target::Commit(commit),
+            };
+            let mut refs = self.settings.refs(repo)?;
+            // Nobody holds a lock in a directory that is yet to be made.
+            refs.git_dir = repo.common_dir().join("worktrees");
+            switch::foresee_head(&refs, target, commit)?;
+        }
+        let id = refname::sanitized(basename(self.at.shown.as_bstr()));
+        let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;
         if let Err(failure) = self.claim() {
             remove_junk(&[&admin.dir]);
             return Err(failure);

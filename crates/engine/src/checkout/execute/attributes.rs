@@ -3,6 +3,10 @@
 use std::collections::HashSet;
 
 use bstr::ByteSlice as _;
+use repo::{
+    Repository,
+    convert::{self, Converter},
+};
 
 use super::Plan;
 
@@ -17,6 +21,45 @@ pub enum Attributes {
     OfWorktree,
     /// That of the worktree, where all files go somewhere else.
     Elsewhere,
+}
+
+/// What converts the files that are written.
+pub(super) fn converter(
+    repo: &Repository,
+    plan: &Plan,
+    attributes: Attributes,
+) -> Result<Converter, repo::Error> {
+    match attributes {
+        Attributes::OfIndex => Converter::for_checkout(repo, &plan.index),
+        Attributes::OfWorktree => {
+            let renewed = renewed(plan);
+            Converter::for_restore(repo, &plan.index, |dir| renewed.contains(dir))
+        }
+        Attributes::Elsewhere => Converter::for_restore(repo, &plan.index, |_| false),
+    }
+}
+
+/// What Git dies of when it comes to the first file that is to be written by a required filter without a command.
+/// Nothing is asked where no such filter is configured.
+pub fn unusable_filter(
+    repo: &Repository,
+    plan: &Plan,
+    attributes: Attributes,
+) -> Result<Option<String>, repo::Error> {
+    if plan.writes.is_empty() || !convert::any_driver_only_fails(repo)? {
+        return Ok(None);
+    }
+    let mut worker = converter(repo, plan, attributes)?.worker();
+    for write in &plan.writes {
+        let entry = &plan.index.entries()[write.entry];
+        let path = plan.index.path(entry);
+        if entry.mode.is_file()
+            && let Some(message) = worker.sure_failure(path)?
+        {
+            return Ok(Some(message));
+        }
+    }
+    Ok(None)
 }
 
 /// The directories whose attribute file is the first file written in them or below; the worktree's top is empty.

@@ -38,7 +38,7 @@ mod remove;
 mod round;
 pub(super) mod subtree;
 
-pub use attributes::Attributes;
+pub use attributes::{Attributes, unusable_filter};
 use directories::FileId;
 pub(crate) use directories::KEPT_OPEN;
 pub use outcome::{Action, Outcome, Report, StepError};
@@ -169,14 +169,7 @@ pub fn execute(
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
     let _phase = profile::span(Phase::Execute);
-    let converter = match options.attributes {
-        Attributes::OfIndex => Converter::for_checkout(repo, &plan.index)?,
-        Attributes::OfWorktree => {
-            let renewed = attributes::renewed(plan);
-            Converter::for_restore(repo, &plan.index, |dir| renewed.contains(dir))?
-        }
-        Attributes::Elsewhere => Converter::for_restore(repo, &plan.index, |_| false)?,
-    };
+    let converter = attributes::converter(repo, plan, options.attributes)?;
     let converter = converter.with_metadata(options.metadata.clone());
     let run = Run {
         repo,

@@ -1,0 +1,400 @@
+//! What can be known beforehand is asked before a byte is written: a command that then fails leaves worktree, index and
+//! `.git` as they were.
+//!
+//! Git says the same words and exits with the same code. Where it asks later, and has written by then, the last of its
+//! words count: see SHORTCOMINGS.md.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Oracle, Repo, Run};
+
+use crate::SAPWOOD;
+
+/// When Git finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Git {
+    /// Before it writes, as sapwood.
+    Beforehand,
+    /// After it has written something.
+    Later,
+    /// The same, but it removes what it has written.
+    Removed,
+    /// It has no such command.
+    Never,
+}
+use Git::{Beforehand, Later, Never, Removed};
+
+/// A reason to fail, and the commands that it keeps from being done.
+struct Reason {
+    name: &'static str,
+    /// Puts it in the way.
+    arrange: fn(&Repo<'_>),
+    date: &'static str,
+    commands: &'static [(&'static [&'static str], Git)],
+}
+
+const GOOD_DATE: &str = "1112911993 -0700";
+
+/// Two branches that differ in files, some of which a filter is named for, a tag, and a branch to follow.
+fn setup(repo: &Repo<'_>) {
+    repo.git(&["config", "maintenance.auto", "false"]);
+    repo.write("a", "one\n");
+    repo.write("dir/b", "one\n");
+    repo.write("dir/f.x", "one\n");
+    repo.write(".gitattributes", "*.x filter=need\n");
+    repo.commit("first");
+    repo.git(&["tag", "v1"]);
+    repo.git(&["branch", "topic"]);
+    repo.write("a", "two\n");
+    repo.write("new", "new\n");
+    repo.commit("second");
+    repo.git(&["switch", "-q", "topic"]);
+    repo.write("dir/b", "topic\n");
+    repo.write("dir/f.x", "topic\n");
+    repo.commit("on topic");
+    repo.git(&["switch", "-q", "main"]);
+    repo.write("untracked", "mine\n");
+}
+
+fn lock(repo: &Repo<'_>, name: &str) {
+    repo.write(format!(".git/{name}.lock"), "");
+}
+
+/// Git would clean by it, and has no command to smudge.
+fn require_a_filter(repo: &Repo<'_>) {
+    // Not as young as the index: nobody has to look into it.
+    let file = fs::File::options().write(true).open(repo.join("dir/f.x")).expect("a file");
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)).expect("a time");
+    repo.git(&["update-index", "-q", "--refresh"]);
+    repo.git(&["config", "filter.need.required", "true"]);
+    repo.git(&["config", "filter.need.clean", "cat"]);
+}
+
+const REASONS: &[Reason] = &[
+    Reason {
+        name: "a date that Git does not take",
+        arrange: |_| {},
+        date: "yesterday",
+        commands: &[
+            (&["switch", "topic"], Later),
+            (&["switch", "-c", "b"], Later),
+            (&["switch", "-c", "b", "topic"], Later),
+            (&["switch", "-C", "b", "topic"], Later),
+            (&["switch", "--detach", "topic"], Later),
+            (&["checkout", "topic"], Later),
+            (&["checkout", "-f", "topic"], Later),
+            (&["checkout", "-b", "b"], Later),
+            (&["checkout", "-B", "topic", "main^"], Later),
+            (&["reset", "--hard", "HEAD^"], Later),
+            (&["reset", "--keep", "HEAD^"], Later),
+            (&["reset", "--merge", "HEAD^"], Later),
+            (&["reset", "HEAD^"], Later),
+            (&["reset", "--soft", "HEAD^"], Later),
+            (&["worktree", "add", "../linked"], Later),
+            (&["worktree", "add", "-b", "b", "../linked"], Later),
+            (&["worktree", "add", "--detach", "../linked"], Later),
+            // What it has made by then it removes.
+            (&["clone", ".", "../cloned"], Removed),
+        ],
+    },
+    Reason {
+        name: "a lock of HEAD",
+        arrange: |repo| lock(repo, "HEAD"),
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "topic"], Later),
+            (&["switch", "-c", "b"], Later),
+            (&["switch", "-c", "b", "topic"], Later),
+            (&["switch", "--orphan", "b"], Later),
+            (&["switch", "--detach", "topic"], Later),
+            (&["checkout", "topic"], Later),
+            (&["checkout", "-f", "topic"], Later),
+            (&["reset", "--hard", "HEAD^"], Later),
+            (&["reset", "--keep", "HEAD^"], Later),
+            (&["reset", "HEAD^"], Later),
+            (&["reset", "--soft", "HEAD^"], Later),
+        ],
+    },
+    Reason {
+        name: "a lock of a branch",
+        arrange: |repo| {
+            lock(repo, "refs/heads/b");
+            lock(repo, "refs/heads/main");
+        },
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "-c", "b"], Beforehand),
+            (&["switch", "-c", "b", "topic"], Later),
+            (&["checkout", "-B", "b", "topic"], Later),
+            (&["reset", "--hard", "HEAD^"], Later),
+            (&["worktree", "add", "-b", "b", "../linked"], Beforehand),
+        ],
+    },
+    Reason {
+        name: "a name that another branch makes impossible",
+        arrange: |_| {},
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "-c", "topic/b"], Beforehand),
+            (&["switch", "-c", "topic/b", "topic"], Later),
+            (&["checkout", "-b", "topic/b/c", "topic"], Later),
+            (&["worktree", "add", "-b", "topic/b", "../linked"], Beforehand),
+        ],
+    },
+    Reason {
+        name: "a name that a packed branch makes impossible",
+        arrange: |repo| {
+            repo.git(&["branch", "d/e"]);
+            repo.git(&["pack-refs", "--all"]);
+        },
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "-c", "d"], Beforehand),
+            (&["switch", "-c", "d", "topic"], Later),
+            (&["switch", "-c", "topic/b", "topic"], Later),
+        ],
+    },
+    Reason {
+        name: "reflogs below that of a branch",
+        arrange: |repo| repo.write(".git/logs/refs/heads/b/c", ""),
+        date: GOOD_DATE,
+        commands: &[(&["switch", "-c", "b"], Beforehand), (&["switch", "-c", "b", "topic"], Later)],
+    },
+    Reason {
+        name: "nothing to follow",
+        arrange: |_| {},
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "-t", "-c", "b", "v1"], Later),
+            (&["checkout", "-t", "-b", "b", "topic~0"], Later),
+        ],
+    },
+    Reason {
+        name: "a name that stands for several refs",
+        arrange: |repo| {
+            repo.git(&["tag", "both", "topic"]);
+            repo.git(&["branch", "both", "main~1"]);
+        },
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "-c", "b", "both"], Later),
+            (&["checkout", "-b", "b", "both"], Later),
+            (&["checkout", "-B", "topic", "both"], Later),
+        ],
+    },
+    Reason {
+        name: "a lock of the configuration",
+        arrange: |repo| lock(repo, "config"),
+        date: GOOD_DATE,
+        commands: &[(&["-c", "core.packedRefsTimeout=0", "switch", "-t", "-c", "b", "topic"], Later)],
+    },
+    Reason {
+        name: "a lock of the index",
+        arrange: |repo| lock(repo, "index"),
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "topic"], Beforehand),
+            (&["switch", "-c", "b", "topic"], Beforehand),
+            (&["checkout", "topic"], Beforehand),
+            (&["checkout", "-f", "topic"], Beforehand),
+            (&["checkout", "topic", "--", "dir"], Beforehand),
+            (&["checkout", "--", "a"], Beforehand),
+            (&["restore", "a"], Beforehand),
+            (&["restore", "--staged", "--source=topic", "a"], Beforehand),
+            (&["reset", "--hard", "HEAD^"], Beforehand),
+            (&["reset", "HEAD^"], Beforehand),
+            (&["reset", "topic", "--", "a"], Beforehand),
+            (&["read-tree", "-m", "-u", "topic"], Beforehand),
+            (&["read-tree", "topic"], Beforehand),
+            (&["checkout-index", "-u", "-f", "a"], Beforehand),
+            (&["update-index", "--chmod=+x", "a"], Beforehand),
+            (&["update-index", "--force-remove", "a"], Beforehand),
+            (&["sparse-checkout", "set", "dir"], Later),
+            (&["adopt"], Never),
+        ],
+    },
+    Reason {
+        name: "a required filter that cannot smudge",
+        arrange: require_a_filter,
+        date: GOOD_DATE,
+        commands: &[
+            (&["switch", "topic"], Later),
+            (&["switch", "-c", "b", "topic"], Later),
+            (&["checkout", "topic"], Later),
+            (&["checkout", "topic", "--", "dir"], Later),
+            (&["restore", "--source=topic", "dir"], Later),
+            (&["reset", "--hard", "topic"], Later),
+            (&["read-tree", "-m", "-u", "HEAD", "topic"], Later),
+        ],
+    },
+    Reason {
+        name: "the same for a file that is gone",
+        arrange: |repo| {
+            require_a_filter(repo);
+            repo.remove("a");
+            repo.remove("dir/f.x");
+        },
+        date: GOOD_DATE,
+        commands: &[
+            (&["checkout", "."], Later),
+            (&["restore", "."], Later),
+            (&["reset", "--hard"], Later),
+            (&["checkout-index", "-a"], Later),
+        ],
+    },
+];
+
+#[test]
+fn nothing_is_written_before_what_may_fail_was_asked() {
+    let mut wrong = Vec::new();
+    for reason in REASONS {
+        for &(args, git) in reason.commands {
+            wrong.extend(judge(reason, args, git).map(|what| format!("{}: {args:?}: {what}", reason.name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with a command, if something is.
+fn judge(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        setup(repo);
+        (reason.arrange)(repo);
+    });
+    let before = [oracle.git(), oracle.ours()].map(|repo| everything(&repo));
+    let changed = |number: usize, repo: &Repo<'_>| {
+        let after = everything(repo);
+        let names = before[number].keys().chain(after.keys());
+        let changed = names.filter(|name| before[number].get(*name) != after.get(*name));
+        changed.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let ours = run(oracle.ours().command(Path::new(SAPWOOD)), args, reason.date);
+    if ours.code == 0 {
+        return Some(format!("done: {}", ours.stderr));
+    }
+    let ours_changed = changed(1, &oracle.ours());
+    if !ours_changed.is_empty() {
+        return Some(format!("written: {ours_changed:?}: {}", ours.stderr));
+    }
+    if git == Never {
+        return None;
+    }
+    let theirs = run(oracle.git().git_command(), args, reason.date);
+    let git_changed = changed(0, &oracle.git());
+    if git_changed.is_empty() != (git != Later) {
+        return Some(format!("git is not {git:?}, it changed {git_changed:?}"));
+    }
+    let (theirs, ours) = (words(&oracle, &theirs, git), words(&oracle, &ours, git));
+    (theirs != ours).then(|| format!("git said {theirs:?}, sapwood {ours:?}"))
+}
+
+fn run(mut command: Command, args: &[&str], date: &str) -> Run {
+    let output = command.args(args).env("GIT_COMMITTER_DATE", date).output().expect("it runs");
+    let code = output.status.code().expect("no signal");
+    Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
+}
+
+/// The exit code, and what was said but for hints, or of what Git said later the last of it.
+fn words(oracle: &Oracle, run: &Run, git: Git) -> (i32, String) {
+    let mut text = run.stderr.to_str_lossy().into_owned();
+    for repo in [oracle.git(), oracle.ours()] {
+        let root = repo.path.parent().expect("below the sandbox").display().to_string();
+        text = text.replace(&root, "<root>");
+    }
+    let text = text.replace("sapwood", "git");
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("hint:")).collect();
+    if git != Beforehand {
+        lines.drain(..lines.len().saturating_sub(1));
+    }
+    (run.code, lines.join("\n"))
+}
+
+/// All that is in the directory that the repository is in: kind and mode, inode and time of files, and content.
+fn everything(repo: &Repo<'_>) -> BTreeMap<BString, (u32, u64, BString)> {
+    let mut found = BTreeMap::new();
+    collect(repo.path.parent().expect("below the sandbox"), &mut found);
+    found
+}
+
+fn collect(dir: &Path, found: &mut BTreeMap<BString, (u32, u64, BString)>) {
+    for entry in fs::read_dir(dir).expect("readable") {
+        let path = entry.expect("readable").path();
+        let stat = path.symlink_metadata().expect("just listed");
+        let content = if stat.is_file() { fs::read(&path).expect("readable") } else { Vec::new() };
+        let name = path.as_os_str().as_encoded_bytes().into();
+        found.insert(name, (stat.mode(), if stat.is_dir() { 0 } else { stat.ino() }, content.into()));
+        if stat.is_dir() {
+            collect(&path, found);
+        }
+    }
+}
+
+/// A date that nobody needs may be anything: nothing is logged.
+#[test]
+fn a_date_that_is_not_needed_is_not_looked_at() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        setup(repo);
+        repo.git(&["config", "core.logAllRefUpdates", "false"]);
+        fs::remove_dir_all(repo.join(".git/logs")).expect("it was there");
+    });
+    for args in [
+        &["switch", "topic"][..],
+        &["checkout", "-b", "b", "v1"],
+        &["reset", "--hard", "topic"],
+        &["reset", "main"],
+        &["checkout", "-f", "--detach", "main"],
+        &["worktree", "add", "../linked", "topic"],
+        &["status"],
+        &["clone", "--bare", ".", "../bare"],
+        &["clone", "-c", "core.logAllRefUpdates=false", ".", "../cloned"],
+    ] {
+        let theirs = run(oracle.git().git_command(), args, "no date");
+        let ours = run(oracle.ours().command(Path::new(SAPWOOD)), args, "no date");
+        assert_eq!((theirs.code, ours.code), (0, 0), "{args:?}: {} {}", theirs.stderr, ours.stderr);
+        oracle.same_state(args);
+    }
+}
+
+/// Who commits is asked as Git asks, and a reflog gets a line even where nobody is named.
+#[test]
+fn reflogs_name_the_committer_as_gits_do() {
+    let settings: &[&[&str]] = &[
+        &[],
+        &["-c", "user.useConfigOnly=true"],
+        &["-c", "user.name=", "-c", "user.email="],
+        &["-c", "user.name= ,;<>", "-c", "user.email=<a@b>"],
+        &["-c", "author.name=A", "-c", "author.email=a@b"],
+        &["-c", "committer.name=C", "-c", "user.name=U", "-c", "user.email=u@b"],
+        &["-c", "committer.name=", "-c", "committer.email="],
+        &["-c", "committer.name=", "-c", "user.name=U"],
+    ];
+    let variables: &[&[(&str, &str)]] = &[
+        &[],
+        &[("GIT_COMMITTER_NAME", "")],
+        &[("GIT_COMMITTER_NAME", "  \"N\\ ")],
+        &[("GIT_COMMITTER_EMAIL", "")],
+        &[("EMAIL", " e@m ")],
+        &[("GIT_COMMITTER_DATE", "Mon 20 Aug 2018 20:19:19 +0200")],
+    ];
+    let oracle = Oracle::new(SAPWOOD, setup);
+    for settings in settings {
+        for variables in variables {
+            let args = [settings, &["reset", "--soft", "HEAD"][..]].concat();
+            for mut command in [oracle.git().git_command(), oracle.ours().command(Path::new(SAPWOOD))] {
+                command.env_remove("GIT_COMMITTER_NAME").env_remove("GIT_COMMITTER_EMAIL");
+                let output = command.args(&args).envs(variables.iter().copied()).output().expect("it runs");
+                assert!(output.status.success(), "{args:?} {variables:?}: {output:?}");
+            }
+            let logs = [oracle.git(), oracle.ours()].map(|repo| repo.read(".git/logs/HEAD"));
+            assert_eq!(logs[0], logs[1], "{args:?} {variables:?}: git left, ours right");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What [`apply`](super::apply) would refuse, as far as it can be told without writing anything.
+//!
+//! For a command that changes a worktree before it changes refs. The changes are checked again when they are made, so
+//! only what the caller cannot know is looked at: locks, the committer, and whether a ref that is to be made can be.
+
+use std::io;
+
+use bstr::{BStr, BString};
+
+use super::{
+    Change, Error, Expected, Options, Reason, log, place,
+    read::{Raw, Reader},
+    transaction::{above, check_name},
+};
+use crate::Lock;
+
+/// An error if one of the changes would be refused now. Locks of others are waited for as in [`apply`](super::apply).
+/// A [`Change::Symbolic`] counts as logged if it says what the new value will be.
+pub fn foresee(options: &Options, changes: &[Change]) -> Result<(), Error> {
+    let mut reader = Reader::new(options);
+    changes.iter().try_for_each(|change| one(options, &mut reader, change))
+}
+
+fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<(), Error> {
+    check_name(change)?;
+    let name = change.name();
+    let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
+    match Lock::await_free(&place::loose(options, name), options.locks.loose) {
+        // Another ref is in the way of the directory that the lock would be in.
+        Err(crate::Error::CannotLock { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
+        free => free.map_err(|error| cannot(Reason::Lock(error)))?,
+    }
+    if change.expected() == Expected::Missing {
+        match reader.raw(name)? {
+            Raw::Missing | Raw::Directory => check_free(options, reader, name)?,
+            Raw::Broken => return Err(cannot(Reason::Broken { name: name.to_owned() })),
+            Raw::Direct(_) | Raw::Symbolic(_) => return Err(cannot(Reason::AlreadyExists)),
+        }
+    }
+    match change {
+        Change::Update { new, expected, .. } if *expected != Expected::Is(*new) => {
+            log::check_committer(options, name)
+        }
+        Change::Symbolic { new: Some(_), .. } => log::check_committer(options, name),
+        _ => Ok(()),
+    }
+}
+
+/// An error unless a ref of this name can be made: others, and their reflogs, may be in the way.
+fn check_free(options: &Options, reader: &mut Reader<'_>, name: &BStr) -> Result<(), Error> {
+    let path = place::loose(options, name);
+    let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
+    if let Some(existing) = conflict(reader, name)? {
+        let name = name.to_owned();
+        return Err(match is_loose(options, &existing) {
+            true => cannot(Reason::Conflict { existing, name }),
+            false => Error::Conflict { existing, name },
+        });
+    }
+    if place::holds_files(&path) {
+        let path = place::called(options, path);
+        return Err(cannot(Reason::NonEmptyDirectory { path, name: name.to_owned() }));
+    }
+    log::check_place(options, name)
+}
+
+fn is_loose(options: &Options, name: &BString) -> bool {
+    let stat = sys::by_path::stat(&place::loose(options, name.as_ref()));
+    stat.is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type != sys::FileType::Directory))
+}
+
+/// A ref whose name makes `name` impossible.
+fn conflict(reader: &mut Reader<'_>, name: &BStr) -> Result<Option<BString>, Error> {
+    for above in above(name) {
+        if matches!(reader.raw(above)?, Raw::Direct(_) | Raw::Symbolic(_)) {
+            return Ok(Some(above.to_owned()));
+        }
+    }
+    reader.any_below(name)
+}
