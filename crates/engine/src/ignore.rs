@@ -85,15 +85,38 @@ impl Level {
     }
 }
 
-/// What `info/exclude` and `core.excludesFile` hold; what is missing or unreadable ignores nothing.
+/// What `info/exclude` and `core.excludesFile` hold. What is missing ignores nothing, nor, as with Git, does what cannot
+/// be opened; what can be opened and not read is an error.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
     Ok(outside_files(repo)?.into_iter().flatten().collect())
 }
 
 /// The same, each by itself.
 pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
-    let read = |path: PathBuf| sys::by_path::read(&path).ok().flatten();
-    Ok([read(repo.common_dir().join("info/exclude")), users_file(repo)?.and_then(read)])
+    let read = |path: &Path, called: &Path| match rule_file(path, called)? {
+        RuleFile::Content(content) => Ok::<_, repo::Error>(Some(content)),
+        RuleFile::Missing | RuleFile::Unopened(_) => Ok(None),
+    };
+    let own = read(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
+    let users = users_file(repo)?.map(|path| read(&path, &path)).transpose()?;
+    Ok([own, users.flatten()])
+}
+
+/// A file of rules outside of the worktree.
+enum RuleFile {
+    Content(Vec<u8>),
+    Missing,
+    /// It may be there.
+    Unopened(io::Error),
+}
+
+/// Reads one, which messages name as `called`. An error if it can be opened and not read: Git dies of that.
+fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
+    match sys::by_path::read(path) {
+        Ok(content) => Ok(content.map_or(RuleFile::Missing, RuleFile::Content)),
+        Err(error) if sys::by_path::open(path).is_err() => Ok(RuleFile::Unopened(error)),
+        Err(_) => Err(repo::Error::new(format!("cannot use {} as an exclude file", called.display()))),
+    }
 }
 
 /// `core.excludesFile`, as it is configured.

@@ -2,7 +2,7 @@
 //!
 //! All come from our own [`crate::objects::Objects`].
 
-use std::sync::Arc;
+use std::{collections::HashSet, io, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
@@ -73,22 +73,30 @@ impl Repository {
             }
         }
         let message = rest.strip_prefix(b"\n").unwrap_or(rest).into();
-        let parents = self.effective_parents(id, parents);
+        // Those of the boundary of a shallow clone are not here.
+        let parents = if self.shallow()?.contains(id) { Vec::new() } else { parents };
         Ok(Commit { tree: tree.ok_or_else(bad)?, parents, date, encoding, message })
     }
 
-    /// Parents as history shows them: none at the boundary of a shallow clone.
-    fn effective_parents(&self, id: &ObjectId, parents: Vec<ObjectId>) -> Vec<ObjectId> {
-        if self.shallow().contains(id) { Vec::new() } else { parents }
+    /// The commits whose parents are not here.
+    pub(crate) fn shallow(&self) -> Result<&HashSet<ObjectId>, Error> {
+        self.shallow.get_or_init(|| self.read_shallow()).as_ref().map_err(Error::clone)
     }
 
-    /// The commits whose parents are not here.
-    pub(crate) fn shallow(&self) -> &std::collections::HashSet<ObjectId> {
-        self.shallow.get_or_init(|| {
-            let file = self.layout.common_dir.join("shallow");
-            let bytes = disk::read_optional(&file).ok().flatten().unwrap_or_default();
-            bytes.lines().filter_map(|line| self.parse_hex(line)).collect()
-        })
+    fn read_shallow(&self) -> Result<HashSet<ObjectId>, Error> {
+        let file = self.layout.common_dir.join("shallow");
+        let bytes = match disk::read_optional(&file) {
+            Err(error) if error.kind() != io::ErrorKind::IsADirectory => {
+                let (file, reason) = (file.display(), sys::reason(&error));
+                return Err(Error::unreadable(format!("unable to read '{file}': {reason}")));
+            }
+            read => read.ok().flatten().unwrap_or_default(),
+        };
+        let commit = |line: &[u8]| {
+            let bad = || Error::unreadable(format!("bad shallow line: {}", line.as_bstr()));
+            line.get(..self.layout.hash.hex_len()).and_then(|hex| self.parse_hex(hex)).ok_or_else(bad)
+        };
+        bytes.lines_with_terminator().map(commit).collect()
     }
 
     pub(crate) fn parse_hex(&self, hex: &[u8]) -> Option<ObjectId> {

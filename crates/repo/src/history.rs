@@ -214,7 +214,9 @@ impl Repository {
     fn commit_graph(&self) -> Option<Graph> {
         let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
         let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
-        if !wanted || !self.shallow().is_empty() || replaces {
+        // What keeps the shallow ones from being known is told when a commit is read.
+        let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
+        if !wanted || !is_whole || replaces {
             return None;
         }
         Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::gix_hash(self.layout.hash)).ok()

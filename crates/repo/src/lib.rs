@@ -99,7 +99,7 @@ pub struct Repository {
     objects: Arc<objects::Objects>,
     /// `refs/replace/`, unless it is ignored.
     replaced: Option<Arc<refs::Replaced>>,
-    shallow: OnceLock<HashSet<ObjectId>>,
+    shallow: OnceLock<Result<HashSet<ObjectId>, Error>>,
     /// What names like `:path` are looked up in.
     index: OnceLock<format::index::Index>,
     /// Filters that keep running.
@@ -248,7 +248,7 @@ impl Repository {
     /// Whether `.git` in `dir` is this repository's own.
     pub fn is_own_worktree(&self, dir: &Path) -> bool {
         let real = |path: &Path| sys::by_path::canonical(path).ok();
-        real(&dir.join(".git")) == real(self.git_dir())
+        real(&dir.join(".git")).is_some_and(|place| real(self.git_dir()).is_some_and(|own| own == place))
     }
 
     /// How object names are made.

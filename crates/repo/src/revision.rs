@@ -10,6 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
     index::{Index, Stage},
+    tree::{Malformed, TreeEntries, TreeEntry},
 };
 
 use crate::{
@@ -469,11 +470,14 @@ impl Repository {
         let mut id = tree;
         for part in path.split_str("/").filter(|part| !part.is_empty()) {
             let (Kind::Tree, data) = self.read_object(&id)? else { return Ok(None) };
-            let entry = format::tree::TreeEntries::new(self.layout.hash, &data)
-                .filter_map(Result::ok)
-                .find(|entry| entry.name == part);
-            match entry {
-                Some(entry) => id = entry.oid,
+            let mut entries = TreeEntries::new(self.layout.hash, &data);
+            let is_sought = |entry: &Result<TreeEntry<'_>, Malformed>| {
+                entry.as_ref().map_or(true, |entry| entry.name == part)
+            };
+            match entries.find(is_sought) {
+                Some(Ok(entry)) => id = entry.oid,
+                // The rest of the tree cannot be read.
+                Some(Err(_)) => return Err(Error::unreadable(format!("malformed tree object {id}"))),
                 None => return Ok(None),
             }
         }

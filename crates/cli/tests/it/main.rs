@@ -55,6 +55,7 @@ mod switch;
 mod templates;
 mod trace;
 mod trees;
+mod unreadable_state;
 mod untracked_cache;
 mod update_index;
 mod walk;

@@ -3,14 +3,14 @@
 //! Paths are asked for one at a time. The rules of the directories above the last one are kept, so who asks in order reads
 //! each file once. What could not be read is a warning; there are no rules in it.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Flags, Index};
 use repo::Repository;
 use sys::{Dir, FileType};
 
-use super::{Rule, Rules};
+use super::{Rule, RuleFile, Rules};
 
 /// Git reads no larger files of patterns.
 const LARGEST: usize = 100 << 20;
@@ -55,24 +55,22 @@ pub struct Match<'c> {
 impl Sources {
     /// Adds Git's own: `.gitignore` in each directory, `core.excludesFile`, and `info/exclude`, which Git calls `info_exclude`.
     pub fn add_standard(&mut self, repo: &Repository, info_exclude: &BStr) -> Result<(), repo::Error> {
-        use std::os::unix::ffi::OsStrExt as _;
         self.per_directory = Some(".gitignore".into());
         let top = repo.work_tree().unwrap_or(repo.git_dir());
         let icase = folds_case(repo)?;
         if let Some(users) = super::users_file(repo)? {
-            self.add_if_there(users.as_os_str().as_bytes().into(), top.join(&users), icase);
+            self.add_if_there(users.as_os_str().as_bytes().into(), &top.join(&users), icase)?;
         }
-        self.add_if_there(info_exclude.to_owned(), repo.common_dir().join("info/exclude"), icase);
-        Ok(())
+        self.add_if_there(info_exclude.to_owned(), &repo.common_dir().join("info/exclude"), icase)
     }
 
-    fn add_if_there(&mut self, name: BString, path: PathBuf, icase: bool) {
-        match sys::by_path::read(&path) {
-            Ok(Some(content)) => self.add(name, &content, icase),
-            Ok(None) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
-            Err(error) => self.warnings.push(unable(name.as_bstr(), &error)),
+    fn add_if_there(&mut self, name: BString, path: &Path, icase: bool) -> Result<(), repo::Error> {
+        match super::rule_file(path, Path::new(OsStr::from_bytes(&name)))? {
+            RuleFile::Content(content) => self.add(name, &content, icase),
+            RuleFile::Missing => {}
+            RuleFile::Unopened(error) => self.warnings.push(unable(name.as_bstr(), &error)),
         }
+        Ok(())
     }
 
     /// Adds a file's content, stronger than those before.

@@ -80,7 +80,8 @@ pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Erro
     let mut ended = Ended::default();
     let mut gone = Vec::new();
     for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"] {
-        if exists(&git_dir.join(name))? {
+        // Git ends what it can tell to be there: a file that names nothing stays.
+        if exists(&git_dir.join(name))? && matches!(repo.find_ref(name.into()), Ok(Some(_))) {
             gone.push(Change::Delete { name: name.into(), expected: Expected::Any });
             ended.cherry_pick |= name == "CHERRY_PICK_HEAD";
             ended.revert |= name == "REVERT_HEAD";
@@ -123,7 +124,10 @@ fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
     let name = name.as_ref();
     let failed = |source| Error::Read { path: dir.join(name), source };
     match sys::Dir::open(dir).map_err(failed)?.remove_file(name.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        // A directory of that name is nothing of Git's.
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
+            Err(failed(error))
+        }
         _ => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -27,20 +28,36 @@ pub enum Expire {
     At(i64),
 }
 
+/// A worktree that the disk keeps from being looked at stays.
+fn unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
+    match is_nothing(error) {
+        true => Verdict::Prune(reason.to_owned()),
+        false => Verdict::Keep(None),
+    }
+}
+
+/// Nothing can be there: a link leads nowhere, or the name is too long.
+fn is_nothing(error: &io::Error) -> bool {
+    sys::is_link_in_the_way(error) || error.kind() == io::ErrorKind::InvalidFilename
+}
+
 /// Judges `worktrees/<id>` in `common`.
 pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     let dir = by_path::resolved(&common.join("worktrees").join(id));
-    let stat = |path: &Path| by_path::stat_followed(path).ok().flatten();
     let prune = |reason: &str| Verdict::Prune(reason.to_owned());
-    if stat(&dir).is_none_or(|stat| stat.file_type != FileType::Directory) {
-        return prune("not a valid directory");
+    match by_path::stat_followed(&dir) {
+        Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
+        Ok(_) => return prune("not a valid directory"),
+        Err(error) => return unless_unreadable(&error, "not a valid directory"),
     }
     if !matches!(by_path::stat(&dir.join("locked")), Ok(None)) {
         return Verdict::Keep(None);
     }
     let gitdir = dir.join("gitdir");
-    if stat(&gitdir).is_none() {
-        return prune("gitdir file does not exist");
+    match by_path::stat_followed(&gitdir) {
+        Ok(Some(_)) => {}
+        Ok(None) => return prune("gitdir file does not exist"),
+        Err(error) => return unless_unreadable(&error, "gitdir file does not exist"),
     }
     let content = match by_path::read(&gitdir) {
         Ok(content) => content.unwrap_or_default(),
@@ -57,10 +74,13 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
         true => target.to_owned(),
         false => by_path::resolved(&dir.join(target)),
     };
-    if matches!(by_path::stat(&gitfile), Ok(Some(_))) {
-        return Verdict::Keep(Some(gitfile));
+    match by_path::stat(&gitfile) {
+        Ok(None) => {}
+        Err(error) if is_nothing(&error) => {}
+        // It is there, or nobody can tell.
+        Ok(Some(_)) | Err(_) => return Verdict::Keep(Some(gitfile)),
     }
-    let index = stat(&dir.join("index"));
+    let index = by_path::stat_followed(&dir.join("index")).ok().flatten();
     let expired = match (index, expire) {
         (None, _) | (_, Expire::Now) => true,
         (Some(index), Expire::At(time)) => index.mtime.0 <= time,
