@@ -219,7 +219,7 @@ impl Repository {
             None => is_upstream,
         };
         let oid = match self.find_ref(full.as_bstr())? {
-            Some(oid) => self.peel_to_commit(oid)?,
+            Some(oid) => self.commit_if_there(oid)?,
             None => None,
         };
         Ok(Tracking { short: self.shorten_ref(full.as_bstr())?, full, oid, is_upstream, is_push })

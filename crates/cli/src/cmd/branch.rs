@@ -104,12 +104,8 @@ struct Old {
 impl Old {
     fn read(repo: &Repository) -> Result<Old, Failure> {
         let head = repo.head()?;
-        let commit = match head.oid().map(|oid| repo.peel_to_commit(oid)) {
-            Some(Ok(commit)) => commit,
-            Some(Err(error)) if error.is_unreadable => return Err(error.into()),
-            // Git can leave a branch whose object is missing, or no commit, as it leaves an unborn one.
-            Some(Err(_)) | None => None,
-        };
+        // Git can leave a branch whose object is missing, or no commit, as it leaves an unborn one.
+        let commit = head.oid().map(|oid| repo.commit_if_there(oid)).transpose()?.flatten();
         let is_unborn = matches!(head, Head::Unborn { .. });
         Ok(Old { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
     }

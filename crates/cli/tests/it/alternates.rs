@@ -56,6 +56,28 @@ fn a_branch_whose_commit_is_missing_is_not_unborn() {
     }
 }
 
+/// An upstream whose commit is missing is gone, and no reason to fail.
+#[test]
+fn an_upstream_whose_commit_is_missing_is_gone() {
+    let oracle = Oracle::new(SAPWOOD, |repo| {
+        two_branches(repo);
+        repo.git(&["branch", "-q", "--set-upstream-to", "topic"]);
+        let commit = repo.git(&["rev-parse", "topic"]).stdout.to_string();
+        let (dir, file) = commit.trim().split_at(2);
+        fs::remove_file(repo.join(format!(".git/objects/{dir}/{file}"))).expect("a loose object");
+    });
+    for args in [
+        &["status"][..],
+        &["status", "-sb"],
+        &["status", "--porcelain=v2", "--branch"],
+        &["checkout"],
+        &["switch", "-c", "new"],
+        &["switch", "main"],
+    ] {
+        assert_eq!(oracle.same(args).code, 0, "{args:?}");
+    }
+}
+
 /// HEAD can leave such a branch for one whose commit is there, and the branch keeps its reflog.
 #[test]
 fn a_branch_whose_commit_is_missing_keeps_its_reflog() {

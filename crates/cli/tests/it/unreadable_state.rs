@@ -158,6 +158,31 @@ fn orig_head_cannot_be_written() {
     }
 }
 
+/// A commit that is there and damaged is not missing: HEAD does not leave it.
+#[test]
+fn a_damaged_commit() {
+    for args in [
+        &["checkout", "-f", "v1"][..],
+        &["switch", "topic"],
+        &["switch", "-c", "new"],
+        &["checkout", "--orphan", "new"],
+    ] {
+        let oracle = Oracle::new(SAPWOOD, setup);
+        oracle.both(|repo| {
+            let commit = repo.git(&["rev-parse", "HEAD"]).stdout.to_string();
+            let (dir, file) = commit.trim().split_at(2);
+            let object = format!(".git/objects/{dir}/{file}");
+            let content = repo.read(&object);
+            fs::remove_file(repo.join(&object)).expect("a loose object");
+            repo.write(&object, &content[..content.len() / 2]);
+        });
+        let theirs = oracle.git().try_git(args);
+        let ours = oracle.ours().run(SAPWOOD.as_ref(), args);
+        assert_eq!((theirs.code, ours.code), (128, 128), "{args:?}: {} {}", theirs.stderr, ours.stderr);
+        oracle.same_state(args);
+    }
+}
+
 /// A tree that ends within an entry does not lack what would come after it.
 #[test]
 fn a_tree_that_ends_early() {

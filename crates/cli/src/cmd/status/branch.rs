@@ -75,7 +75,7 @@ impl Standing {
     fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<Standing, Failure> {
         let Some(upstream) = repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
         let ours = match repo.find_ref(branch)? {
-            Some(oid) => repo.peel_to_commit(oid)?,
+            Some(oid) => repo.commit_if_there(oid)?,
             None => None,
         };
         let (Some(ours), Some(theirs)) = (ours, upstream.oid) else { return Ok(Standing::Gone(upstream)) };
