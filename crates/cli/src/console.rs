@@ -147,7 +147,8 @@ pub(crate) fn complaints(repo: &repo::Repository) {
     repo.warnings().iter().for_each(warning);
 }
 
-/// At the end of a command that may not have come to [`complaints`]: the errors about alternates, if an object was looked for.
+/// Says the errors about alternates at the end of a command, unless [`complaints`] has said them or
+/// no object was looked for.
 pub(crate) fn late_complaints(objects: &repo::objects::Objects) {
     if !COMPLAINED.swap(true, Ordering::Relaxed) {
         objects.errors_so_far().iter().for_each(error);

@@ -85,8 +85,8 @@ impl Level {
     }
 }
 
-/// What `info/exclude` and `core.excludesFile` hold. What is missing ignores nothing, nor, as with Git, does what cannot
-/// be opened; what can be opened and not read is an error.
+/// The contents of `info/exclude` and `core.excludesFile`. A file that is missing or, as with Git,
+/// cannot be opened ignores nothing; one that can be opened and not read is an error.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
     Ok(outside_files(repo)?.into_iter().flatten().collect())
 }

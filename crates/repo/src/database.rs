@@ -129,8 +129,8 @@ impl Repository {
         Ok((kind == Kind::Commit).then_some(id))
     }
 
-    /// As [`Repository::peel_to_commit`]; `None`, too, for an object that is missing. What is there and damaged, or kept from
-    /// being read by the disk, is an error.
+    /// As [`Repository::peel_to_commit`]; `None`, too, for an object that is missing. An object that
+    /// is damaged, or that the disk keeps from being read, is an error.
     pub fn commit_if_there(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.peel_to_commit(id) {
             Err(error) if error.is_unreadable || self.objects.header(&id).is_ok() => Err(error),

@@ -11,7 +11,8 @@ use std::ops::Range;
 
 use self::words::{MONTHS, WEEKDAYS, ZONES, common};
 
-/// A field that no word has set. Git has the same mark for the zone, so that a zone of one minute west of Greenwich counts as none.
+/// A field that no word has set. Git marks an unset zone so, too: to it a zone of one minute west of
+/// Greenwich is unset.
 const UNSET: i32 = -1;
 
 /// A moment in a time zone.

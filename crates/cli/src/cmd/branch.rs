@@ -96,7 +96,8 @@ pub(crate) fn needs_a_merge(
 struct Old {
     /// Full name of the branch, born or not.
     branch: Option<BString>,
-    /// The branch does not exist yet. A branch that exists may have no commit either: its object may be missing.
+    /// The branch does not exist yet. A branch that exists can lack a commit, too: the object may be
+    /// missing.
     is_unborn: bool,
     commit: Option<ObjectId>,
 }

@@ -311,7 +311,7 @@ impl Reset<'_> {
         Ok(0)
     }
 
-    /// Whether HEAD can be moved there, to be asked before anything is written.
+    /// Asks, before anything is written, if HEAD can be moved there.
     fn foresight(&self, to: &To, specs: &Pathspecs) -> Option<Foresee<'_>> {
         let To::Commit(commit) = *to else { return None };
         specs.is_empty().then_some(())?;

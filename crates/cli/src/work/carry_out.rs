@@ -184,7 +184,8 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// What would fail for a reason that is known by now fails here, before anything is written. A clone keeps what it can.
+    /// Fails for each reason that is known by now, before anything is written. A clone goes on: it
+    /// keeps the files it can write.
     fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
         if self.links == Links::TakePlace
             && let Some(message) = checkout::unusable_filter(self.repo, plan, self.attributes)?

@@ -97,7 +97,8 @@ pub(crate) struct Work<'a> {
     /// Something that is not ours was found where an entry belongs, and stays.
     in_the_way: bool,
     pub(crate) rest: Rest,
-    /// Asked when the plan is made and nothing is written yet: an error if what comes after the index would fail.
+    /// Called after the plan and before the first step: an error if a later change, of refs, would
+    /// fail.
     pub(crate) foresee: Option<Foresee<'a>>,
 }
 

@@ -1,8 +1,8 @@
-//! What can be known beforehand is asked before a byte is written: a command that then fails leaves worktree, index and
-//! `.git` as they were.
+//! Commands ask beforehand about all that may fail for a reason known by then: a command that fails
+//! so leaves worktree, index and `.git` as they were.
 //!
-//! Git says the same words and exits with the same code. Where it asks later, and has written by then, the last of its
-//! words count: see SHORTCOMINGS.md.
+//! Git says the same words and exits with the same code. Where Git asks later, and has written by
+//! then, the last of its words are compared: see SHORTCOMINGS.md.
 
 use std::{
     collections::BTreeMap,
@@ -263,7 +263,7 @@ fn nothing_is_written_before_what_may_fail_was_asked() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with a command, if something is.
+/// The fault of a command, if it has one.
 fn judge(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);

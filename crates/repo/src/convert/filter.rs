@@ -51,7 +51,7 @@ impl Driver {
     }
 }
 
-/// Whether a driver is configured that can do nothing but fail on a checkout: it is required and has no command for it.
+/// True if some configured driver is required and has no command to smudge by.
 pub fn any_driver_only_fails(repo: &Repository) -> Result<bool, Error> {
     Ok(drivers(repo)?.iter().any(Driver::only_fails))
 }
@@ -297,7 +297,8 @@ impl Worker {
         Ok(smudged)
     }
 
-    /// What a checkout will die of when it writes the file at `path`, if that can be told: its filter is required and has no command.
+    /// The words with which Git dies when it writes the file at `path`, if the file's filter is
+    /// required and has no command to smudge by.
     pub fn sure_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
         let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
         let driver = &self.shared.drivers[driver];

@@ -305,7 +305,8 @@ impl Shared {
 }
 
 impl Action {
-    /// The driver that a checkout asks. A streamed file meets none: Git does not see there that one is required.
+    /// The driver that a checkout asks. Git streams some files past drivers without a command, even
+    /// if these are required.
     pub(super) fn smudger(&self) -> Option<usize> {
         self.driver.filter(|_| !self.streamed)
     }

@@ -1,7 +1,8 @@
-//! What [`apply`](super::apply) would refuse, as far as it can be told without writing anything.
+//! Reasons for which [`apply`](super::apply) would refuse changes, found without writing anything.
 //!
-//! For a command that changes a worktree before it changes refs. The changes are checked again when they are made, so
-//! only what the caller cannot know is looked at: locks, the committer, and whether a ref that is to be made can be.
+//! A command that changes a worktree asks here first and changes refs last. The changes are checked
+//! again when they are made, so this looks only at locks, at the committer, and at names that a new
+//! ref would collide with.
 
 use std::io;
 

@@ -83,7 +83,7 @@ pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     by_path::remove_dir(path)
 }
 
-/// Whether a directory holds more than directories, at whatever depth. What cannot be listed does not.
+/// True if a directory holds a file at any depth. A directory that cannot be listed holds none.
 pub(super) fn holds_files(path: &Path) -> bool {
     let is_file = |(name, file_type): &(std::ffi::OsString, FileType)| {
         *file_type != FileType::Directory || holds_files(&path.join(name))

@@ -23,7 +23,7 @@ pub enum Attributes {
     Elsewhere,
 }
 
-/// What converts the files that are written.
+/// The converter for the files that are written.
 pub(super) fn converter(
     repo: &Repository,
     plan: &Plan,
@@ -39,8 +39,8 @@ pub(super) fn converter(
     }
 }
 
-/// What Git dies of when it comes to the first file that is to be written by a required filter without a command.
-/// Nothing is asked where no such filter is configured.
+/// Finds the first file to be written whose filter is required and has no command, and the words
+/// with which Git dies of it. Attributes are looked up only if such a filter is configured.
 pub fn unusable_filter(
     repo: &Repository,
     plan: &Plan,
