@@ -6,18 +6,23 @@
 //!   by the program under test, and everything one can see afterwards must be the same.
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
+//! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
+//! - [`wait_for_group`]: waiting for a program and ending all that it started.
 //! - [`FILTER_PROTOCOL`]: what scripts of long-running filters begin with.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod filter;
+mod group;
 mod mount;
 mod oracle;
 mod sandbox;
+pub mod shim;
 pub mod weather;
 pub mod wildcards;
 
 pub use filter::FILTER_PROTOCOL;
+pub use group::wait_for_group;
 pub use mount::CaseInsensitive;
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use testkit::shim::{self, Tally};
 
 use crate::{
-    invocations::{self, Tally},
     script::Played,
     tap::{Outcome, Tap},
 };
@@ -134,7 +134,7 @@ impl Findings {
                 let failed = differences.iter().filter(|difference| difference.is_failure()).count();
                 findings.differences.extend(differences);
                 let mut all = Tally::default();
-                for (command, tally) in invocations::tally(&played.invocations) {
+                for (command, tally) in shim::tally(&played.invocations) {
                     all.add(&tally);
                     findings.commands.entry(command).or_default().add(&tally);
                 }

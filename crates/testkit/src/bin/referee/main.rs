@@ -7,7 +7,6 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod compare;
-mod invocations;
 mod probes;
 mod report;
 mod script;
@@ -18,9 +17,8 @@ use std::{
     collections::BTreeMap,
     fs, io,
     num::NonZero,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::{Command, ExitCode},
+    process::ExitCode,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -30,6 +28,7 @@ use std::{
 };
 
 use clap::Parser;
+use testkit::shim;
 
 use crate::{
     compare::{Findings, Trial},
@@ -130,10 +129,11 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     };
     let absolute = |path: &Path| path.canonicalize().map_err(|source| Error::io("find", path, source));
     let git = absolute(&args.git)?;
-    let git_version = version(&git)?;
+    let no_git = |git: &Path| Error::NoGit { git: git.to_owned() };
+    let git_version = shim::git_version(&git).ok_or_else(|| no_git(&git))?;
     // Now: who waits for the end may go on with something else meanwhile.
-    let sapwood = sapwood(&git);
-    let shim = match &args.shim {
+    let sapwood = shim::sapwood_version(&git);
+    let stand_in = match &args.shim {
         Some(shim) => absolute(shim)?,
         None => {
             let own =
@@ -152,8 +152,8 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
         .tempdir_in(&scratch)
         .map_err(|source| Error::io("create a directory in", &scratch, source))?;
     let bin = scratch.path().join("bin");
-    stand_in(&git, &shim, &bin)?;
-    version(&bin.join("git"))?;
+    shim::stand_in(&git, &stand_in, &bin).map_err(|(path, source)| Error::io("create", &path, source))?;
+    shim::git_version(&bin.join("git")).ok_or_else(|| no_git(&bin))?;
     let replaced = Replaced::make(&suite, &scratch.path().join("tree"))?;
 
     let behind = git.parent().expect("a file is in a directory");
@@ -201,7 +201,7 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     }
     let findings = Findings::of(&trials);
     let setting = Setting {
-        date: output(Command::new("date").args(["-u", "+%F"])).unwrap_or_default(),
+        date: shim::today(),
         git: git_version,
         sapwood,
         selection,
@@ -267,48 +267,6 @@ fn play(
         }
     });
     played.into_inner().expect("no thread panics with it")
-}
-
-/// A directory of programs like the one `git` is in, but with `shim` as `git`.
-fn stand_in(git: &Path, shim: &Path, bin: &Path) -> Result<(), Error> {
-    let from = git.parent().expect("a file is in a directory");
-    let link = |target: &Path, name: &std::ffi::OsStr| {
-        let link = bin.join(name);
-        symlink(target, &link).map_err(|source| Error::io("create", &link, source))
-    };
-    fs::create_dir(bin).map_err(|source| Error::io("create", bin, source))?;
-    link(shim, "git".as_ref())?;
-    for entry in fs::read_dir(from).map_err(|source| Error::io("list", from, source))? {
-        let entry = entry.map_err(|source| Error::io("list", from, source))?;
-        let name = entry.file_name();
-        let known = name.to_str().is_some_and(|name| name.starts_with("git-") || name == "scalar");
-        if known {
-            link(&entry.path(), &name)?;
-        }
-    }
-    Ok(())
-}
-
-fn version(git: &Path) -> Result<String, Error> {
-    let said = output(Command::new(git).arg("version"));
-    said.filter(|said| said.starts_with("git version")).ok_or_else(|| Error::NoGit { git: git.to_owned() })
-}
-
-/// sapwood's version, and the commit it was built from.
-fn sapwood(git: &Path) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut describe = Command::new(git);
-    describe.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"]);
-    match output(&mut describe) {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version.to_owned(),
-    }
-}
-
-/// What a command says, without the last line's end; none where it fails.
-fn output(command: &mut Command) -> Option<String> {
-    let output = command.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Error> {

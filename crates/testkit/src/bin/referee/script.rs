@@ -1,29 +1,24 @@
 //! Runs one script in a directory of its own, bounded in time.
 //!
-//! A script is the leader of a process group. When it ends, is too late, or the referee is interrupted, the
-//! whole group is killed, while the leader is still there to hold its number: nothing else can be hit.
+//! A script is the leader of a process group, which is killed when it ends, is too late, or the referee is
+//! interrupted (`testkit::wait_for_group`).
 
 use std::{
     fs::{self, File},
     io,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
-    thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-
-use crate::{
-    Error,
-    invocations::{self, Invocation},
-    tap::Tap,
+use testkit::{
+    shim::{self, Invocation},
+    wait_for_group,
 };
 
-/// How often a running script is looked at.
-const LOOK: Duration = Duration::from_millis(15);
+use crate::{Error, tap::Tap};
 
 /// Which Git a script meets.
 #[derive(Debug, Clone)]
@@ -69,7 +64,7 @@ pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> 
     let mut child = command(file, side, dir, bounds, &said, &log)?
         .spawn()
         .map_err(|source| Error::io("run", file, source))?;
-    let in_time = wait(&mut child, began + bounds.timeout, bounds.stop)
+    let in_time = wait_for_group(&mut child, began + bounds.timeout, bounds.stop)
         .map_err(|source| Error::io("wait for", file, source))?;
     let took = began.elapsed();
     if bounds.stop.load(Ordering::Relaxed) {
@@ -78,7 +73,7 @@ pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> 
     // Cut short in the middle of a character, perhaps.
     let text = fs::read(&said).map_err(|source| Error::io("read", &said, source))?;
     let tap = Tap::parse(&String::from_utf8_lossy(&text));
-    let invocations = invocations::read(&log)?;
+    let invocations = shim::read(&log).map_err(|source| Error::io("read", &log, source))?;
     if let Some(logs) = bounds.logs {
         keep(dir, &logs.join(&side.name), file)?;
     }
@@ -133,24 +128,6 @@ fn command(
     Ok(command)
 }
 
-/// Whether the child ended in time. In any case it and all of its group are gone afterwards.
-fn wait(child: &mut Child, until: Instant, stop: &AtomicBool) -> io::Result<bool> {
-    let pid = Pid::from_child(child);
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let mut in_time = true;
-    while waitid(WaitId::Pid(pid), look)?.is_none() {
-        in_time = Instant::now() < until;
-        if !in_time || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        thread::sleep(LOOK);
-    }
-    // The leader is not reaped yet, so the number is still its group's. Git does not mind being killed.
-    let _ = kill_process_group(pid, Signal::KILL);
-    child.wait()?;
-    Ok(in_time)
-}
-
 /// Keeps what was said, and what the script's shell traced.
 fn keep(dir: &Path, to: &Path, script: &Path) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(|source| Error::io("create", to, source))?;
@@ -174,6 +151,8 @@ fn keep(dir: &Path, to: &Path, script: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::tap::Outcome;
 

@@ -1,13 +1,19 @@
-//! What the shim wrote down: one JSON line for each time it was called (`SAPWOOD_SHIM_LOG`).
+//! The shim for runs of other people's programs: putting it in Git's place, and reading the log it
+//! keeps.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
-
 /// The commands sapwood serves; the share that ran natively is counted over these.
-pub(crate) const SERVED: &[&str] = &[
+pub const SERVED: &[&str] = &[
     "checkout",
     "switch",
     "restore",
@@ -29,40 +35,44 @@ pub(crate) const SERVED: &[&str] = &[
 
 /// One call of the shim.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Invocation {
+pub struct Invocation {
     /// The command's name; none where there was none.
-    pub(crate) command: Option<String>,
-    pub(crate) outcome: Handling,
+    pub command: Option<String>,
+    /// The program that did the work.
+    pub outcome: Handling,
     /// Why it was not native.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
 }
 
-/// Who did the work.
+/// The program that did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Handling {
+pub enum Handling {
+    /// sapwood.
     Native,
+    /// The real Git.
     HandedOver,
-    /// Nobody: it would have been handed over, and `SAPWOOD_SHIM=native-only` forbids that.
+    /// None: it would have been handed over, and `SAPWOOD_SHIM=native-only` forbids that.
     Refused,
 }
 
 /// How often a command was called, and how often it ran natively.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Tally {
-    pub(crate) native: usize,
+pub struct Tally {
+    /// The number of native calls.
+    pub native: usize,
     /// Reason to number of times.
-    pub(crate) handed_over: BTreeMap<String, usize>,
+    pub handed_over: BTreeMap<String, usize>,
 }
 
 impl Tally {
     /// All calls.
-    pub(crate) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.native + self.handed_over.values().sum::<usize>()
     }
 
     /// Adds another's calls.
-    pub(crate) fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &Tally) {
         self.native += other.native;
         for (reason, times) in &other.handed_over {
             *self.handed_over.entry(reason.clone()).or_default() += times;
@@ -70,25 +80,78 @@ impl Tally {
     }
 }
 
+/// Makes `bin`: a directory of programs like the one `git` is in, but with `shim` as `git`.
+pub fn stand_in(git: &Path, shim: &Path, bin: &Path) -> Result<(), (PathBuf, io::Error)> {
+    let from = git.parent().expect("a file is in a directory");
+    let at = |path: &Path, error| (path.to_owned(), error);
+    let link = |target: &Path, name: &OsStr| {
+        let link = bin.join(name);
+        symlink(target, &link).map_err(|error| at(&link, error))
+    };
+    fs::create_dir(bin).map_err(|error| at(bin, error))?;
+    link(shim, "git".as_ref())?;
+    for entry in fs::read_dir(from).map_err(|error| at(from, error))? {
+        let entry = entry.map_err(|error| at(from, error))?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("git-") || name == "scalar") {
+            link(&entry.path(), &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// The version that `git`, or the shim in its place, tells; none if it is no Git that works.
+pub fn git_version(git: &Path) -> Option<String> {
+    let said = output(Command::new(git).arg("version"));
+    said.filter(|said| said.starts_with("git version"))
+}
+
+/// sapwood's version, and the commit it was built from.
+pub fn sapwood_version(git: &Path) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut describe = Command::new(git);
+    describe.args(["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"]);
+    match output(&mut describe) {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version.to_owned(),
+    }
+}
+
+/// Today, UTC: `2026-11-20`.
+pub fn today() -> String {
+    output(Command::new("date").args(["-u", "+%F"])).unwrap_or_default()
+}
+
+/// The standard output of a command, without the end of its last line; none where it fails.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
 /// Reads a log. Where there is none, nothing was called; a line cut short by a kill is passed over.
-pub(crate) fn read(log: &Path) -> Result<Vec<Invocation>, Error> {
+pub fn read(log: &Path) -> io::Result<Vec<Invocation>> {
     match fs::read(log) {
         Ok(text) => Ok(text
             .split(|&byte| byte == b'\n')
             .filter_map(|line| serde_json::from_slice(line).ok())
             .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(Error::io("read", log, error)),
+        Err(error) => Err(error),
     }
 }
 
 /// Counts the calls of the commands sapwood serves.
-pub(crate) fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
+pub fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
+    let mut tallies = tally_all(calls);
+    tallies.retain(|command, _| SERVED.contains(&command.as_str()));
+    tallies
+}
+
+/// Counts the calls of all commands. Calls without a command stand under the empty name.
+pub fn tally_all(calls: &[Invocation]) -> BTreeMap<String, Tally> {
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     for call in calls {
-        let Some(command) = call.command.as_deref().filter(|command| SERVED.contains(command)) else {
-            continue;
-        };
+        let command = call.command.as_deref().unwrap_or_default();
         let tally = tallies.entry(command.to_owned()).or_default();
         match call.outcome {
             Handling::Native => tally.native += 1,
@@ -101,7 +164,8 @@ pub(crate) fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
     tallies
 }
 
-/// A reason without the place where a script happened to work: `files:///somewhere/repo'` is `files://<path>'`.
+/// A reason without the place where a script happened to work: `files:///somewhere/repo'` is
+/// `files://<path>'`.
 fn anywhere(reason: &str) -> String {
     const LEAD: &str = "://";
     let Some(start) = reason.find(LEAD).map(|at| at + LEAD.len()) else { return reason.to_owned() };

@@ -1,0 +1,35 @@
+//! Programs that start others: waiting for one, and ending all that it started.
+
+use std::{
+    io,
+    process::Child,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// The pause between two looks at a running program.
+const LOOK: Duration = Duration::from_millis(15);
+
+/// Waits for `child`, the leader of its own process group, and tells whether it ended before
+/// `until`.
+///
+/// When it has ended, is too late, or `stop` is set, the whole group is killed. The leader is
+/// reaped only afterwards: until then its number cannot become that of another group.
+pub fn wait_for_group(child: &mut Child, until: Instant, stop: &AtomicBool) -> io::Result<bool> {
+    let pid = Pid::from_child(child);
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let mut in_time = true;
+    while waitid(WaitId::Pid(pid), look)?.is_none() {
+        in_time = Instant::now() < until;
+        if !in_time || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        thread::sleep(LOOK);
+    }
+    let _ = kill_process_group(pid, Signal::KILL);
+    child.wait()?;
+    Ok(in_time)
+}
