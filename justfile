@@ -18,6 +18,10 @@ conformance:
 referee *args:
     .ci/referee {{args}}
 
+# test suites of other people's Git clients with the real git and with sapwood's in its place; all, or those named
+clients *args:
+    .ci/clients {{args}}
+
 # 10,800 random edits under every cache and monitor, Git asked after each
 edits:
     SAPWOOD_TEST_FULL=1 .ci/test -p cli -- edits
