@@ -151,6 +151,12 @@ impl From<repo::Error> for Failure {
     }
 }
 
+impl From<engine::guard::Error> for Failure {
+    fn from(error: engine::guard::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
 impl From<repo::objects::Error> for Failure {
     fn from(error: repo::objects::Error) -> Failure {
         Failure::fatal(error.to_string())

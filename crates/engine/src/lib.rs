@@ -7,6 +7,7 @@ pub mod clean;
 pub mod clone;
 mod crew;
 pub mod diff;
+pub mod guard;
 mod handle;
 pub mod ignore;
 pub mod monitor;

@@ -216,6 +216,34 @@ impl Repository {
         &self.layout.common_dir
     }
 
+    /// The directories that hold the repository: its Git directory, the one all worktrees share, and that of objects if
+    /// `GIT_OBJECT_DIRECTORY` names one. Absolute, without symbolic links.
+    pub fn own_directories(&self) -> Vec<PathBuf> {
+        let mut own = vec![self.real_git_dir()];
+        if self.layout.common_dir != self.layout.git_dir {
+            own.push(self.real_common_dir());
+        }
+        if self.env.get("GIT_OBJECT_DIRECTORY").is_some() {
+            own.push(sys::by_path::resolved(&self.layout.objects_dir));
+        }
+        own
+    }
+
+    fn real_git_dir(&self) -> PathBuf {
+        match self.layout.git_dir_is_real {
+            true => self.layout.git_dir.clone(),
+            false => sys::by_path::resolved(&self.layout.git_dir),
+        }
+    }
+
+    /// What all worktrees share, without symbolic links, `.` and `..`: it stays right when the current directory is moved or removed.
+    pub fn real_common_dir(&self) -> PathBuf {
+        match self.layout.common_dir == self.layout.git_dir {
+            true => self.real_git_dir(),
+            false => sys::by_path::resolved(&self.layout.common_dir),
+        }
+    }
+
     /// `None` for a bare repository and inside of `.git`. Absolute, without symbolic links.
     pub fn work_tree(&self) -> Option<&Path> {
         self.layout.work_tree.as_deref()

@@ -8,6 +8,7 @@ use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _, path::Path};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::{Attributes, EntryOptions, EntryPlan, Force, StepError, Temporaries, Verdict, plan_entries},
+    guard::Guard,
     pathspec,
 };
 use format::index::{Flags, Index, Stage};
@@ -355,7 +356,7 @@ impl Checkout<'_> {
         let EntryPlan { plan, verdicts } = planned;
         let told = self.tell(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {
-            work.go_elsewhere(elsewhere, &request.prefix, lead);
+            work.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
         }
         let done = work.carry_out(plan)?;
         // The mistakes are told; what came before them is done.
@@ -417,6 +418,7 @@ impl Checkout<'_> {
             }
             let made = match by_path::create_dir(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && self.request.force => {
+                    Guard::of(self.repo, &path)?;
                     by_path::remove_file(&path).and_then(|()| by_path::create_dir(&path))
                 }
                 made => made,

@@ -115,7 +115,8 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
     };
-    let outcomes = clean::remove(&repo, &worktree, &doomed, &options).map_err(Failure::cannot_open(root))?;
+    let outcomes = clean::remove(&repo, (root, &worktree), &doomed, &options)
+        .map_err(|error| Failure::fatal(error.to_string()))?;
     let mut code = 0;
     for (path, outcome) in doomed.iter().zip(&outcomes) {
         code |= u8::from(outcome.failed);

@@ -6,7 +6,7 @@ use bstr::BString;
 use engine::checkout::{
     self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
 };
-use engine::{diff::Pair, sparse::Course};
+use engine::{diff::Pair, guard::Cleared, sparse::Course};
 use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};
@@ -78,6 +78,7 @@ impl Work<'_> {
 
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
+        let cleared = Cleared::new(self.repo, &self.root, &plan, &self.lead)?;
         plan.warnings.iter().for_each(|text| console::raw(text));
         if self.dry_run {
             console::out(plan.to_string().trim_end());
@@ -120,13 +121,12 @@ impl Work<'_> {
             metadata: self.metadata.clone(),
             delays: self.delays,
             attributes: self.attributes,
-            lead: &self.lead,
         };
         if let Some((path, error)) = sys::unreadable_untold() {
             let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
             return Err(Failure::fatal(message));
         }
-        let mut report = checkout::execute(self.repo, &self.worktree, &plan, &options)?;
+        let mut report = checkout::execute(self.repo, &self.worktree, cleared, &options)?;
         // The plan was made of what could be read; a file for which that does not hold is a step that failed.
         sys::unreadable_was_told();
         if !report.interrupted {

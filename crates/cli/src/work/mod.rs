@@ -45,6 +45,7 @@ pub(crate) struct Work<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     dry_run: bool,
+    root: PathBuf,
     worktree: sys::Dir,
     lock: Option<store::Lock>,
     /// Why there is no lock, if that is to be said when one is needed.
@@ -247,6 +248,7 @@ impl<'a> Work<'a> {
             repo,
             settings,
             dry_run: locking == Locking::Never,
+            root: root.to_owned(),
             worktree,
             lock,
             unlocked,
@@ -287,9 +289,9 @@ impl<'a> Work<'a> {
 
     /// Files are written to `place`, if there is one, under names that begin with `lead`; what is said of them
     /// begins with `prefix`.
-    pub(crate) fn go_elsewhere(&mut self, place: Option<sys::Dir>, prefix: &[u8], lead: &[u8]) {
+    pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
         if let Some(place) = place {
-            self.worktree = place;
+            (self.root, self.worktree) = place;
         }
         self.attributes = Attributes::Elsewhere;
         (self.prefix, self.lead) = (prefix.into(), lead.into());

@@ -22,6 +22,7 @@ mod edits;
 mod faults;
 mod filters;
 mod fsmonitor;
+mod guard;
 mod hooks;
 mod hostile;
 mod interrupt;

@@ -19,7 +19,7 @@ use super::{
     look::Looker,
     plan::{Lazy, Settings, finish},
 };
-use crate::{ignore::Ignores, sparse::Patterns};
+use crate::{guard::Guard, ignore::Ignores, sparse::Patterns};
 
 /// Plans what becomes of the worktree when `patterns` say what belongs in it.
 pub fn plan_sparsity(
@@ -71,8 +71,11 @@ pub fn has_untracked(
     looker(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
 }
 
-/// Removes directory `dir` with all that is in it. No link is followed.
-pub fn remove_directory(worktree: &Dir, dir: &BStr) -> io::Result<()> {
+/// Removes directory `dir` of the worktree of `repo` with all that is in it, unless the repository is. No link is followed.
+pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> io::Result<()> {
+    if let Some(top) = repo.work_tree() {
+        Guard::of(repo, top).and_then(|guard| guard.admit_whole(dir)).map_err(io::Error::other)?;
+    }
     subtree::visit(&worktree.open_dir(dir)?, &mut subtree::remove)?;
     worktree.remove_dir(dir)
 }

@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
 
 use crate::untracked::{Found, Others};
-pub use remove::{Act, Event, Options, Outcome, Repositories, remove};
+pub use remove::{Act, Error, Event, Options, Outcome, Repositories, remove};
 
 /// What becomes of directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

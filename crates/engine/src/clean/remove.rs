@@ -4,11 +4,15 @@
 //! gone takes the directory with it. A directory that keeps something stays itself, silently.
 //! On failure what could be removed is; each failure is told, in the order in which one thread alone would have met it.
 //!
+//! Nothing of the repository itself goes, wherever it lies ([`crate::guard`]): what is closed is told as something that could not
+//! be removed.
+//!
 //! Files are reached through handles beneath the worktree's root: no link is followed.
 
 use std::{
     io,
     ops::Range,
+    path::Path,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -24,6 +28,7 @@ use sys::{
 
 use crate::{
     crew::{self, Pace, Tuning, Workers},
+    guard::{self, Guard},
     handle::Handle,
 };
 
@@ -82,16 +87,32 @@ pub struct Outcome {
     pub failed: bool,
 }
 
-/// Removes `doomed` (from [`super::doomed`]) of the worktree `root`. One outcome for each.
+/// Why nothing was removed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The worktree is the repository.
+    #[error(transparent)]
+    Guard(#[from] guard::Error),
+    /// There is no second handle on the root.
+    #[error("cannot open the worktree: {}", sys::reason(.0))]
+    Open(io::Error),
+}
+
+/// Removes `doomed` (from [`super::doomed`]) of the worktree of `repo`, at `top` and open as `root`. One outcome for each.
 pub fn remove(
     repo: &Repository,
-    root: &sys::Dir,
+    (top, root): (&Path, &sys::Dir),
     doomed: &[BString],
     options: &Options<'_>,
-) -> io::Result<Vec<Outcome>> {
+) -> Result<Vec<Outcome>, Error> {
+    if doomed.is_empty() {
+        return Ok(Vec::new());
+    }
     let _phase = profile::span(Phase::Execute);
-    let run = Run { repo, doomed, options, outcomes: doomed.iter().map(|_| OnceLock::new()).collect() };
-    let top = Handle::top(root.try_clone()?);
+    let guard = Guard::of(repo, top)?;
+    let outcomes = doomed.iter().map(|_| OnceLock::new()).collect();
+    let run = Run { repo, top, guard, doomed, options, outcomes };
+    let top = Handle::top(root.try_clone().map_err(Error::Open)?);
     let mut jobs = Vec::new();
     let mut at = 0;
     while at < doomed.len() {
@@ -213,6 +234,8 @@ impl Node {
 
 struct Run<'a> {
     repo: &'a Repository,
+    top: &'a Path,
+    guard: Guard,
     doomed: &'a [BString],
     options: &'a Options<'a>,
     outcomes: Vec<OnceLock<Outcome>>,
@@ -237,12 +260,12 @@ impl Run<'_> {
             }
             let path = self.doomed[at].as_bstr();
             let name = path[dir.map_or(0, |dir| dir.len() + 1)..].as_bstr();
-            let removed = match (&opened, self.options.act) {
+            let removed = self.admit(path).and_then(|()| match (&opened, self.options.act) {
                 (_, Act::Pretend) => Ok(()),
                 (None, Act::Remove) => top.dir().remove_file(name),
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
                 (Some(Err(error)), Act::Remove) => Err(again(error)),
-            };
+            });
             pace.step();
             let outcome = match removed {
                 Ok(()) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
@@ -251,6 +274,15 @@ impl Run<'_> {
             };
             self.end_of_doomed(at, outcome);
         }
+    }
+
+    fn admit(&self, path: &BStr) -> io::Result<()> {
+        self.guard.admit(path).map_err(|error| match error {
+            guard::Error::Step { own, .. } => {
+                io::Error::other(format!("this repository's Git directory is '{own}'"))
+            }
+            other => io::Error::other(other),
+        })
     }
 
     fn end_of_doomed(&self, at: usize, outcome: Outcome) {
@@ -268,6 +300,10 @@ impl Run<'_> {
     ) {
         if self.interrupted() {
             return;
+        }
+        if let Err(error) = self.admit(node.path.as_bstr()) {
+            let stays = Event::Failed(node.told(), error);
+            return self.end(node, End::stays(stays, true));
         }
         let mut names: Vec<(BString, FileType)> = Vec::new();
         let opened = listing.open(from.dir(), from.rest(&node.path), |entry| {
@@ -306,7 +342,9 @@ impl Run<'_> {
                 directories.push(place);
                 continue;
             }
-            let removed = self.remove_file(&dir, name.as_bstr());
+            let removed = self
+                .admit(below(&node, name.as_bstr()).as_bstr())
+                .and_then(|()| self.remove_file(&dir, name.as_bstr()));
             pace.step();
             if let Err(error) = removed {
                 node.trouble(place, End::stays(Event::Failed(below(&node, name.as_bstr()), error), true));
@@ -344,8 +382,7 @@ impl Run<'_> {
 
     fn is_repository(&self, node: &Node) -> bool {
         use std::os::unix::ffi::OsStrExt as _;
-        let root = self.repo.work_tree();
-        root.is_some_and(|root| self.repo.is_worktree(&root.join(std::ffi::OsStr::from_bytes(&node.path))))
+        self.repo.is_worktree(&self.top.join(std::ffi::OsStr::from_bytes(&node.path)))
     }
 
     /// A job of `node` is done: whoever does the last one takes the directory away, and so on upwards.

@@ -16,10 +16,17 @@ use crate::{Error, disk};
 /// What is larger is no `.git` file.
 pub(super) const GITFILE_LIMIT: u64 = 1 << 20;
 
+/// A Git directory that was found.
+pub(super) struct GitDir {
+    pub(super) path: PathBuf,
+    /// The path holds no symbolic link.
+    pub(super) is_real: bool,
+}
+
 /// How discovery ended.
 pub(super) enum Found {
     /// `.git` (directory or file) in `top`.
-    Worktree { top: PathBuf, git_dir: PathBuf },
+    Worktree { top: PathBuf, git_dir: GitDir },
     /// A repository without `.git` around it.
     Bare { git_dir: PathBuf },
 }
@@ -38,7 +45,7 @@ impl Finder<'_> {
         loop {
             let dot_git = dir.join(".git");
             if let Some((git_dir, gitfile)) = self.dot_git(&dot_git)? {
-                self.check_owner(dir, gitfile.then_some(&dot_git), Some(dir), &git_dir)?;
+                self.check_owner(dir, gitfile.then_some(&dot_git), Some(dir), &git_dir.path)?;
                 return Ok(Found::Worktree { top: dir.to_owned(), git_dir });
             }
             if self.is_git_directory(dir)? {
@@ -93,8 +100,13 @@ impl Finder<'_> {
     }
 
     /// What `.git` is: a repository's directory, or a file that names one (`true`).
-    fn dot_git(&self, dot_git: &Path) -> Result<Option<(PathBuf, bool)>, Error> {
-        match uninterrupted(|| dot_git.metadata()) {
+    fn dot_git(&self, dot_git: &Path) -> Result<Option<(GitDir, bool)>, Error> {
+        let mut found = uninterrupted(|| dot_git.symlink_metadata());
+        let is_real = !found.as_ref().is_ok_and(|stat| stat.is_symlink());
+        if !is_real {
+            found = uninterrupted(|| dot_git.metadata());
+        }
+        match found {
             Err(err) if disk::is_missing(&err) => Ok(None),
             Err(err) => {
                 Err(Error::new(format!("error reading '{}': {}", dot_git.display(), sys::reason(&err))))
@@ -102,12 +114,15 @@ impl Finder<'_> {
             Ok(stat) if stat.is_dir() => {
                 let is_one = self.is_git_directory(dot_git)?
                     || (unless_failing(dot_git)? && self.is_git_directory(dot_git)?);
-                Ok(is_one.then(|| (dot_git.to_owned(), false)))
+                Ok(is_one.then(|| (GitDir { path: dot_git.to_owned(), is_real }, false)))
             }
             Ok(stat) if !stat.is_file() => {
                 Err(Error::new(format!("not a regular file: '{}'", dot_git.display())))
             }
-            Ok(stat) => self.read_gitfile(dot_git, stat.size()).map(|git_dir| Some((git_dir, true))),
+            Ok(stat) => {
+                let path = self.read_gitfile(dot_git, stat.size())?;
+                Ok(Some((GitDir { path, is_real: true }, true)))
+            }
         }
     }
 

@@ -22,13 +22,15 @@ use crate::{
     Env, Error, OpenOptions,
     config::{self, Config, Sources},
 };
-use discover::Found;
+use discover::{Found, GitDir};
 use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
 
 /// Where everything is.
 pub(crate) struct Layout {
     pub(crate) git_dir: PathBuf,
+    /// The path of the Git directory holds no symbolic link, `.` or `..`.
+    pub(crate) git_dir_is_real: bool,
     pub(crate) common_dir: PathBuf,
     /// As Git names the common directory in messages: from where it works.
     pub(crate) called: PathBuf,
@@ -81,7 +83,10 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config),
     let finder = Finder::new(options, env, cwd);
     let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
     let (layout, format) = match explicit {
-        Some(git_dir) => finder.explicit(&git_dir, &git_dir, None, true)?,
+        Some(path) => {
+            let given = GitDir { path, is_real: false };
+            finder.explicit(&given, &given.path, None, true)?
+        }
         None => match finder.discover()? {
             Found::Worktree { top, git_dir } => finder.discovered(top, git_dir)?,
             Found::Bare { git_dir } => finder.bare(git_dir)?,
@@ -154,27 +159,31 @@ pub(crate) fn leads_to_one(
 }
 
 impl Finder<'_> {
-    fn discovered(&self, top: PathBuf, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
-        let format = self.check_format(&git_dir)?;
+    fn discovered(&self, top: PathBuf, git_dir: GitDir) -> Result<(Layout, Format), Error> {
+        let format = self.check_format(&git_dir.path)?;
         let dot_git = Path::new(".git");
-        let is_inside = git_dir == top.join(dot_git);
+        let is_inside = git_dir.path == top.join(dot_git);
         if self.work_tree_override().is_some() || format.work_tree.is_some() {
-            let called = if is_inside && top == self.cwd { dot_git } else { &git_dir };
+            let called = if is_inside && top == self.cwd { dot_git } else { &git_dir.path };
             return self.explicit(&git_dir, called, Some(format), true);
         }
         if format.bare == Some(true) {
-            let called = if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.clone() };
+            let called = if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.path.clone() };
             return self.layout(git_dir, (&called, Exported::Yes), None, format);
         }
         match is_inside {
             true => self.layout(git_dir, (dot_git, Exported::No), Some(top), format),
-            false => self.layout(git_dir.clone(), (&git_dir, Exported::Yes), Some(top), format),
+            false => {
+                let called = git_dir.path.clone();
+                self.layout(git_dir, (&called, Exported::Yes), Some(top), format)
+            }
         }
     }
 
     fn bare(&self, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
         let called = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
+        let git_dir = GitDir { path: git_dir, is_real: true };
         let (mut layout, format) = match self.work_tree_override().is_some() || format.work_tree.is_some() {
             true => self.explicit(&git_dir, &called, Some(format), false)?,
             false => self.layout(git_dir, (&called, Exported::Yes), None, format)?,
@@ -186,24 +195,25 @@ impl Finder<'_> {
     /// The directory is given, by what it is `called`. `implicit`: without any word about a worktree, the current directory is it.
     fn explicit(
         &self,
-        git_dir: &Path,
+        given: &GitDir,
         called: &Path,
         format: Option<Format>,
         implicit: bool,
     ) -> Result<(Layout, Format), Error> {
-        let given = git_dir;
         let mut called = called.to_owned();
-        let mut git_dir = self.cwd.join(given);
+        let mut is_real = given.is_real;
+        let mut git_dir = self.cwd.join(&given.path);
         if let Ok(stat) = uninterrupted(|| git_dir.metadata())
             && stat.is_file()
         {
             git_dir = self.read_gitfile(&git_dir, stat.size())?;
+            is_real = true;
             called = git_dir.clone();
         }
         let is_one = self.is_git_directory(&git_dir)?
             || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
         if !is_one {
-            return Err(Error::new(format!("not a git repository: '{}'", given.display())));
+            return Err(Error::new(format!("not a git repository: '{}'", given.path.display())));
         }
         let format = match format {
             Some(format) => format,
@@ -235,7 +245,7 @@ impl Finder<'_> {
         if self.options.made_here {
             called = canonical(&git_dir).unwrap_or_else(|_| git_dir.clone());
         }
-        self.layout(git_dir, (&called, Exported::Yes), work_tree, format)
+        self.layout(GitDir { path: git_dir, is_real }, (&called, Exported::Yes), work_tree, format)
     }
 
     fn work_tree_override(&self) -> Option<PathBuf> {
@@ -244,11 +254,12 @@ impl Finder<'_> {
 
     fn layout(
         &self,
-        git_dir: PathBuf,
+        git_dir: GitDir,
         (called, exported): (&Path, Exported),
         work_tree: Option<PathBuf>,
         format: Format,
     ) -> Result<(Layout, Format), Error> {
+        let GitDir { path: git_dir, is_real } = git_dir;
         let common_dir = self.common_dir(&git_dir)?.dir;
         let mut prefix = BString::default();
         if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
@@ -262,6 +273,7 @@ impl Finder<'_> {
             exported: (exported == Exported::Yes).then(|| called.to_owned()),
             found_bare: false,
             git_dir,
+            git_dir_is_real: is_real,
             objects_dir: self.objects_dir(&common_dir),
             common_dir,
             prefix,

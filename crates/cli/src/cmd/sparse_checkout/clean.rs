@@ -55,7 +55,7 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
         if request.dry_run {
             continue;
         }
-        if let Err(error) = checkout::remove_directory(&worktree, dir) {
+        if let Err(error) = checkout::remove_directory(state.repo, &worktree, dir) {
             let reason = crate::text::os_error(&error);
             console::warning(text!("failed to remove '", dir, "/': ", reason));
         }

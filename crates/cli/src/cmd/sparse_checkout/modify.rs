@@ -326,7 +326,7 @@ impl State<'_> {
                     dir,
                     "/' contains untracked files, but is not in the sparse-checkout cone"
                 ));
-            } else if checkout::remove_directory(work.worktree(), dir).is_err() {
+            } else if checkout::remove_directory(self.repo, work.worktree(), dir).is_err() {
                 console::warning(text!("failed to remove directory '", dir, "/'"));
             }
         }

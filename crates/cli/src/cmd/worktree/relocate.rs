@@ -6,6 +6,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
 use bstr::ByteSlice as _;
+use engine::guard;
 use sys::by_path;
 
 use super::{Given, Key, Scene, flag, force, is_directory, lock_reason, refuse_submodules};
@@ -48,6 +49,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         .validate(&worktree, false)
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
     let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
+    guard::admit_removal(scene.repo, &worktree.path)?;
     by_path::rename(&worktree.path, &to.path).map_err(|error| {
         let from = worktree.path.as_os_str().as_bytes();
         let reason = crate::text::os_error(&error);

@@ -21,7 +21,10 @@ use repo::convert::Converter;
 use super::{Plan, Write};
 use sys::profile::{self, Phase};
 
-use crate::crew::{Crew, Tuning, Workers};
+use crate::{
+    crew::{Crew, Tuning, Workers},
+    guard::Cleared,
+};
 
 mod attributes;
 mod batch;
@@ -77,8 +80,6 @@ pub struct ExecuteOptions<'a> {
     pub delays: repo::convert::Delays,
     /// Whose attribute files count.
     pub attributes: Attributes,
-    /// What the names of files begin with, before the entries' paths.
-    pub lead: &'a [u8],
 }
 
 /// What all phases share.
@@ -165,10 +166,11 @@ impl<'r> Run<'r> {
 pub fn execute(
     repo: &repo::Repository,
     worktree: &sys::Dir,
-    plan: &Plan,
+    cleared: Cleared<'_>,
     options: &ExecuteOptions<'_>,
 ) -> Result<Report, repo::Error> {
     let _phase = profile::span(Phase::Execute);
+    let (plan, lead) = (cleared.plan(), cleared.lead());
     let converter = attributes::converter(repo, plan, options.attributes)?;
     let converter = converter.with_metadata(options.metadata.clone());
     let run = Run {
@@ -182,8 +184,8 @@ pub fn execute(
         stopped: AtomicBool::new(false),
         made: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
-        placed: (!options.lead.is_empty()).then(|| {
-            let path = |write: &Write| [options.lead, plan.index.path_at(write.entry)].concat();
+        placed: (!lead.is_empty()).then(|| {
+            let path = |write: &Write| [lead, plan.index.path_at(write.entry)].concat();
             plan.writes.iter().map(path).collect()
         }),
         filter_failed: AtomicBool::new(false),

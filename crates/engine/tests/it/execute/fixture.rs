@@ -14,6 +14,7 @@ use bstr::ByteSlice;
 use engine::checkout::{
     Attributes, ExecuteOptions, Outcome, Plan, Premise, Removal, Report, Workers, Write, execute,
 };
+use engine::guard::Cleared;
 use format::{
     HashKind, Mode, ObjectId,
     index::{Flags, Index, NewEntry, Stage, Stat},
@@ -184,10 +185,11 @@ impl Fixture {
             metadata: Default::default(),
             delays: repo::convert::Delays::Offered,
             attributes: Attributes::OfIndex,
-            lead: b"",
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
-        let report = execute(&self.repository(), &root, plan, &options).expect("attributes can be read");
+        let repo = self.repository();
+        let cleared = Cleared::new(&repo, &self.worktree, plan, b"").expect("outside of the repository");
+        let report = execute(&repo, &root, cleared, &options).expect("attributes can be read");
         // Shown where a test fails: an outcome's kind alone does not tell why.
         for outcome in report.writes.iter().chain(&report.removals) {
             if let Outcome::Failed(error) | Outcome::Left(error) = outcome {

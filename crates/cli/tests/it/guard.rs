@@ -1,0 +1,313 @@
+//! Nothing that overwrites or deletes touches the repository itself, however worktree and Git directory were named.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use testkit::{Repo, Run, Sandbox};
+
+use crate::{
+    SAPWOOD,
+    shim::{Shim, finished},
+};
+
+/// A way to name a worktree and its repository.
+struct Way {
+    /// Made in the worktree of a plain repository, by a shell.
+    setup: &'static str,
+    /// Where commands run, below the repository's place.
+    dir: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    globals: &'static [&'static str],
+    /// The Git directory, or what else must stay, below the repository's place.
+    own: &'static str,
+    /// A path of the index that leads into it. Without one the worktree itself is the repository's.
+    tracked: Option<&'static str>,
+}
+
+const WAY: Way = Way { setup: "", dir: "", variables: &[], globals: &[], own: "repo.git", tracked: None };
+
+/// Ways in which Git deletes or overwrites its own repository.
+const UNSAFE: &[Way] = &[
+    Way {
+        setup: "mv .git repo.git",
+        variables: &[("GIT_DIR", "repo.git")],
+        tracked: Some("repo.git/HEAD"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git repo.git",
+        variables: &[("GIT_DIR", "repo.git")],
+        // In the place of the whole directory.
+        tracked: Some("repo.git"),
+        ..WAY
+    },
+    Way {
+        setup: "mkdir -p x/y && mv .git x/y/repo.git",
+        globals: &["--git-dir=x/y/repo.git", "--work-tree=."],
+        own: "x/y/repo.git",
+        tracked: Some("x"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git repo.git",
+        dir: "d",
+        variables: &[("GIT_DIR", "../repo.git"), ("GIT_WORK_TREE", "..")],
+        tracked: Some("repo.git/refs/heads/main"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git repo.git && git --git-dir=repo.git config core.worktree \"$PWD\"",
+        dir: "repo.git",
+        globals: &["--git-dir=."],
+        tracked: Some("repo.git/config"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git repo.git && git --git-dir=repo.git config core.worktree ../d/..",
+        dir: "d",
+        globals: &["--git-dir=../repo.git"],
+        tracked: Some("repo.git/config"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git repo.git && echo 'gitdir: repo.git' >.git",
+        tracked: Some("repo.git/objects/x"),
+        ..WAY
+    },
+    Way { setup: "mv .git repo.git && ln -s repo.git .git", tracked: Some("repo.git/x"), ..WAY },
+    Way {
+        setup: "mv .git repo.git && ln -s repo ../here",
+        globals: &["--git-dir=../here/repo.git", "--work-tree=../here/d/.."],
+        tracked: Some("repo.git/HEAD"),
+        ..WAY
+    },
+    Way {
+        setup: "git worktree add -q --detach wt && mv .git wt/bare && git --git-dir=wt/bare worktree repair wt",
+        dir: "wt",
+        own: "wt/bare",
+        tracked: Some("bare/HEAD"),
+        ..WAY
+    },
+    Way {
+        setup: "mv .git/objects objs",
+        variables: &[("GIT_OBJECT_DIRECTORY", "objs")],
+        own: "objs",
+        tracked: Some("objs/x"),
+        ..WAY
+    },
+    Way { dir: ".git", variables: &[("GIT_DIR", ".")], own: ".git", ..WAY },
+    Way { variables: &[("GIT_WORK_TREE", ".git")], own: ".git", ..WAY },
+    Way { setup: "git config core.worktree .", own: ".git", ..WAY },
+    Way {
+        setup: "git config core.worktree \"$PWD/.git/refs\"",
+        own: ".git",
+        globals: &["--git-dir=.git"],
+        ..WAY
+    },
+    Way { variables: &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "d/../.git/refs")], own: ".git", ..WAY },
+];
+
+/// What each of them would do it by.
+const COMMANDS: &[&[&str]] = &[
+    &["clean", "-ndx"],
+    &["clean", "-fdx"],
+    &["clean", "-ffdx"],
+    &["checkout", "-f"],
+    &["checkout", "-f", "other"],
+    &["checkout", "HEAD", "--", ":/"],
+    &["switch", "--discard-changes", "-d", "other"],
+    &["restore", ":/"],
+    &["reset", "--hard"],
+    &["read-tree", "--reset", "-u", "HEAD"],
+    &["checkout-index", "-f", "-a"],
+];
+
+fn plain(sandbox: &Sandbox, name: &str) {
+    let repo = sandbox.init(name);
+    repo.write("f", "1\n");
+    repo.write("d/g", "1\n");
+    repo.commit("one");
+}
+
+fn shell(repo: &Repo<'_>, script: &str) {
+    let run = finished(repo.command("sh".as_ref()).args(["-ec", script]));
+    assert_eq!(run.code, 0, "{script}: {}", run.stderr);
+}
+
+fn run(program: &Path, at: &Repo<'_>, way: &Way, args: &[&str]) -> Run {
+    let mut command = at.command(program);
+    finished(command.envs(way.variables.iter().copied()).args(way.globals).args(args))
+}
+
+/// Every file below, but for what Git writes whenever it changes the index.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut found, mut dirs) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).expect("listed") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(root).expect("below").to_str().expect("plain").to_owned();
+            if path.symlink_metadata().expect("there").is_dir() {
+                dirs.push(path);
+            } else if name != "index" {
+                found.insert(name, fs::read(&path).unwrap_or_default());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_repository_stays_however_it_is_named() {
+    for way in UNSAFE {
+        let sandbox = Sandbox::new();
+        plain(&sandbox, "repo");
+        let repo = sandbox.repo("repo");
+        shell(&repo, way.setup);
+        let at = sandbox.repo(&format!("repo/{}", way.dir));
+        let git = |args: &[&str]| run("git".as_ref(), &at, way, args).stdout;
+        if let Some(tracked) = way.tracked {
+            let blob = git(&["rev-parse", "HEAD:f"]).to_string();
+            let entry = format!("100644,{},{tracked}", blob.trim());
+            git(&["update-index", "--add", "--cacheinfo", &entry]);
+            git(&["commit", "-qm", "into the repository"]);
+        }
+        git(&["branch", "other"]);
+        let own = repo.join(way.own);
+        let before = files(&own);
+        assert!(before.len() > 2, "{}: it is there", way.own);
+        for command in COMMANDS {
+            let context = format!("{} {:?} {command:?}", way.setup, way.globals);
+            let ran = run(SAPWOOD.as_ref(), &at, way, command);
+            let said = ran.stderr.to_string();
+            // What is tracked is not for `clean`, even if a directory is in its place, and `checkout-index` takes the entries
+            // of the current directory.
+            let has_nothing_to_do = match command[0] {
+                "clean" => said.is_empty() && ran.stdout.is_empty(),
+                "checkout-index" => way.dir == "d",
+                _ => false,
+            };
+            if !has_nothing_to_do {
+                assert_ne!(ran.code, 0, "{context}: {}", ran.stdout);
+                assert!(said.contains("this repository's Git directory"), "{context}: {said}");
+            }
+            assert_eq!(before, files(&own), "{context}: before left, after right");
+        }
+    }
+}
+
+#[test]
+fn what_is_beside_the_repository_goes() {
+    let sandbox = Sandbox::new();
+    plain(&sandbox, "repo");
+    let repo = sandbox.repo("repo");
+    shell(&repo, "mkdir -p x/y z && mv .git x/y/repo.git && touch x/1 x/y/2 z/3 u");
+    let shim = Shim::new();
+    let refused = shim.run(&repo, &["--git-dir=x/y/repo.git", "clean", "-fd", "x/y/repo.git"]);
+    shim.was_native(&["clean"]);
+    assert_eq!((refused.code, repo.exists("x/y/repo.git/HEAD")), (1, true));
+    let way = Way { variables: &[("GIT_DIR", "x/y/repo.git")], ..WAY };
+    let cleaned = run(SAPWOOD.as_ref(), &repo, &way, &["clean", "-fdx"]);
+    assert_eq!(cleaned.code, 1);
+    assert_eq!(
+        cleaned.stderr,
+        "warning: failed to remove x/y/repo.git: this repository's Git directory is 'x/y/repo.git'\n"
+    );
+    let told = cleaned.stdout.to_string();
+    let mut told: Vec<&str> = told.lines().collect();
+    told.sort_unstable();
+    assert_eq!(told, ["Removing u", "Removing x/1", "Removing x/y/2", "Removing z/"]);
+    assert!(repo.exists("x/y/repo.git/HEAD") && !repo.exists("x/1") && !repo.exists("z"));
+    // Named as something to be left, it is left without a word.
+    let cleaned = run(SAPWOOD.as_ref(), &repo, &way, &["clean", "-fdx", "-e", "repo.git"]);
+    assert_eq!((cleaned.code, cleaned.stderr.as_slice()), (0, &b""[..]));
+}
+
+#[test]
+fn sparse_worktrees_keep_it() {
+    for command in [&["sparse-checkout", "set", "d"][..], &["sparse-checkout", "clean", "-f"]] {
+        let sandbox = Sandbox::new();
+        plain(&sandbox, "repo");
+        let repo = sandbox.repo("repo");
+        repo.write("x/tracked", "1\n");
+        repo.write(".gitignore", "repo.git\n");
+        repo.commit("two");
+        let way = Way { variables: &[("GIT_DIR", "x/repo.git")], ..WAY };
+        shell(&repo, "git sparse-checkout set x && mv .git x/repo.git");
+        if command[1] == "clean" {
+            shell(
+                &repo,
+                "mkdir keep && mv x/repo.git keep && git --git-dir=keep/repo.git sparse-checkout set d",
+            );
+            shell(&repo, "mkdir -p x && mv keep/repo.git x");
+        }
+        let ran = run(SAPWOOD.as_ref(), &repo, &way, command);
+        assert!(repo.exists("x/repo.git/objects") && repo.exists("x/repo.git/HEAD"), "{command:?}");
+        assert!(ran.stderr.to_string().contains("failed to remove"), "{command:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_worktree_that_holds_it_is_neither_removed_nor_moved() {
+    for command in [&["worktree", "remove", "-f", "wt"][..], &["worktree", "move", "wt", "elsewhere"]] {
+        let sandbox = Sandbox::new();
+        plain(&sandbox, "repo");
+        let repo = sandbox.repo("repo");
+        shell(&repo, "git worktree add -q wt && mv .git wt/bare");
+        let way = Way { globals: &["--git-dir=wt/bare"], ..WAY };
+        run("git".as_ref(), &repo, &way, &["worktree", "repair", "wt"]);
+        let before = files(&repo.join("wt"));
+        let ran = run(SAPWOOD.as_ref(), &repo, &way, command);
+        let said = ran.stderr.to_string();
+        assert_eq!((ran.code, before), (128, files(&repo.join("wt"))), "{said}");
+        assert!(said.contains("it holds this repository's Git directory"), "{said}");
+    }
+}
+
+/// Ways in which nothing of the repository is in reach: as Git.
+const SAFE: &[Way] = &[
+    WAY,
+    Way { variables: &[("GIT_DIR", ".git")], ..WAY },
+    Way { dir: "d", variables: &[("GIT_DIR", "../.git"), ("GIT_WORK_TREE", "..")], ..WAY },
+    Way { dir: "d", variables: &[("GIT_DIR", "../.git")], ..WAY },
+    Way { setup: "mv .git ../apart && echo 'gitdir: ../apart' >.git", ..WAY },
+    Way { setup: "mv .git ../apart && ln -s ../apart .git", ..WAY },
+    Way { setup: "git worktree add -q --detach ../wt", dir: "../wt", ..WAY },
+    Way { setup: "git worktree add -q --detach .git/wt", dir: ".git/wt", ..WAY },
+    Way { setup: "mkdir .git/wt", variables: &[("GIT_WORK_TREE", ".git/wt")], ..WAY },
+    Way { setup: "mkdir ../wt", globals: &["--work-tree=../wt"], ..WAY },
+    Way { setup: "mkdir ../wt && git config core.worktree ../../wt", ..WAY },
+    Way {
+        setup: "ln -s repo ../link",
+        globals: &["--git-dir=../link/.git", "--work-tree=../link/d/.."],
+        ..WAY
+    },
+];
+
+#[test]
+fn where_it_is_out_of_reach_all_is_as_with_git() {
+    for way in SAFE {
+        let sandbox = Sandbox::new();
+        for side in ["git", "ours"] {
+            plain(&sandbox, &format!("{side}/repo"));
+            let repo = sandbox.repo(&format!("{side}/repo"));
+            shell(&repo, way.setup);
+            let at = sandbox.repo(&format!("{side}/repo/{}", way.dir));
+            shell(&at, "mkdir -p a/b && touch a/x a/b/y u && echo changed >>f");
+        }
+        for command in COMMANDS.iter().filter(|command| !command.contains(&"other")) {
+            let [theirs, ours] = [("git", "git"), ("ours", SAPWOOD)].map(|(side, program)| {
+                let at = sandbox.repo(&format!("{side}/repo/{}", way.dir));
+                let ran = run(program.as_ref(), &at, way, command);
+                let mut left = files(&sandbox.path().join(side));
+                left.retain(|name, _| !name.contains(".git/") && !name.starts_with("apart/"));
+                left.extend(
+                    files(&sandbox.path().join(side))
+                        .into_iter()
+                        .filter(|(name, _)| name.contains(".git/wt")),
+                );
+                left.retain(|name, _| !name.ends_with("index") && !name.ends_with("/.git"));
+                (ran.code, ran.stdout, left)
+            });
+            assert_eq!(theirs, ours, "{} {:?} {command:?}: git left, ours right", way.setup, way.globals);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The last check before anything in a worktree is overwritten or deleted: no step leads into the repository itself.
+//!
+//! Users can name any directory as worktree (`GIT_WORK_TREE`, `core.worktree`), and any as Git directory (`GIT_DIR`), one inside
+//! the other. The rule here does not ask how they were named: it compares where they are.
+//!
+//! The check compares paths, not files: the root and the repository's directories are known without symbolic links, and no step
+//! follows one. So a step costs no system call. Design: docs/design/checkout.md, "The guard".
+
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::Repository;
+use sys::{FileType, by_path};
+
+use crate::checkout::Plan;
+
+/// Why nothing may be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The worktree is the repository, or a part of it.
+    #[error(
+        "refusing to change '{}': it belongs to this repository's Git directory '{}'",
+        .root.display(), .own.display()
+    )]
+    Root {
+        /// The worktree's root.
+        root: PathBuf,
+        /// The repository's directory.
+        own: PathBuf,
+    },
+    /// A step would change the repository.
+    #[error("refusing to change '{path}': this repository's Git directory is '{own}'")]
+    Step {
+        /// The path of the step, from the root.
+        path: BString,
+        /// The path of the repository's directory, from the root.
+        own: BString,
+    },
+    /// A tree that is to be removed or moved holds the repository.
+    #[error(
+        "refusing to take away '{}': it holds this repository's Git directory '{}'",
+        .path.display(), .own.display()
+    )]
+    Tree {
+        /// The tree.
+        path: PathBuf,
+        /// The repository's directory.
+        own: PathBuf,
+    },
+}
+
+/// What lies in a Git directory and is Git's. Other directories there may be worktrees.
+const OF_GIT: &[&str] = &[
+    "branches",
+    "hooks",
+    "info",
+    "logs",
+    "modules",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "reftable",
+    "remotes",
+    "rr-cache",
+    "sapwood",
+    "sequencer",
+    "worktrees",
+];
+
+/// What no step below one root may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// From the root, without a slash at the end.
+    closed: Vec<BString>,
+}
+
+impl Guard {
+    /// For steps below `root`, which may hold symbolic links and need not exist. An error if `root` is the repository or a
+    /// part of it that is Git's.
+    pub fn of(repo: &Repository, root: &Path) -> Result<Guard, Error> {
+        // The path of the worktree lost its links when the repository was opened.
+        let root = match repo.work_tree() == Some(root) {
+            true => root.to_owned(),
+            false => by_path::resolved(root),
+        };
+        let mut own = repo.own_directories();
+        own.extend(repo.work_tree().map(|top| top.join(".git")));
+        let mut closed: Vec<BString> = Vec::new();
+        for own in own {
+            if root.strip_prefix(&own).is_ok_and(|inside| is_of_git(&own, inside, &root)) {
+                return Err(Error::Root { root, own });
+            }
+            if let Ok(inside) = own.strip_prefix(&root)
+                && inside != Path::new("")
+            {
+                closed.push(inside.as_os_str().as_bytes().into());
+            }
+        }
+        Ok(Guard { closed })
+    }
+
+    /// An error if `path` is the repository's, or in one of its directories.
+    pub fn admit(&self, path: &BStr) -> Result<(), Error> {
+        match self.closed.iter().find(|own| is_at_or_below(path, own)) {
+            None => Ok(()),
+            Some(own) => Err(Error::Step { path: path.to_owned(), own: own.clone() }),
+        }
+    }
+
+    /// As [`Guard::admit`]; also an error if a directory of the repository is below `path`.
+    pub fn admit_whole(&self, path: &BStr) -> Result<(), Error> {
+        self.admit(path)?;
+        match self.closed.iter().find(|own| is_at_or_below(own, path)) {
+            None => Ok(()),
+            Some(own) => Err(Error::Step { path: path.to_owned(), own: own.clone() }),
+        }
+    }
+}
+
+/// An error if the tree at `path` holds a directory of the repository, and so can be neither removed nor moved.
+pub fn admit_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
+    let real = by_path::resolved(path);
+    match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
+        None => Ok(()),
+        Some(own) => Err(Error::Tree { path: path.to_owned(), own }),
+    }
+}
+
+/// A plan no step of which leads into the repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleared<'p> {
+    plan: &'p Plan,
+    lead: &'p [u8],
+}
+
+impl<'p> Cleared<'p> {
+    /// Checks a plan for the worktree at `root`. Names of files begin with `lead`, before the paths of entries.
+    pub fn new(repo: &Repository, root: &Path, plan: &'p Plan, lead: &'p [u8]) -> Result<Cleared<'p>, Error> {
+        let cleared = Cleared { plan, lead };
+        if plan.writes.is_empty() && plan.removals.is_empty() {
+            return Ok(cleared);
+        }
+        let guard = Guard::of(repo, root)?;
+        for removal in &plan.removals {
+            guard.admit(removal.path.as_bstr())?;
+        }
+        let mut placed = BString::from(lead);
+        for write in &plan.writes {
+            placed.truncate(lead.len());
+            placed.extend_from_slice(plan.index.path_at(write.entry));
+            // The directory of a submodule is made, or stays.
+            match plan.index.entries()[write.entry].mode.is_gitlink() {
+                true => guard.admit(placed.as_bstr())?,
+                false => guard.admit_whole(placed.as_bstr())?,
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &'p Plan {
+        self.plan
+    }
+
+    /// What names of files begin with.
+    pub fn lead(&self) -> &'p [u8] {
+        self.lead
+    }
+}
+
+/// Whether `root`, at `inside` in the directory `own` of the repository, is that directory or one of Git's in it.
+fn is_of_git(own: &Path, inside: &Path, root: &Path) -> bool {
+    let Some(first) = inside.components().next() else { return true };
+    let first = first.as_os_str();
+    let is_git = OF_GIT.iter().any(|name| first == *name)
+        || matches!(by_path::stat(&own.join(first)), Ok(Some(stat)) if stat.file_type != FileType::Directory);
+    // No directory of Git's holds a `.git`: this one is a worktree that was put there.
+    is_git && !matches!(by_path::stat(&root.join(".git")), Ok(Some(_)))
+}
+
+/// Whether `path` is `dir` or beneath it. Letters of either case are one: the file system may not tell them apart.
+fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
+    path.len() >= dir.len()
+        && path[..dir.len()].eq_ignore_ascii_case(dir)
+        && matches!(path.get(dir.len()), None | Some(b'/'))
+}
