@@ -256,7 +256,7 @@ impl Switch<'_> {
             },
             files: Files::Update,
             overwrite_ignored: request.overwrite_ignore,
-            refresh: true,
+            refresh: !request.discard,
             original_cwd: paths::original_cwd(self.run, self.repo),
             sparse: Sparse::Configured,
             // `checkout -f` speaks as the plumbing does, one path at a time.

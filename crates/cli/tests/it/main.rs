@@ -21,6 +21,7 @@ mod diff_random;
 mod edits;
 mod faults;
 mod filters;
+mod force;
 mod fsmonitor;
 mod guard;
 mod hooks;
