@@ -87,8 +87,7 @@ impl Invocation {
         env: HashMap<OsString, OsString>,
     ) -> Result<Invocation, Failure> {
         let mut args = args.map(|arg| BString::from(arg.into_vec()));
-        let started_in = std::env::current_dir()
-            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
+        let started_in = current_directory()?;
         let mut run = Invocation {
             program,
             command: BString::default(),
@@ -192,8 +191,7 @@ impl Invocation {
             let reason = crate::text::os_error(&error);
             Failure::fatal(format!("cannot change to '{}': {reason}", self.cwd.display()))
         })?;
-        self.cwd = std::env::current_dir()
-            .map_err(|_| Failure::fatal("Unable to read current working directory"))?;
+        self.cwd = current_directory()?;
         Ok(())
     }
 
@@ -271,6 +269,13 @@ impl Invocation {
             made_here: false,
         }
     }
+}
+
+fn current_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| {
+        let reason = crate::text::os_error(&error);
+        Failure::fatal(format!("Unable to read current working directory: {reason}"))
+    })
 }
 
 /// `:path` or `:2:path`, on its own or as an option's value.

@@ -21,7 +21,7 @@ pub(crate) mod clone;
 pub(crate) mod diff;
 pub(crate) mod ls_files;
 mod names;
-mod paths;
+pub(crate) mod paths;
 mod pathspec_file;
 pub(crate) mod read_tree;
 mod reset;

@@ -139,17 +139,8 @@ fn remove(run: &Invocation, repo: &Repository, worktree: &Worktree) -> Result<()
         // Refused, wherever it is.
         return Ok(());
     }
-    if is(FileType::Symlink) {
-        return Err(Reason::repository("the worktree is a symbolic link"));
-    }
-    if !is(FileType::Directory) {
+    if !is(FileType::Directory) && !is(FileType::Symlink) {
         return Ok(());
-    }
-    let place = by_path::resolved(&worktree.path);
-    let is_inside =
-        |cwd: &std::path::PathBuf| by_path::canonical(cwd).is_ok_and(|cwd| cwd.starts_with(&place));
-    if [&run.cwd, &run.started_in].into_iter().any(is_inside) {
-        return Err(Reason::repository("the current directory would be removed"));
     }
     first(obstacles::index_at(&worktree.git_dir.join("index"), repo))?;
     // It may be configured in another way than this one. One that cannot be opened is refused, not looked into.

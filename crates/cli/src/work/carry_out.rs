@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use engine::checkout::{
     self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
 };
@@ -11,6 +11,7 @@ use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};
 use crate::{
+    cmd::paths,
     console::{self, text},
     failure::Failure,
     progress::Progress,
@@ -109,6 +110,7 @@ impl Work<'_> {
                 filtered.get_or_init(new).finish_bytes(done, delayed, bytes);
             }
         };
+        let original_cwd = paths::original_cwd(self.run, self.repo);
         let options = ExecuteOptions {
             filtering: &filtering,
             workers: self.settings.workers,
@@ -121,6 +123,7 @@ impl Work<'_> {
             metadata: self.metadata.clone(),
             delays: self.delays,
             attributes: self.attributes,
+            original_cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         };
         if let Some((path, error)) = sys::unreadable_untold() {
             let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));

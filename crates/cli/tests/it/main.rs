@@ -50,6 +50,7 @@ mod shim;
 mod sparse;
 mod sparse_index;
 mod split_index;
+mod started_in;
 mod status;
 mod status_costs;
 mod submodules;

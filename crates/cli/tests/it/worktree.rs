@@ -1,5 +1,7 @@
 //! `worktree` against Git, in two copies of one place; the trash; and many at once.
 
+mod inside;
+
 use std::{
     collections::BTreeMap,
     fs,

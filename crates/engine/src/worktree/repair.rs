@@ -84,7 +84,9 @@ pub fn at_path(
     if is_main(path, repo) {
         return Ok(None);
     }
-    let Ok(gitfile) = by_path::canonical(&path.join(".git")) else {
+    // A `.git` that is missing is said to be broken.
+    let missing = |_| by_path::canonical(path).map(|top| top.join(".git"));
+    let Ok(gitfile) = by_path::canonical(&path.join(".git")).or_else(missing) else {
         return Ok(beyond(shown, "not a valid path"));
     };
     let inferred = infer(&gitfile, repo);

@@ -234,13 +234,20 @@ impl Finder<'_> {
                 implicit.then(|| self.cwd.clone())
             };
         let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
-        // Git goes to the top, and takes the directory's name along.
+        // Git goes to the top, and takes the directory's name along. A path that leads through the current directory would
+        // lead nowhere once the command has removed that.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
-            called = match self.cwd.starts_with(top) {
-                true => canonical(&git_dir).unwrap_or_else(|_| git_dir.clone()),
-                false if called.is_absolute() => git_dir.clone(),
-                false => git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
-            };
+            match self.cwd.starts_with(top) {
+                true if is_real => called = git_dir.clone(),
+                true => {
+                    if let Ok(real) = canonical(&git_dir) {
+                        (git_dir, is_real) = (real, true);
+                    }
+                    called = git_dir.clone();
+                }
+                false if called.is_absolute() => called = git_dir.clone(),
+                false => called = git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
+            }
         }
         if self.options.made_here {
             called = canonical(&git_dir).unwrap_or_else(|_| git_dir.clone());

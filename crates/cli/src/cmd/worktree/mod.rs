@@ -194,7 +194,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let (sub, table, args) = subcommand(&run.args)?;
     let parsed = table.parse(args, DashDash::Drop)?;
     let repo = run.open()?;
-    let scene = Scene { run, repo: &repo, table };
+    let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
     let code = match sub {
         Sub::Add => add::run(&scene, parsed),
         Sub::List => list::run(&scene, parsed),
@@ -206,7 +206,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         Sub::Repair => keep::repair(&scene, parsed),
     };
     if matches!(sub, Sub::Add | Sub::Move | Sub::Prune | Sub::Remove) {
-        trash::empty_behind_us(repo.common_dir());
+        trash::empty_behind_us(&scene.common);
     }
     code
 }
@@ -215,6 +215,8 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
 struct Scene<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
+    /// The common directory, by a path that does not lead through a worktree that is moved or removed.
+    common: PathBuf,
     table: &'static Table<Key>,
 }
 
@@ -263,7 +265,7 @@ impl Scene<'_> {
         };
         Ok(Linker {
             links: if relative { Links::Relative } else { Links::Absolute },
-            config: repo.common_dir().join("config"),
+            config: self.common.join("config"),
             version: repo.config_int("core.repositoryFormatVersion")?.unwrap_or(0),
             extended: Cell::new(repo.config_bool("extensions.relativeWorktrees")?.unwrap_or(false)),
             locks: settings.config_locks,
@@ -355,7 +357,7 @@ fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<
 
 /// The worktree `arg` means, for who only looks.
 pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
-    let scene = Scene { run, repo, table: &REMOVE };
+    let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
     find(&scene, &repo.worktrees().ok()?, arg).cloned()
 }
 

@@ -19,9 +19,9 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     let mut to = scene.given(to.as_bstr());
     let worktrees = scene.repo.worktrees()?;
     let worktree = scene.find(&worktrees, arg.as_bstr())?;
-    if worktree.id.is_none() {
+    let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
-    }
+    };
     if is_directory(&to.path) {
         let name = worktree.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let shown = text!(to.shown.trim_end_with(|letter| letter == '/'), "/", name);
@@ -50,13 +50,15 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
     let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
     guard::admit_removal(scene.repo, &worktree.path)?;
-    by_path::rename(&worktree.path, &to.path).map_err(|error| {
+    // The path may lead through the directory that moves, and leads elsewhere afterwards.
+    let place = by_path::resolved(&to.path);
+    by_path::rename(&worktree.path, &place).map_err(|error| {
         let from = worktree.path.as_os_str().as_bytes();
         let reason = crate::text::os_error(&error);
         Failure::Fatal(text!("failed to move '", from, "' to '", to.shown, "': ", reason))
     })?;
-    if by_path::resolved(&to.path) != worktree.path {
-        linker.link(&to.path, &worktree.git_dir)?;
+    if place != worktree.path {
+        linker.link(&place, &scene.common.join("worktrees").join(id))?;
     }
     Ok(0)
 }

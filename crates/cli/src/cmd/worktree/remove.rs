@@ -21,7 +21,7 @@ use engine::{
     },
 };
 use repo::{OpenOptions, Repository, Worktree};
-use sys::{Dir, by_path};
+use sys::{Dir, FileType, by_path};
 
 use super::{Key, Scene, force, lock_reason, only, refuse_submodules};
 use crate::{
@@ -125,13 +125,39 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
 
 /// Removes a worktree's files. `false` if some stay; that has been said.
 fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
-    let shared = scene.shared_if_told();
-    let mut trash = Trash::new(scene.repo.common_dir(), shared, workers(), scene.run.interrupt.flag());
-    let removed = split(&worktree.path).and_then(|(above, name)| {
-        let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
-        trash.discard(&root, name.as_bytes().as_bstr()).map(drop)
-    });
+    let is_link =
+        matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
+    let removed = match is_link {
+        true => empty_linked(scene, &worktree.path),
+        false => split(&worktree.path).and_then(|(above, name)| {
+            let shared = scene.shared_if_told();
+            let mut trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
+            let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
+            let name = name.as_bytes().as_bstr();
+            match holds_current_directory(scene.run, &worktree.path) {
+                // Nobody is to stand in the trash.
+                true => trash::remove(&root, name, workers(), scene.run.interrupt.flag()),
+                false => trash.discard(&root, name).map(drop),
+            }
+        }),
+    };
     outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
+}
+
+fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
+    let place = by_path::resolved(path);
+    let is_inside = |cwd: &PathBuf| by_path::canonical(cwd).is_ok_and(|cwd| cwd.starts_with(&place));
+    [&run.cwd, &run.started_in].into_iter().any(is_inside)
+}
+
+/// Removes what is in the directory behind a symbolic link, as Git does, which then fails to remove the link by `rmdir`.
+fn empty_linked(scene: &Scene<'_>, path: &Path) -> Result<(), trash::Error> {
+    let shown = path.as_os_str().as_bytes().as_bstr();
+    let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
+    for (name, _) in root.list().map_err(|source| stuck(shown, source))? {
+        trash::remove(&root, name.as_bstr(), workers(), scene.run.interrupt.flag())?;
+    }
+    by_path::remove_dir(path).map_err(|source| stuck(shown, source))
 }
 
 /// Removes what was begun of a worktree that could not be made.
@@ -172,12 +198,12 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
 
 /// Removes `worktrees/<id>` if it still is what is `meant`. `false` if it stays; that has been said.
 pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
-    let (common, interrupt) = (scene.repo.common_dir(), scene.run.interrupt.flag());
-    let removed = admin::delete(common, id, meant, scene.shared_if_told(), interrupt);
+    let interrupt = scene.run.interrupt.flag();
+    let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 
 /// Removes `worktrees/` if nothing is in it.
 pub(super) fn drop_empty_list(scene: &Scene<'_>) {
-    let _ = by_path::remove_dir(&scene.repo.common_dir().join("worktrees"));
+    let _ = by_path::remove_dir(&scene.common.join("worktrees"));
 }

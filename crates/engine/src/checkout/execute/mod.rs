@@ -80,6 +80,8 @@ pub struct ExecuteOptions<'a> {
     pub delays: repo::convert::Delays,
     /// Whose attribute files count.
     pub attributes: Attributes,
+    /// See [`PlanOptions::original_cwd`](super::PlanOptions::original_cwd).
+    pub original_cwd: Option<&'a BStr>,
 }
 
 /// What all phases share.

@@ -9,6 +9,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
+use bstr::BStr;
+
 use super::{
     Action, Outcome, Run, StepError,
     directories::{Directories, Handles, Unreachable},
@@ -24,7 +26,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
         Layout::new(removals.iter().enumerate().map(|(step, removal)| (step, removal.path.as_slice())));
     let directories = Directories::new(run.worktree, &layout, &run.made);
     let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
-    let emptying = Emptying::new(&layout, run.repo.prefix());
+    let emptying = Emptying::new(&layout, run.options.original_cwd);
     run.crew(removals.len()).run(
         "removal",
         layout.weights(),
@@ -84,8 +86,8 @@ fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome,
 /// Counts each directory's children down.
 struct Emptying<'r> {
     layout: &'r Layout<'r>,
-    /// Where the command was started: without a slash at the end; empty for the root.
-    cwd: &'r [u8],
+    /// See [`super::ExecuteOptions::original_cwd`].
+    cwd: Option<&'r BStr>,
     dirs: Vec<Count>,
 }
 
@@ -98,13 +100,13 @@ struct Count {
 }
 
 impl<'r> Emptying<'r> {
-    fn new(layout: &'r Layout<'r>, prefix: &'r [u8]) -> Self {
+    fn new(layout: &'r Layout<'r>, cwd: Option<&'r BStr>) -> Self {
         let mut dirs: Vec<Count> = layout.dirs.iter().map(|_| Count::default()).collect();
         let children = layout.dirs.iter().skip(1).map(|dir| dir.parent);
         for dir in children.chain(layout.units.iter().map(|unit| unit.dir)) {
             *dirs[dir].pending.get_mut() += 1;
         }
-        Emptying { layout, cwd: prefix.strip_suffix(b"/").unwrap_or(prefix), dirs }
+        Emptying { layout, cwd, dirs }
     }
 
     /// A unit of `dir` is through: whoever does the last one removes the directory, and so on upwards.
@@ -112,7 +114,7 @@ impl<'r> Emptying<'r> {
         while dir != 0 && self.dirs[dir].pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             let directory = &self.layout.dirs[dir];
             if self.dirs[dir].touched.load(Ordering::Relaxed)
-                && directory.path != self.cwd
+                && self.cwd.is_none_or(|cwd| directory.path != cwd)
                 && let Ok(parent) = handles.existing(directory.parent)
                 && parent.remove_dir(directory.name()).is_ok()
             {

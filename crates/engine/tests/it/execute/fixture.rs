@@ -185,6 +185,7 @@ impl Fixture {
             metadata: Default::default(),
             delays: repo::convert::Delays::Offered,
             attributes: Attributes::OfIndex,
+            original_cwd: (!self.cwd.is_empty()).then(|| self.cwd.into()),
         };
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         let repo = self.repository();
