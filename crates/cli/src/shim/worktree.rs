@@ -68,6 +68,11 @@ pub(super) fn obstacles_of(repo: &Repository, env: &Env) -> Vec<Reason> {
 }
 
 fn add(repo: &Repository, scope: &Scope, survey: &Survey) -> Result<(), Reason> {
+    let path = basename(survey.rest[0].as_bstr());
+    if format::refname::sanitized(path).is_empty() {
+        // Refused before anything is made.
+        return Ok(());
+    }
     first(obstacles::hooks(repo, obstacles::HOOKS_OF_WORKTREES))?;
     for word in scope.words(survey) {
         unambiguous(repo, word)?;
@@ -83,7 +88,6 @@ fn add(repo: &Repository, scope: &Scope, survey: &Survey) -> Result<(), Reason> 
     }
     let asked = survey.options.iter().filter(|given| matches!(given.name, "-b" | "-B"));
     let asked = asked.filter_map(|given| given.value.as_ref()).map(|name| name.as_bstr());
-    let path = basename(survey.rest[0].as_bstr());
     let detached = survey.options.iter().any(|given| given.name == "--detach" && given.on);
     // The path names the branch where nobody else does, and its directory always.
     let mut names: Vec<&BStr> = asked.collect();
@@ -93,7 +97,7 @@ fn add(repo: &Repository, scope: &Scope, survey: &Survey) -> Result<(), Reason> 
     if let Some(name) = names.into_iter().find(|name| !is_only_a_branch(repo, name)) {
         return Err(Reason::command_line(format!("'{name}' may be more, or less, than a branch")));
     }
-    if format::refname::sanitized(path).is_empty() || path == ".." || path == "." {
+    if path == ".." || path == "." {
         return Err(Reason::command_line(format!("'{path}' as the name of a worktree")));
     }
     let kinds = [None, Some("direct"), Some("inherit")];

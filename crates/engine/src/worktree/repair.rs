@@ -118,6 +118,12 @@ pub fn at_path(
             }
         }
     };
+    if dir.parent() != Some(&repo.real_common_dir().join("worktrees")) {
+        return Ok(beyond(
+            &gitfile,
+            "unable to repair; .git file leads outside of this repository's worktrees",
+        ));
+    }
     let top = gitfile.parent().unwrap_or(Path::new("/"));
     linker.link(top, &dir)?;
     Ok(mended(&gitdir, message))

@@ -124,6 +124,10 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         [path, start] => (scene.given(path.as_bstr()), Some(start.clone())),
         _ => return Err(scene.misused()),
     };
+    let arg = parsed.rest[0].as_bstr();
+    if arg.is_empty() || refname::sanitized(basename(at.shown.as_bstr())).is_empty() {
+        return Err(Failure::Fatal(text!("'", arg, "' names no place for a worktree")));
+    }
     let settings = Settings::read(scene.run, scene.repo)?;
     refused::check(scene.repo, &[Reader::Refs, Reader::Hooks])?;
     let is_alone = start.is_none();

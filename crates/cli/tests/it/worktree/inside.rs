@@ -92,3 +92,49 @@ fn mending() {
         "worktree list",
     ]);
 }
+
+#[test]
+fn other_repositories_are_not_mended() {
+    let sandbox = Sandbox::new();
+    for name in ["repo", "other"] {
+        let repo = sandbox.init(name);
+        repo.commit("one");
+        repo.git(&["worktree", "add", "-q", &format!("../of-{name}")]);
+    }
+    let (repo, other) = (sandbox.repo("repo"), sandbox.repo("other"));
+    // Moved, so that there would be something to mend.
+    std::fs::rename(sandbox.path().join("of-other"), sandbox.path().join("moved")).expect("moved");
+    other.git(&["init", "-q", "--separate-git-dir=../apart", "../plain"]);
+    let before = other.read(".git/worktrees/of-other/gitdir");
+    let ran = repo.run(SAPWOOD.as_ref(), &["worktree", "repair", "../moved", "../plain", "../of-repo"]);
+    let said = |place: &str| {
+        let gitfile = sandbox.path().join(place).join(".git");
+        let why = "unable to repair; .git file leads outside of this repository's worktrees";
+        format!("error: {why}: {}\n", gitfile.display())
+    };
+    assert_eq!((ran.code, ran.stderr.to_string()), (1, said("moved") + &said("plain")));
+    assert_eq!(other.read(".git/worktrees/of-other/gitdir"), before);
+    assert!(!sandbox.path().join("apart/gitdir").exists());
+}
+
+#[test]
+fn no_branch_is_made_for_a_worktree_without_a_place() {
+    let (sandbox, shim) = (Sandbox::new(), crate::shim::Shim::new());
+    let repo = sandbox.init("repo");
+    repo.write("d/file", "x\n");
+    repo.commit("one");
+    for dir in ["repo", "repo/d"] {
+        let at = sandbox.repo(dir);
+        for args in
+            [&["-b", "x", ""][..], &["-B", "x", ""], &["", "HEAD"], &["--orphan", ""], &["-d", ""], &[""]]
+        {
+            let args = [&["worktree", "add"], args].concat();
+            let refused = "fatal: '' names no place for a worktree\n";
+            for ran in [at.run(SAPWOOD.as_ref(), &args), shim.run(&at, &args)] {
+                assert_eq!((ran.code, ran.stderr.to_string()), (128, refused.to_owned()), "{args:?}");
+            }
+            shim.was_native(&["add"]);
+        }
+    }
+    assert_eq!(repo.git(&["branch", "--format=%(refname:short)"]).stdout, "main\n");
+}
