@@ -1,10 +1,12 @@
-//! The last check before anything in a worktree is overwritten or deleted: no step leads into the repository itself.
+//! The last check before a command overwrites or deletes anything in a worktree: no step leads into
+//! the repository itself.
 //!
-//! Users can name any directory as worktree (`GIT_WORK_TREE`, `core.worktree`), and any as Git directory (`GIT_DIR`), one inside
-//! the other. The rule here does not ask how they were named: it compares where they are.
+//! Users can name any directory as worktree (`GIT_WORK_TREE`, `core.worktree`) and any directory as
+//! Git directory (`GIT_DIR`), one inside the other. The check ignores how they were named and
+//! compares where they are.
 //!
-//! The check compares paths, not files: the root and the repository's directories are known without symbolic links, and no step
-//! follows one. So a step costs no system call. Design: docs/design/checkout.md, "The guard".
+//! The check compares paths without symbolic links, and no step follows a link, so a step costs no
+//! system call. Design: docs/design/checkout.md, "The guard".
 
 use std::{
     os::unix::ffi::OsStrExt as _,
@@ -17,7 +19,7 @@ use sys::{FileType, by_path};
 
 use crate::checkout::Plan;
 
-/// Why nothing may be done.
+/// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The worktree is the repository, or a part of it.
@@ -52,7 +54,7 @@ pub enum Error {
     },
 }
 
-/// What lies in a Git directory and is Git's. Other directories there may be worktrees.
+/// Names that Git uses in a Git directory. Other directories there may be worktrees.
 const OF_GIT: &[&str] = &[
     "branches",
     "hooks",
@@ -71,7 +73,7 @@ const OF_GIT: &[&str] = &[
     "worktrees",
 ];
 
-/// What no step below one root may touch.
+/// The paths below one root that no step may touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
     /// From the root, without a slash at the end.
@@ -79,8 +81,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// For steps below `root`, which may hold symbolic links and need not exist. An error if `root` is the repository or a
-    /// part of it that is Git's.
+    /// The guard for steps below `root`. The path `root` may hold symbolic links and need not exist.
+    /// Returns an error if `root` is the repository or one of Git's own directories in it.
     pub fn of(repo: &Repository, root: &Path) -> Result<Guard, Error> {
         // The path of the worktree lost its links when the repository was opened.
         let root = match repo.work_tree() == Some(root) {
@@ -103,7 +105,7 @@ impl Guard {
         Ok(Guard { closed })
     }
 
-    /// An error if `path` is the repository's, or in one of its directories.
+    /// Returns an error if `path` is a directory of the repository or lies in one.
     pub fn admit(&self, path: &BStr) -> Result<(), Error> {
         match self.closed.iter().find(|own| is_at_or_below(path, own)) {
             None => Ok(()),
@@ -111,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// As [`Guard::admit`]; also an error if a directory of the repository is below `path`.
+    /// Like [`Guard::admit`]; also returns an error if a directory of the repository lies below `path`.
     pub fn admit_whole(&self, path: &BStr) -> Result<(), Error> {
         self.admit(path)?;
         match self.closed.iter().find(|own| is_at_or_below(own, path)) {
@@ -121,7 +123,8 @@ impl Guard {
     }
 }
 
-/// An error if the tree at `path` holds a directory of the repository, and so can be neither removed nor moved.
+/// Returns an error if the tree at `path` holds a directory of the repository. Such a tree can be
+/// neither removed nor moved.
 pub fn admit_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
     let real = by_path::resolved(path);
     match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
@@ -138,7 +141,7 @@ pub struct Cleared<'p> {
 }
 
 impl<'p> Cleared<'p> {
-    /// Checks a plan for the worktree at `root`. Names of files begin with `lead`, before the paths of entries.
+    /// Checks a plan for the worktree at `root`. A file's name is `lead` and the path of its entry.
     pub fn new(repo: &Repository, root: &Path, plan: &'p Plan, lead: &'p [u8]) -> Result<Cleared<'p>, Error> {
         let cleared = Cleared { plan, lead };
         if plan.writes.is_empty() && plan.removals.is_empty() {
@@ -166,13 +169,14 @@ impl<'p> Cleared<'p> {
         self.plan
     }
 
-    /// What names of files begin with.
+    /// The beginning of each file's name.
     pub fn lead(&self) -> &'p [u8] {
         self.lead
     }
 }
 
-/// Whether `root`, at `inside` in the directory `own` of the repository, is that directory or one of Git's in it.
+/// Tells if `root` is the repository's directory `own` or one of Git's directories in it. `inside` is
+/// the path of `root` from `own`.
 fn is_of_git(own: &Path, inside: &Path, root: &Path) -> bool {
     let Some(first) = inside.components().next() else { return true };
     let first = first.as_os_str();
@@ -182,7 +186,7 @@ fn is_of_git(own: &Path, inside: &Path, root: &Path) -> bool {
     is_git && !matches!(by_path::stat(&root.join(".git")), Ok(Some(_)))
 }
 
-/// Whether `path` is `dir` or beneath it. Letters of either case are one: the file system may not tell them apart.
+/// Tells if `path` is `dir` or beneath it. The comparison ignores case, as the file system may.
 fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
     path.len() >= dir.len()
         && path[..dir.len()].eq_ignore_ascii_case(dir)

@@ -216,8 +216,8 @@ impl Repository {
         &self.layout.common_dir
     }
 
-    /// The directories that hold the repository: its Git directory, the one all worktrees share, and that of objects if
-    /// `GIT_OBJECT_DIRECTORY` names one. Absolute, without symbolic links.
+    /// The directories that hold the repository: its Git directory, the common directory, and
+    /// `GIT_OBJECT_DIRECTORY` if it is set. Absolute, without symbolic links.
     pub fn own_directories(&self) -> Vec<PathBuf> {
         let mut own = vec![self.real_git_dir()];
         if self.layout.common_dir != self.layout.git_dir {
@@ -236,7 +236,8 @@ impl Repository {
         }
     }
 
-    /// What all worktrees share, without symbolic links, `.` and `..`: it stays right when the current directory is moved or removed.
+    /// The common directory, without symbolic links, `.` and `..`. This path stays valid when a
+    /// command moves or removes the current directory.
     pub fn real_common_dir(&self) -> PathBuf {
         match self.layout.common_dir == self.layout.git_dir {
             true => self.real_git_dir(),

@@ -79,6 +79,7 @@ impl Work<'_> {
 
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
+        let submodules = self.submodules.take();
         let cleared = Cleared::new(self.repo, &self.root, &plan, &self.lead)?;
         plan.warnings.iter().for_each(|text| console::raw(text));
         if self.dry_run {
@@ -86,7 +87,7 @@ impl Work<'_> {
             return Ok(Done::Planned);
         }
         self.ask_beforehand(&plan)?;
-        let submodules = match self.submodules.take() {
+        let submodules = match submodules {
             Some(submodules) => Some(submodules),
             None => self.submodules_of(&plan.index)?,
         };

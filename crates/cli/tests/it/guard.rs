@@ -1,4 +1,4 @@
-//! Nothing that overwrites or deletes touches the repository itself, however worktree and Git directory were named.
+//! No command overwrites or deletes its own repository, however worktree and Git directory are named.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -178,8 +178,8 @@ fn the_repository_stays_however_it_is_named() {
             let context = format!("{} {:?} {command:?}", way.setup, way.globals);
             let ran = run(SAPWOOD.as_ref(), &at, way, command);
             let said = ran.stderr.to_string();
-            // What is tracked is not for `clean`, even if a directory is in its place, and `checkout-index` takes the entries
-            // of the current directory.
+            // `clean` leaves a tracked path, even if a directory is in its place. `checkout-index`
+            // takes only entries of the current directory.
             let has_nothing_to_do = match command[0] {
                 "clean" => said.is_empty() && ran.stdout.is_empty(),
                 "checkout-index" => way.dir == "d",

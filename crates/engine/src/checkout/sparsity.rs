@@ -71,7 +71,8 @@ pub fn has_untracked(
     looker(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
 }
 
-/// Removes directory `dir` of the worktree of `repo` with all that is in it, unless the repository is. No link is followed.
+/// Removes directory `dir` of the worktree of `repo` with all that is in it. Follows no link. Returns
+/// an error if the repository is in it.
 pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> io::Result<()> {
     if let Some(top) = repo.work_tree() {
         Guard::of(repo, top).and_then(|guard| guard.admit_whole(dir)).map_err(io::Error::other)?;

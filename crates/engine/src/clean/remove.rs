@@ -4,8 +4,8 @@
 //! gone takes the directory with it. A directory that keeps something stays itself, silently.
 //! On failure what could be removed is; each failure is told, in the order in which one thread alone would have met it.
 //!
-//! Nothing of the repository itself goes, wherever it lies ([`crate::guard`]): what is closed is told as something that could not
-//! be removed.
+//! The repository itself stays, wherever it lies ([`crate::guard`]). It is reported as a path that
+//! could not be removed.
 //!
 //! Files are reached through handles beneath the worktree's root: no link is followed.
 
@@ -87,18 +87,19 @@ pub struct Outcome {
     pub failed: bool,
 }
 
-/// Why nothing was removed.
+/// An error before the first removal.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The worktree is the repository.
     #[error(transparent)]
     Guard(#[from] guard::Error),
-    /// There is no second handle on the root.
+    /// The root's handle cannot be duplicated.
     #[error("cannot open the worktree: {}", sys::reason(.0))]
     Open(io::Error),
 }
 
-/// Removes `doomed` (from [`super::doomed`]) of the worktree of `repo`, at `top` and open as `root`. One outcome for each.
+/// Removes `doomed` (from [`super::doomed`]) from the worktree at `top`, which is open as `root`.
+/// Returns one outcome for each path.
 pub fn remove(
     repo: &Repository,
     (top, root): (&Path, &sys::Dir),

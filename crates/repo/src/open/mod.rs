@@ -234,8 +234,8 @@ impl Finder<'_> {
                 implicit.then(|| self.cwd.clone())
             };
         let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
-        // Git goes to the top, and takes the directory's name along. A path that leads through the current directory would
-        // lead nowhere once the command has removed that.
+        // Git goes to the top, and takes the directory's name along. A path through the current
+        // directory would lead nowhere once a command has removed that directory.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
             match self.cwd.starts_with(top) {
                 true if is_real => called = git_dir.clone(),

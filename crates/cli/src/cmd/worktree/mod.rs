@@ -215,7 +215,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
 struct Scene<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
-    /// The common directory, by a path that does not lead through a worktree that is moved or removed.
+    /// The common directory, by a path that stays valid when a worktree is moved or removed.
     common: PathBuf,
     table: &'static Table<Key>,
 }

@@ -135,7 +135,7 @@ fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> 
             let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
             let name = name.as_bytes().as_bstr();
             match holds_current_directory(scene.run, &worktree.path) {
-                // Nobody is to stand in the trash.
+                // In the trash, Git would find the repository around the current directory.
                 true => trash::remove(&root, name, workers(), scene.run.interrupt.flag()),
                 false => trash.discard(&root, name).map(drop),
             }
@@ -150,7 +150,7 @@ fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
     [&run.cwd, &run.started_in].into_iter().any(is_inside)
 }
 
-/// Removes what is in the directory behind a symbolic link, as Git does, which then fails to remove the link by `rmdir`.
+/// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by `rmdir`.
 fn empty_linked(scene: &Scene<'_>, path: &Path) -> Result<(), trash::Error> {
     let shown = path.as_os_str().as_bytes().as_bstr();
     let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
