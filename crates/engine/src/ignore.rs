@@ -98,7 +98,7 @@ pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>;
         RuleFile::Missing | RuleFile::Unopened(_) => Ok(None),
     };
     let own = read(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
-    let users = users_file(repo)?.map(|path| read(&path, &path)).transpose()?;
+    let users = users_file(repo)?.map(|path| read(&repo.place().join(&path), &path)).transpose()?;
     Ok([own, users.flatten()])
 }
 

@@ -220,9 +220,10 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
             Some(path) => Some(path),
             None => env.xdg_config("attributes"),
         };
+        let place = repo.place().to_owned();
         for path in [system, users].into_iter().flatten() {
             use std::os::unix::ffi::OsStrExt as _;
-            let file = self.read_outside(&path, path.as_os_str().as_bytes().into());
+            let file = self.read_outside(&place.join(&path), path.as_os_str().as_bytes().into());
             self.everywhere.push(file);
         }
         let root = self.read_inside(BStr::new(""));

@@ -260,11 +260,16 @@ impl Repository {
         self.layout.prefix.as_bstr()
     }
 
+    /// The directory from which relative paths in variables and settings lead: Git works at the top of the worktree, or, where
+    /// there is none, in the current directory.
+    pub fn place(&self) -> &Path {
+        self.work_tree().unwrap_or(&self.options.cwd)
+    }
+
     /// The index, `GIT_INDEX_FILE` honoured.
     pub fn index_path(&self) -> PathBuf {
         match self.env.get("GIT_INDEX_FILE") {
-            // Git reads it after it went to the top of the worktree.
-            Some(file) => self.work_tree().unwrap_or(&self.options.cwd).join(file),
+            Some(file) => self.place().join(file),
             None => self.layout.git_dir.join("index"),
         }
     }
@@ -336,7 +341,7 @@ impl Repository {
         Ok(size.and_then(|size| u64::try_from(size).ok()))
     }
 
-    /// Last value of a key as a path, `~` expanded.
+    /// Last value of a key as a path, `~` expanded. A relative one leads from [`Repository::place`].
     pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
         self.config.path(key, &self.env, self.speaker())
     }

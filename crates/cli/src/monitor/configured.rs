@@ -105,7 +105,7 @@ pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Err
     hasher.update(top.as_os_str().as_bytes());
     let name = hasher.finish().expect("a checksum looks for no collisions");
     let dir = match repo.config_path("fsmonitor.socketDir")?.filter(|dir| !dir.as_os_str().is_empty()) {
-        Some(dir) => dir,
+        Some(dir) => repo.place().join(dir),
         None => repo.env().get("HOME").unwrap_or_default().into(),
     };
     Ok(dir.join(format!(".git-fsmonitor-{name}")))

@@ -495,11 +495,7 @@ pub(super) fn hooks(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
     let Ok(dir) = repo.config_path("core.hooksPath") else {
         return vec![Reason::Setting("core.hookspath".into())];
     };
-    let dir = match (dir, repo.work_tree()) {
-        (None, _) => repo.common_dir().join("hooks"),
-        (Some(dir), Some(work_tree)) => work_tree.join(dir),
-        (Some(dir), None) => repo.git_dir().join(dir),
-    };
+    let dir = dir.map_or_else(|| repo.common_dir().join("hooks"), |dir| repo.place().join(dir));
     let there = hooks.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
     there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()
 }

@@ -56,10 +56,9 @@ impl Sources {
     /// Adds Git's own: `.gitignore` in each directory, `core.excludesFile`, and `info/exclude`, which Git calls `info_exclude`.
     pub fn add_standard(&mut self, repo: &Repository, info_exclude: &BStr) -> Result<(), repo::Error> {
         self.per_directory = Some(".gitignore".into());
-        let top = repo.work_tree().unwrap_or(repo.git_dir());
         let icase = folds_case(repo)?;
         if let Some(users) = super::users_file(repo)? {
-            self.add_if_there(users.as_os_str().as_bytes().into(), &top.join(&users), icase)?;
+            self.add_if_there(users.as_os_str().as_bytes().into(), &repo.place().join(&users), icase)?;
         }
         self.add_if_there(info_exclude.to_owned(), &repo.common_dir().join("info/exclude"), icase)
     }

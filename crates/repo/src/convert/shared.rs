@@ -127,7 +127,7 @@ fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
         Some(path) => Some(path),
         None => repo.env().xdg_config("attributes"),
     };
-    files.extend(user.map(|path| read(&path)));
+    files.extend(user.map(|path| read(&repo.place().join(path))));
     Ok(files)
 }
 
