@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Misused(BString),
     /// Another failure, and as a hint what to do about it.
     Advised(Box<Failure>, String),
+    /// Warnings, and the failure that they come before.
+    Warned(Vec<BString>, Box<Failure>),
     /// The repository holds something that sapwood cannot serve, which planning found: nothing was done. It has a `fatal:` like the first.
     Unserved(&'static str),
     /// A signal stopped us: the process ends by it, as the shell expects.
@@ -85,6 +87,7 @@ impl Failure {
     pub(crate) fn plain(self) -> Failure {
         match self {
             Failure::Advised(failure, _) => failure.plain(),
+            Failure::Warned(warnings, failure) => Failure::Warned(warnings, Box::new(failure.plain())),
             other => other,
         }
     }
@@ -94,7 +97,7 @@ impl Failure {
         use bstr::ByteSlice as _;
         match self {
             Failure::Fatal(message) => message.contains_str(text),
-            Failure::Advised(failure, _) => failure.mentions(text),
+            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.mentions(text),
             _ => false,
         }
     }
@@ -122,6 +125,10 @@ impl Failure {
                 failure.say();
                 console::hint(advice);
             }
+            Failure::Warned(warnings, failure) => {
+                warnings.iter().for_each(console::warning);
+                failure.say();
+            }
             Failure::Unserved(what) => console::report("fatal", format!("{what} are not supported yet")),
             Failure::Said(_) | Failure::Signal(_) => {}
         }
@@ -133,7 +140,7 @@ impl Failure {
             Failure::Fatal(_) | Failure::Unserved(_) => 128,
             Failure::Error(_, code) | Failure::Said(code) => *code,
             Failure::Usage(_) | Failure::Misused(_) => 129,
-            Failure::Advised(failure, _) => failure.code(),
+            Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.code(),
             Failure::Signal(signal) => (128 + signal).clamp(0, 255) as u8,
         }
     }
@@ -147,7 +154,11 @@ impl From<Stop> for Failure {
 
 impl From<repo::Error> for Failure {
     fn from(error: repo::Error) -> Failure {
-        Failure::fatal(error.to_string())
+        let failure = Failure::fatal(error.to_string());
+        match error.warnings.is_empty() {
+            true => failure,
+            false => Failure::Warned(error.warnings, Box::new(failure)),
+        }
     }
 }
 
@@ -217,7 +228,10 @@ impl From<store::config::Error> for Failure {
 
 impl From<engine::worktree::Error> for Failure {
     fn from(error: engine::worktree::Error) -> Failure {
-        let engine::worktree::Error::Config(error) = error else { return Failure::fatal(error.to_string()) };
+        use engine::worktree::Error;
+        if !matches!(error, Error::Config(_) | Error::Upgrade(_)) {
+            return Failure::fatal(error.to_string());
+        }
         console::error(error.to_string());
         Failure::fatal("unable to upgrade repository format to support relative worktrees")
     }

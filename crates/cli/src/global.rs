@@ -62,6 +62,8 @@ pub(crate) struct Invocation {
     pub(crate) env: HashMap<OsString, OsString>,
     /// `-c key=value`, in order.
     pub(crate) config: Vec<BString>,
+    /// `--bare`
+    pub(crate) bare: bool,
     /// `-p`
     pub(crate) paginate: bool,
     /// `sapwood --verbose`: how many workers there were is told.
@@ -96,6 +98,7 @@ impl Invocation {
             started_in,
             env,
             config: Vec::new(),
+            bare: false,
             paginate: false,
             verbose: false,
             profile: Profile::Off,
@@ -104,7 +107,6 @@ impl Invocation {
             opened: Cell::new(None),
             objects: OnceCell::new(),
         };
-        let mut bare = false;
         while let Some(arg) = args.next() {
             let (name, stuck) = match arg.split_once_str("=") {
                 Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
@@ -138,7 +140,7 @@ impl Invocation {
                     let tree = value("no attribute source given for --attr-source")?;
                     run.set("GIT_ATTR_SOURCE", OsStr::from_bytes(&tree));
                 }
-                b"--bare" => bare = true,
+                b"--bare" => run.bare = true,
                 b"--git-dir" => {
                     let dir = value("no directory given for '--git-dir' option")?;
                     run.set("GIT_DIR", OsStr::from_bytes(&dir));
@@ -176,11 +178,10 @@ impl Invocation {
             }
         }
         run.args = args.collect();
-        if bare {
+        if run.bare {
             let cwd = run.cwd.clone().into_os_string();
             run.env.entry("GIT_DIR".into()).or_insert(cwd);
             run.set("GIT_IMPLICIT_WORK_TREE", "0");
-            run.config.push("core.bare=true".into());
         }
         Ok(run)
     }
@@ -232,13 +233,18 @@ impl Invocation {
     pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
         let repo = match self.opened.take() {
             Some(repo) => repo,
-            None => self.find()?,
+            None => {
+                let repo = self.look_for_repository()?;
+                repo.warnings_while_found().iter().for_each(console::warning);
+                repo
+            }
         };
         self.objects.get_or_init(|| repo.shared_objects());
         Ok(repo)
     }
 
-    fn find(&self) -> Result<repo::Repository, Failure> {
+    /// As [`Invocation::open`] for the first time, but nothing is said of it.
+    pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
         let options = repo::OpenOptions {
             git_dir: self.env.get(OsStr::new("GIT_DIR")).map(PathBuf::from),
             work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
@@ -263,6 +269,7 @@ impl Invocation {
             cwd: self.cwd.clone(),
             git_dir: None,
             work_tree: None,
+            bare: self.bare,
             config: self.config.clone(),
             env: self.env.clone(),
             voice: repo::Voice(|line| console::note(line)),

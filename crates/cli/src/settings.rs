@@ -184,8 +184,8 @@ impl Settings {
         };
         Ok(store::refs::Options {
             git_dir: repo.git_dir().to_owned(),
-            common_dir: repo.common_dir().to_owned(),
-            called: repo.called().to_owned(),
+            common_dir: repo.refs_dir().to_owned(),
+            called: repo.refs_are_called().to_owned(),
             hash: repo.hash(),
             committer: repo.committer().map_err(|error| error.message),
             log,

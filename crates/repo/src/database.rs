@@ -176,7 +176,10 @@ impl Repository {
 
 /// An object that could not be read, for a reason of its own or the disk's.
 fn unread(error: crate::objects::Error) -> Error {
-    Error { is_unreadable: error.is_unreadable(), ..Error::new(error.to_string()) }
+    match error.is_unreadable() {
+        true => Error::unreadable(error.to_string()),
+        false => Error::new(error.to_string()),
+    }
 }
 
 /// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.

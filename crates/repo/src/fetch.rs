@@ -5,8 +5,8 @@
 //! stream of the pack. The process is waited for, or killed, when the value is dropped.
 
 use std::{
-    collections::BTreeSet,
-    ffi::OsStr,
+    collections::{BTreeSet, HashMap},
+    ffi::{OsStr, OsString},
     io::{self, BufReader, Read, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -486,7 +486,7 @@ fn parse_ref(hash: HashKind, line: &[u8], into: &mut Advertisement) -> Option<()
 
 /// Whether a variable of the environment describes the caller's repository: what
 /// `git rev-parse --local-env-vars` lists.
-pub fn is_repository_variable(name: &OsStr) -> bool {
+fn is_repository_variable(name: &OsStr) -> bool {
     const NAMES: [&str; 16] = [
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
         "GIT_CONFIG",
@@ -506,6 +506,12 @@ pub fn is_repository_variable(name: &OsStr) -> bool {
         "GIT_INTERNAL_SUPER_PREFIX",
     ];
     NAMES.iter().any(|known| name == *known)
+}
+
+/// The environment without the variables that are about one repository.
+pub(crate) fn without_repository(env: &HashMap<OsString, OsString>) -> HashMap<OsString, OsString> {
+    let kept = env.iter().filter(|(name, _)| !is_repository_variable(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]

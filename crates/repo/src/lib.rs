@@ -44,7 +44,7 @@ pub use branch::{Guess, Tracking};
 pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
 pub use env::Env;
 pub use history::LeftBehind;
-pub use open::{TemplateFormat, template_format};
+pub use open::{Extensions, TemplateFormat, template_format};
 pub use identity::check_committer_date;
 pub use outside::{Outside, config_file};
 pub use reflog::DetachedFrom;
@@ -79,6 +79,8 @@ pub struct OpenOptions {
     pub git_dir: Option<PathBuf>,
     /// `--work-tree`; stronger than `GIT_WORK_TREE`.
     pub work_tree: Option<PathBuf>,
+    /// `--bare`: there is no worktree, unless the environment or the repository's own file says otherwise.
+    pub bare: bool,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
     /// The environment, as a whole; `GIT_*`, `HOME`, `XDG_CONFIG_HOME` are looked up here.
@@ -99,6 +101,8 @@ pub struct Repository {
     objects: Arc<objects::Objects>,
     /// `refs/replace/`, unless it is ignored.
     replaced: Option<Arc<refs::Replaced>>,
+    /// See [`Repository::warnings_while_found`].
+    warnings: Vec<BString>,
     shallow: OnceLock<Result<HashSet<ObjectId>, Error>>,
     /// What names like `:path` are looked up in.
     index: OnceLock<format::index::Index>,
@@ -116,16 +120,22 @@ pub struct Error {
     pub is_unreadable: bool,
     /// It is about a name that Git takes for nothing else, and dies of: `x@{upstream}` where `x` follows nothing.
     pub is_final: bool,
+    /// Warnings that Git gives before it.
+    pub warnings: Vec<BString>,
 }
 
 impl Error {
     /// For who reads something in a repository by means of his own.
     pub fn new(message: String) -> Error {
-        Error { message, is_unreadable: false, is_final: false }
+        Error { message, is_unreadable: false, is_final: false, warnings: Vec::new() }
     }
 
     pub(crate) fn unreadable(message: String) -> Error {
-        Error { message, is_unreadable: true, is_final: false }
+        Error { message, is_unreadable: true, is_final: false, warnings: Vec::new() }
+    }
+
+    fn after_warnings(self, warnings: Vec<BString>) -> Error {
+        Error { warnings, ..self }
     }
 }
 
@@ -170,10 +180,10 @@ impl Repository {
     /// format versions and reftable by name, in Git's words.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
-        let (layout, config) = open::open(options, &env)?;
-        let refs = refs::Store::new(&layout.git_dir, &layout.common_dir, layout.hash, &layout.called);
+        let open::Opened { layout, config, warnings } = open::open(options, &env)?;
+        let refs = refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.refs_are_called());
         let child = || (child_dir(options, &layout).to_owned(), child_env(options, &env, &layout));
-        let promisors = promisor::Remotes::of(&config, &env, child)?;
+        let promisors = promisor::Remotes::of(&config, &env, &layout, child)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
         let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {
@@ -184,6 +194,7 @@ impl Repository {
             refs,
             objects,
             replaced,
+            warnings,
             shallow: OnceLock::new(),
             index: OnceLock::new(),
             processes: Arc::default(),
@@ -245,6 +256,16 @@ impl Repository {
         }
     }
 
+    /// What all worktrees share of refs; absolute. `GIT_COMMON_DIR` does not move them.
+    pub fn refs_dir(&self) -> &Path {
+        &self.layout.refs_dir
+    }
+
+    /// That directory as Git names it in messages.
+    pub fn refs_are_called(&self) -> &Path {
+        self.layout.refs_are_called()
+    }
+
     /// `None` for a bare repository and inside of `.git`. Absolute, without symbolic links.
     pub fn work_tree(&self) -> Option<&Path> {
         self.layout.work_tree.as_deref()
@@ -253,6 +274,11 @@ impl Repository {
     /// Git's "is bare": no worktree, and `core.bare` does not deny it.
     pub fn is_bare(&self) -> bool {
         self.layout.bare
+    }
+
+    /// The same, as long as only the repository's own file was asked for `core.bare`.
+    pub fn is_found_bare(&self) -> bool {
+        self.layout.found_bare
     }
 
     /// Path of the cwd below the worktree with a trailing slash, or empty.
@@ -283,6 +309,16 @@ impl Repository {
     pub fn is_own_worktree(&self, dir: &Path) -> bool {
         let real = |path: &Path| sys::by_path::canonical(path).ok();
         real(&dir.join(".git")).is_some_and(|place| real(self.git_dir()).is_some_and(|own| own == place))
+    }
+
+    /// What the repository's own file says of its format.
+    pub fn extensions(&self) -> &Extensions {
+        &self.layout.extensions
+    }
+
+    /// Warnings that Git gives while it looks for the repository: of values of `safe.directory`.
+    pub fn warnings_while_found(&self) -> &[BString] {
+        &self.warnings
     }
 
     /// How object names are made.
@@ -408,7 +444,7 @@ fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(Os
     if let Some(git_dir) = &layout.exported {
         set("GIT_DIR", git_dir.into());
     }
-    if layout.found_bare {
+    if layout.is_bare_directory {
         set("GIT_IMPLICIT_WORK_TREE", "0".into());
     }
     let names_worktree =

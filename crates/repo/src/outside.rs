@@ -7,7 +7,7 @@ use bstr::{BStr, BString};
 use crate::{
     Configured, Env, Error, OpenOptions, Repository, Voice,
     config::{self, Config, Sources, Speaker},
-    disk, open,
+    disk, fetch, open,
 };
 
 /// The configuration outside of any repository: system, global, command line.
@@ -21,10 +21,13 @@ impl Outside {
     /// Reads it.
     pub fn load(options: &OpenOptions) -> Result<Outside, Error> {
         let env = Env::from(options.env.clone());
-        let config = config::load(
-            &env,
-            Sources { command: &options.config, voice: options.voice, ..Sources::default() },
-        )?;
+        let sources = Sources {
+            place: Some(&options.cwd),
+            command: &options.config,
+            voice: options.voice,
+            ..Sources::default()
+        };
+        let config = config::load(&env, sources)?;
         Ok(Outside { env, config, voice: options.voice })
     }
 
@@ -34,6 +37,7 @@ impl Outside {
         let sources = Sources {
             git_dir: Some(git_dir),
             local: Some(config),
+            place: Some(&options.cwd),
             command: &options.config,
             voice: options.voice,
             ..Sources::default()
@@ -79,13 +83,23 @@ impl Outside {
 }
 
 impl Repository {
-    /// Opens the repository at `options.git_dir` to take from it. Naming it does not make it
-    /// trusted: one that somebody else owns is refused unless `safe.directory` allows it.
-    pub fn open_source(options: &OpenOptions) -> Result<Repository, Error> {
-        if let Some(git_dir) = &options.git_dir {
-            open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
-        }
-        Repository::open(options)
+    /// Opens the repository at `git_dir` to take from it, with the settings and from the directory of `options`. Naming it
+    /// does not make it trusted: one that somebody else owns is refused unless `safe.directory` allows it.
+    pub fn open_source(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
+        let warnings = open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
+        // The source's own affairs: it is opened as if from within, and nothing of our environment applies to it.
+        let mut repo = Repository::open(&OpenOptions {
+            cwd: git_dir.to_owned(),
+            git_dir: Some(git_dir.to_owned()),
+            work_tree: None,
+            bare: false,
+            config: Vec::new(),
+            env: fetch::without_repository(&options.env),
+            voice: options.voice,
+            made_here: false,
+        })?;
+        repo.warnings = warnings;
+        Ok(repo)
     }
 }
 

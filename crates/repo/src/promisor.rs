@@ -1,7 +1,7 @@
 //! The remotes of a partial clone that have what was left out, and fetching it.
 //!
 //! As Git does it: by `git fetch`, which is given the names on its standard input. The remotes are asked in the order of the
-//! configuration, the one named by `extensions.partialClone` last. Source: the notes on partial clones that come with Git.
+//! configuration, the one named by the repository's `extensions.partialClone` last. Source: the notes on partial clones that come with Git.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -45,9 +45,9 @@ impl Remotes {
                 names.push(name.into());
             }
         }
-        if let Some(last) = config.string("extensions.partialClone").filter(|name| !name.is_empty()) {
+        if let Some(last) = layout.extensions.partial_clone.as_ref().filter(|name| !name.is_empty()) {
             names.retain(|name| name != last);
-            names.push(last.to_owned());
+            names.push(last.clone());
         }
         if names.is_empty() || env.boolean("GIT_NO_LAZY_FETCH")?.unwrap_or(false) {
             return Ok(None);

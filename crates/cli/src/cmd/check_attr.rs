@@ -97,7 +97,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         }
     }
     let repo = run.open()?;
-    if repo.work_tree().is_none() && !repo.is_bare() {
+    if repo.work_tree().is_none() && !repo.is_found_bare() {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?.for_answers();
@@ -113,6 +113,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         _ if request.cached => Source::Index,
         Some(tree) => Source::Tree(tree),
         None if repo.is_bare() => Source::Nothing,
+        None if repo.work_tree().is_none() => Source::Index,
         None => Source::Worktree,
     };
     let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;

@@ -238,9 +238,19 @@ fn use_dashes(run: &Invocation) -> String {
     )
 }
 
+/// Whether a word that is a revision may be a file, too: Git does not look within a Git directory, nor outside of the worktree,
+/// where some commands still are when they read their arguments.
+fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
+    let Some(root) = repo.work_tree() else { return false };
+    let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
+    let stays = run.command == "diff-index" || run.command == "reset";
+    let is_outside = || sys::by_path::canonical(&run.cwd).is_ok_and(|cwd| !cwd.starts_with(root));
+    !root.starts_with(git_dir) && !(stays && is_outside())
+}
+
 /// A revision that is a file too is ambiguous without `--`.
 pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
-    if word.starts_with(b"-") || !is_a_file(repo, word)? {
+    if word.starts_with(b"-") || !looks_for_files(run, repo) || !is_a_file(repo, word)? {
         return Ok(());
     }
     Err(Failure::Fatal(text!(

@@ -75,7 +75,7 @@ impl<'a> Submodules<'a> {
         lead: &BStr,
     ) -> Result<Self, Failure> {
         let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-        if repo.config_bool("extensions.submodulePathConfig")? == Some(true) {
+        if repo.extensions().submodule_paths {
             return Err(Failure::unsupported("taking submodules along with extensions.submodulePathConfig"));
         }
         let modules = checkout::read_modules(repo, index)?;
@@ -175,6 +175,7 @@ impl<'a> Submodules<'a> {
             cwd: self.dir(path),
             env: repo::submodule::env_within(&self.run.env),
             config: self.run.config.clone(),
+            bare: false,
             paginate: false,
             verbose: self.run.verbose,
             profile: Profile::Off,

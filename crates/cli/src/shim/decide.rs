@@ -64,7 +64,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Scope, 
     if dirs.any(|dir| handover::identity(&run.cwd.join(dir).join(&program)).is_some()) {
         return Err(unknown(run));
     }
-    let repo = run.open().map_err(|_| unknown(run))?;
+    let repo = run.look_for_repository().map_err(|_| unknown(run))?;
     // The newer spelling, `[alias "name"] command = ...`, is left to Git, which knows which one counts.
     let has_other = repo.config_names().any(|key| {
         key.strip_prefix(b"alias.")
@@ -89,7 +89,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Scope, 
 
 fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Result<(), Reason> {
     // What cannot be opened Git refuses in its own words, or opens.
-    let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
+    let repo = open(run)?;
     first(obstacles::settings(scope.command, &repo, &run.env))?;
     if scope.command == "status" {
         first(obstacles::files_of_readers(&repo))?;
@@ -140,6 +140,14 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     Ok(())
 }
 
+/// Opens the repository, unless that is worth a warning.
+pub(super) fn open(run: &Invocation) -> Result<Repository, Reason> {
+    let opened = run.opened.take().map_or_else(|| run.look_for_repository(), Ok);
+    let repo = opened.map_err(|failure| Reason::repository(refusal(&failure)))?;
+    first(obstacles::warnings(&repo))?;
+    Ok(repo)
+}
+
 /// Its first line, without where to read more.
 pub(super) fn refusal(failure: &Failure) -> String {
     match failure {
@@ -148,6 +156,7 @@ pub(super) fn refusal(failure: &Failure) -> String {
             let line = message.lines().next().unwrap_or_default();
             line.split(" (see ").next().unwrap_or_default().to_owned()
         }
+        Failure::Warned(_, failure) => refusal(failure),
         _ => "the repository cannot be opened".to_owned(),
     }
 }
@@ -222,9 +231,8 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
     }
     match &prepared.source().kind {
         Kind::Repository { git_dir } => {
-            let options = repo::OpenOptions { git_dir: Some(git_dir.clone()), ..run.outside() };
-            let source =
-                Repository::open_source(&options).map_err(|error| Reason::repository(error.message))?;
+            let source = Repository::open_source(&run.outside(), git_dir)
+                .map_err(|error| Reason::repository(error.message))?;
             first(obstacles::source(&source))?;
         }
         Kind::File { .. } => {}

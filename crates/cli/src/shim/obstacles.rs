@@ -150,18 +150,6 @@ const STATUS_SETTINGS: &[Setting] = &[
     ("status.submodulesummary", When::NoBoolean),
 ];
 
-/// What a repository may be extended by.
-const EXTENSIONS: &[&str] = &[
-    "noop",
-    "noop-v1",
-    "objectformat",
-    "partialclone",
-    "preciousobjects",
-    "refstorage",
-    "relativeworktrees",
-    "worktreeconfig",
-];
-
 /// Conditions of `includeIf` that are understood.
 const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:remote.*.url:"];
 
@@ -311,10 +299,6 @@ pub(super) fn settings(command: &str, config: &impl Config, env: &Env) -> Vec<Re
     if is_on("index.sparse") && is_on("core.splitindex") {
         found.push(Reason::Setting("core.splitindex".to_owned()));
     }
-    // And of a repository that has a worktree and none.
-    if is_on("core.bare") && config.value("core.worktree").is_some() {
-        found.push(Reason::Setting("core.worktree".to_owned()));
-    }
     if shared_index_expire(config.value("splitindex.sharedindexexpire")).is_none() {
         found.push(Reason::Setting("splitindex.sharedindexexpire".to_owned()));
     }
@@ -378,7 +362,7 @@ pub(super) fn counts(setting: &BStr) -> bool {
 pub(super) fn remote(remote: &BString, outside: &repo::Outside, parameters: &[&BString]) -> Vec<Reason> {
     let prefix = [b"remote.", remote.as_slice(), b"."].concat();
     let mut pairs: Vec<(BString, Vec<BString>)> = Vec::new();
-    for name in outside.config_names() {
+    for name in outside.config_names().filter(|name| name.starts_with(b"remote.")) {
         pairs.push((name.to_owned(), outside.config_all(&name.to_str_lossy())));
     }
     for parameter in parameters {
@@ -410,7 +394,8 @@ pub(super) fn transport(outside: &repo::Outside, parameters: &[&BString]) -> Vec
         let setting = TRANSPORT_SETTINGS.iter().find(|(known, _)| known.as_bytes() == name);
         setting.filter(|(_, when)| when.stands(&value)).map(|(known, _)| Reason::Setting((*known).to_owned()))
     };
-    let outside = outside.config_names().filter_map(|name| {
+    let is_known = |name: &&BStr| TRANSPORT_SETTINGS.iter().any(|(known, _)| **name == *known);
+    let outside = outside.config_names().filter(is_known).filter_map(|name| {
         let text = name.to_str_lossy();
         of(
             name,
@@ -428,13 +413,11 @@ pub(super) fn transport(outside: &repo::Outside, parameters: &[&BString]) -> Vec
     outside.chain(given).collect()
 }
 
-/// Extensions and conditions that are not understood.
+/// Conditions that are not understood. Extensions need no look: what the repository's own file says of them was judged when
+/// it was opened, and what stands elsewhere means nothing.
 fn is_unknown(name: &[u8]) -> bool {
-    let begins = |name: &[u8], known: &[&str]| known.iter().any(|known| name.starts_with(known.as_bytes()));
-    if let Some(extension) = name.strip_prefix(b"extensions.") {
-        return !EXTENSIONS.iter().any(|known| known.as_bytes() == extension);
-    }
-    name.strip_prefix(b"includeif.").is_some_and(|condition| !begins(condition, CONDITIONS))
+    let is_known = |condition: &[u8]| CONDITIONS.iter().any(|known| condition.starts_with(known.as_bytes()));
+    name.strip_prefix(b"includeif.").is_some_and(|condition| !is_known(condition))
 }
 
 fn matches(pattern: &str, name: &[u8]) -> bool {
@@ -446,6 +429,11 @@ fn matches(pattern: &str, name: &[u8]) -> bool {
         }
         None => pattern.as_bytes() == name,
     }
+}
+
+/// What Git warns of whenever it looks for the repository.
+pub(super) fn warnings(repo: &Repository) -> Vec<Reason> {
+    repo.warnings_while_found().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
 }
 
 /// What lies in the repository against it: files, hooks, locks.
@@ -464,7 +452,7 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
     let branch = repo.head().ok().and_then(|head| head.branch().map(BStr::to_owned));
     if let Some(mut branch) = branch {
         branch.extend_from_slice(b".lock");
-        look(&repo.common_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
+        look(&repo.refs_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
     }
     found.extend(hooks(repo, HOOKS));
     found.extend(files_of_readers(repo));
@@ -545,9 +533,11 @@ pub(super) fn template(dir: &Path) -> Vec<Reason> {
 pub(super) fn partial(repo: &Repository) -> Vec<Reason> {
     let promises = |name: &&BStr| {
         let of_remote = name.ends_with(b".promisor") || name.ends_with(b".partialclonefilter");
-        **name == "extensions.partialclone" || name.starts_with(b"remote.") && of_remote
+        name.starts_with(b"remote.") && of_remote
     };
-    repo.config_names().filter(promises).map(|name| Reason::Setting(name.to_string())).collect()
+    let remotes = repo.config_names().filter(promises).map(|name| name.to_string());
+    let extension = repo.extensions().partial_clone.iter().map(|_| "extensions.partialclone".to_owned());
+    remotes.chain(extension).map(Reason::Setting).collect()
 }
 
 /// What in the repository that is cloned sapwood does not understand, or does not say as Git does.
@@ -570,7 +560,7 @@ pub(super) fn source(source: &Repository) -> Vec<Reason> {
 /// What is against a command that only looks in where the repository is, and how it was found.
 pub(super) fn place(command: &str, repo: &Repository) -> Vec<Reason> {
     match command {
-        "check-attr" if repo.is_bare() => Vec::new(),
+        "check-attr" if repo.is_found_bare() => Vec::new(),
         "check-attr" | "ls-files" if repo.work_tree().is_none() => {
             vec![Reason::repository("there is no worktree")]
         }
@@ -646,8 +636,6 @@ mod tests {
 
     #[test]
     fn what_is_unknown() {
-        assert!(is_unknown(b"extensions.compatobjectformat"));
-        assert!(!is_unknown(b"extensions.objectformat"));
         assert!(is_unknown(b"includeif.worktree:x.path"));
         assert!(!is_unknown(b"includeif.gitdir/i:x.path"));
     }

@@ -22,6 +22,9 @@ pub(super) fn go_along(command: &str, asked: Option<bool>, repo: &Repository) ->
 /// What keeps them from it: whatever would be against a command in one, be it checked out or not, and what only Git can do.
 pub(super) fn recursion(repo: &Repository, env: &Env) -> Vec<Reason> {
     let mut found = Vec::new();
+    if repo.extensions().submodule_paths {
+        found.push(Reason::Setting("extensions.submodulepathconfig".into()));
+    }
     let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
         return vec![Reason::repository("the index cannot be read")];
     };
@@ -59,7 +62,8 @@ fn kept(repo: &Repository, dir: &Path, env: &Env) -> Vec<Reason> {
         let reasons = match repo.opened_at(&place) {
             Ok(kept) if kept.hash() != repo.hash() => vec![Reason::repository("another kind of hash")],
             Ok(kept) => {
-                let mut reasons = obstacles::settings("read-tree", &kept, env);
+                let mut reasons = obstacles::warnings(&kept);
+                reasons.extend(obstacles::settings("read-tree", &kept, env));
                 reasons.extend(obstacles::files(&kept));
                 reasons.extend(obstacles::index_at(&kept.index_path(), &kept));
                 reasons
@@ -94,7 +98,8 @@ pub(super) fn within(repo: &Repository, env: &Env) -> Vec<Reason> {
                 vec![Reason::repository("another kind of hash")]
             }
             Ok(Some(submodule)) => {
-                let mut reasons = obstacles::settings("checkout", &submodule, env);
+                let mut reasons = obstacles::warnings(&submodule);
+                reasons.extend(obstacles::settings("checkout", &submodule, env));
                 reasons.extend(obstacles::index("checkout", &submodule, env));
                 reasons
             }

@@ -9,7 +9,7 @@ use sys::{FileType, by_path};
 
 use super::{
     Env, Reason,
-    decide::{first, refusal, unambiguous},
+    decide::{first, open, unambiguous},
     obstacles,
     scope::Scope,
 };
@@ -35,7 +35,7 @@ pub(super) fn decide(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Re
     if !arguments.contains(&survey.rest.len()) {
         return Err(Reason::command_line("a wrong number of arguments"));
     }
-    let repo = run.open().map_err(|failure| Reason::repository(refusal(&failure)))?;
+    let repo = open(run)?;
     first(obstacles::settings(scope.command, &repo, &run.env))?;
     first(obstacles_of(&repo, &run.env))?;
     match subcommand {

@@ -73,6 +73,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Warnings that Git gives before it.
+    pub fn warnings(&self) -> &[BString] {
+        match self {
+            Error::Repo(error) | Error::Objects(ObjectsError::Repo(error)) => &error.warnings,
+            _ => &[],
+        }
+    }
+
     /// Whether Git refuses in these words, too, before it touches anything.
     pub fn is_gits(&self) -> bool {
         matches!(

@@ -232,7 +232,7 @@ impl Prepared {
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
         }
-        let channel = Channel::open(&self.source, local, &self.options, &wishes)?;
+        let channel = Channel::open(&self.source, local, &self.options, &wishes, events)?;
         let selection = wishes.select(channel.advertisement())?;
         for name in &selection.funny {
             events(Event::Error(&format!("* Ignoring funny ref '{name}' locally")));

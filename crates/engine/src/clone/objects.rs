@@ -128,9 +128,10 @@ impl Channel {
         local: bool,
         options: &Options,
         wishes: &Wishes,
+        events: &dyn Fn(Event<'_>),
     ) -> Result<Channel, Error> {
         match &source.kind {
-            Kind::Repository { git_dir } if local => Channel::files(git_dir, options),
+            Kind::Repository { git_dir } if local => Channel::files(git_dir, options, events),
             Kind::Repository { git_dir: path } | Kind::File { path } => {
                 let command = options
                     .upload_pack
@@ -145,24 +146,11 @@ impl Channel {
         }
     }
 
-    fn files(git_dir: &Path, options: &Options) -> Result<Channel, Error> {
-        // The source's refs are its own business: nothing of our environment applies to it.
-        let open = repo::OpenOptions {
-            cwd: git_dir.to_owned(),
-            git_dir: Some(git_dir.to_owned()),
-            work_tree: None,
-            config: Vec::new(),
-            voice: options.open.voice,
-            made_here: false,
-            env: options
-                .open
-                .env
-                .iter()
-                .filter(|(name, _)| !fetch::is_repository_variable(name))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        };
-        let source = repo::Repository::open_source(&open)?;
+    fn files(git_dir: &Path, options: &Options, events: &dyn Fn(Event<'_>)) -> Result<Channel, Error> {
+        let source = repo::Repository::open_source(&options.open, git_dir)?;
+        for warning in source.warnings_while_found() {
+            events(Event::Warning(&warning.to_str_lossy()));
+        }
         let mut hidden = source.config_all("transfer.hideRefs");
         hidden.extend(source.config_all("uploadpack.hideRefs"));
         let plain = |(name, oid)| RemoteRef { name, oid, symref: None, peeled: None };

@@ -235,7 +235,9 @@ pub struct Linker {
     /// The repository's configuration: `config` in the common directory.
     pub config: PathBuf,
     /// `core.repositoryFormatVersion`
-    pub version: i32,
+    pub version: Option<i32>,
+    /// An extension that is not known: with version 1 nobody could open the repository any more.
+    pub unknown: Option<BString>,
     /// `extensions.relativeWorktrees`: older versions of Git are kept away already.
     pub extended: Cell<bool>,
     /// How the configuration is locked.
@@ -266,7 +268,10 @@ impl Linker {
         }
         let set = |key: &str, value: &str| Edit::Set { key: key.into(), value: value.into() };
         let mut edits = Vec::new();
-        if self.version < 1 {
+        if let (Some(0), Some(unknown)) = (self.version, &self.unknown) {
+            return Err(Error::Upgrade(unknown.clone()));
+        }
+        if self.version.unwrap_or(0) < 1 {
             edits.push(set("core.repositoryformatversion", "1"));
         }
         edits.push(set("extensions.relativeWorktrees", "true"));

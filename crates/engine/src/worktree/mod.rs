@@ -36,6 +36,9 @@ pub enum Error {
     /// Of the repository's configuration, which is to say that worktrees are named by relative paths.
     #[error(transparent)]
     Config(#[from] store::config::Error),
+    /// The repository has an extension that is not known.
+    #[error("cannot upgrade repository format: unknown extension {0}")]
+    Upgrade(bstr::BString),
 }
 
 /// The path without links.

@@ -21,11 +21,15 @@ const MAX_INCLUDE_DEPTH: usize = 10;
 pub(crate) struct Sources<'a> {
     /// `None` outside of a repository.
     pub(crate) git_dir: Option<&'a Path>,
+    /// As it is reached from where the user is, with the links on that way.
+    pub(crate) reached: Option<&'a dyn Fn() -> PathBuf>,
     pub(crate) local: Option<&'a Path>,
     /// What that holds, if it was read.
     pub(crate) known: Option<&'a [u8]>,
     /// With `extensions.worktreeConfig`.
     pub(crate) worktree: Option<&'a Path>,
+    /// Where relative names of files in the environment lead from.
+    pub(crate) place: Option<&'a Path>,
     /// `-c key=value`
     pub(crate) command: &'a [BString],
     /// Prints messages.
@@ -63,16 +67,16 @@ impl Loader<'_> {
     fn run(&mut self) -> Result<(), Error> {
         if !self.env.boolean("GIT_CONFIG_NOSYSTEM")?.unwrap_or(false) {
             let system = self.env.get("GIT_CONFIG_SYSTEM").map_or("/etc/gitconfig".into(), PathBuf::from);
-            self.file(&system, Scope::System)?;
+            self.file(&self.placed(&system), Scope::System)?;
         }
         if let Some(global) = self.env.get("GIT_CONFIG_GLOBAL") {
-            self.file(Path::new(global), Scope::Global)?;
+            self.file(&self.placed(Path::new(global)), Scope::Global)?;
         } else {
             if let Some(xdg) = self.env.xdg_config("config") {
-                self.file(&xdg, Scope::Global)?;
+                self.file(&self.placed(&xdg), Scope::Global)?;
             }
             if let Some(home) = self.env.get("HOME") {
-                self.file(&Path::new(home).join(".gitconfig"), Scope::Global)?;
+                self.file(&self.placed(&Path::new(home).join(".gitconfig")), Scope::Global)?;
             }
         }
         if let Some(local) = self.sources.local {
@@ -85,6 +89,10 @@ impl Loader<'_> {
             self.file(worktree, Scope::Worktree)?;
         }
         self.command()
+    }
+
+    fn placed(&self, path: &Path) -> PathBuf {
+        self.sources.place.map_or_else(|| path.to_owned(), |place| place.join(path))
     }
 
     fn file(&mut self, path: &Path, scope: Scope) -> Result<(), Error> {
@@ -265,15 +273,25 @@ impl Loader<'_> {
         }
         let pattern = directory_pattern(expanded);
         let real = canonical(git_dir).unwrap_or_else(|_| git_dir.to_owned());
-        Ok([real.as_path(), git_dir].iter().any(|text| {
+        let reached = self.sources.reached.map_or_else(|| git_dir.to_owned(), |reached| reached());
+        for text in [real, reached] {
             let text = text.as_os_str().as_bytes();
-            let (Some(head), Some(tail)) = (text.get(..literal), text.get(literal..)) else { return false };
+            let (Some(head), Some(tail)) = (text.get(..literal), text.get(literal..)) else {
+                return Ok(false);
+            };
             let same = match fold_case {
                 true => head.eq_ignore_ascii_case(&pattern[..literal]),
                 false => head == &pattern[..literal],
             };
-            same && matches(&pattern[literal..], tail, fold_case)
-        }))
+            // Git looks at no other name then.
+            if !same {
+                return Ok(false);
+            }
+            if matches(&pattern[literal..], tail, fold_case) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// `GIT_CONFIG_COUNT`, then `GIT_CONFIG_PARAMETERS`, then `-c`.

@@ -17,7 +17,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 
 pub(crate) use load::{Sources, load};
-pub(crate) use value::{bad_boolean, interpolate, parse_int, parse_size};
+pub(crate) use value::{bad_boolean, parse_int, parse_size};
 pub use value::{parse_bool, parse_number, parse_unsigned};
 
 use crate::{Env, Error, Voice};
@@ -85,6 +85,21 @@ pub struct Configured<'c> {
     pub place: Option<(&'c Path, usize)>,
     /// No later one has the same name.
     pub is_last: bool,
+    /// The repository has no hand in it.
+    is_protected: bool,
+}
+
+impl Configured<'_> {
+    /// Git's words for a value that means nothing.
+    pub(crate) fn refused(&self) -> Error {
+        let key = self.key;
+        Error::new(match self.place {
+            Some((file, line)) => {
+                format!("bad config variable '{key}' in file '{}' at line {line}", file.display())
+            }
+            None => format!("unable to parse '{key}' from command-line config"),
+        })
+    }
 }
 
 impl Entry {
@@ -107,6 +122,10 @@ impl Config {
     }
 
     fn entries(&self, key: &str) -> &[Entry] {
+        debug_assert!(
+            !is_of_format(key),
+            "'{key}' is taken from the repository's own file alone: see `Extensions`"
+        );
         self.values.get(&normalize(key)).map_or(&[], Vec::as_slice)
     }
 
@@ -152,8 +171,9 @@ impl Config {
     }
 
     /// All values of a name from sources the repository cannot write, in order.
-    pub(crate) fn all_protected(&self, key: &str) -> impl Iterator<Item = &BStr> {
-        self.entries(key).iter().filter(|entry| entry.scope.is_protected()).map(|entry| entry.text())
+    pub(crate) fn protected(&self, key: &str) -> Vec<Configured<'_>> {
+        let configured = self.configured().into_iter();
+        configured.filter(|configured| configured.key == normalize(key) && configured.is_protected).collect()
     }
 
     pub(crate) fn boolean(&self, key: &str) -> Result<Option<bool>, Error> {
@@ -186,16 +206,10 @@ impl Config {
         })
     }
 
-    /// The last value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
+    /// The last value as a [`path`].
     pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<PathBuf>, Error> {
         let Some(value) = self.string_required(key, speaker)? else { return Ok(None) };
-        let (value, optional) = match value.strip_prefix(b":(optional)") {
-            Some(rest) => (rest.as_bstr(), true),
-            None => (value, false),
-        };
-        let path = value::interpolate(value, env)
-            .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
-        Ok((!optional || path.exists()).then_some(path))
+        path(value, env)
     }
 
     /// All names, in order of their first appearance: section and variable in lower case.
@@ -213,6 +227,7 @@ impl Config {
                     value: entry.value.as_ref().map(|value| value.as_bstr()),
                     place: entry.file.as_ref().map(|file| (file.as_path(), entry.line)),
                     is_last: at + 1 == entries.len(),
+                    is_protected: entry.scope.is_protected(),
                 };
                 (entry.number, configured)
             }));
@@ -235,6 +250,23 @@ impl Config {
         }
         found
     }
+}
+
+/// Whether Git takes the setting from the repository's own file alone.
+fn is_of_format(key: &str) -> bool {
+    key.eq_ignore_ascii_case("core.repositoryFormatVersion")
+        || key.get(..11).is_some_and(|section| section.eq_ignore_ascii_case("extensions."))
+}
+
+/// A value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
+pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<PathBuf>, Error> {
+    let (value, optional) = match value.strip_prefix(b":(optional)") {
+        Some(rest) => (rest.as_bstr(), true),
+        None => (value, false),
+    };
+    let path = value::interpolate(value, env)
+        .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
+    Ok((!optional || path.exists()).then_some(path))
 }
 
 /// Section and name in lower case; what is between the first and the last dot as it is.

@@ -1,6 +1,7 @@
 //! Finding the repository: upwards from the current directory, and what counts as one.
 
 use std::{
+    ffi::OsStr,
     io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
@@ -79,7 +80,7 @@ impl Finder<'_> {
                 literal = true;
                 continue;
             }
-            let path = Path::new(std::ffi::OsStr::from_bytes(entry));
+            let path = Path::new(OsStr::from_bytes(entry));
             if !path.is_absolute() {
                 continue;
             }
@@ -90,10 +91,17 @@ impl Finder<'_> {
                     Err(_) => continue,
                 },
             };
-            let is_longer =
-                found.as_ref().is_none_or(|found| path.as_os_str().len() > found.as_os_str().len());
-            if self.cwd != path && self.cwd.starts_with(&path) && is_longer {
-                found = Some(path);
+            // By bytes, but for one slash at the end: one that is not looked up may end in what no current directory does.
+            let bytes = path.as_os_str().as_bytes();
+            let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
+            let below = self.cwd.as_os_str().as_bytes().strip_prefix(bytes);
+            let is_above = below.is_some_and(|below| below.len() > 1 && below.starts_with(b"/"));
+            let is_longer = found.as_ref().is_none_or(|found| bytes.len() > found.as_os_str().len());
+            if is_above && is_longer {
+                found = Some(match bytes.is_empty() {
+                    true => PathBuf::from("/"),
+                    false => PathBuf::from(OsStr::from_bytes(bytes)),
+                });
             }
         }
         found
@@ -149,7 +157,7 @@ impl Finder<'_> {
         if target.is_empty() {
             return Err(Error::new(format!("no path in gitfile: {path}")));
         }
-        let target = Path::new(std::ffi::OsStr::from_bytes(target));
+        let target = Path::new(OsStr::from_bytes(target));
         let git_dir = file.parent().unwrap_or(Path::new("")).join(target);
         if !self.is_git_directory(&git_dir)? {
             // Discovery passes no directory on to the message; an explicit GIT_DIR does.
@@ -166,15 +174,16 @@ impl Finder<'_> {
             return Ok(false);
         }
         let common = self.common_dir(dir)?.dir;
-        let objects = self.objects_dir(&common);
+        let objects = self.objects_dir(&self.cwd, &common);
         // A file passes too, as it does with Git: reftable repositories have one for refs/heads.
         let is_there = |path: &Path| uninterrupted(|| path.metadata()).is_ok();
         Ok(is_there(&objects) && is_there(&common.join("refs")))
     }
 
-    pub(super) fn objects_dir(&self, common: &Path) -> PathBuf {
+    /// `place` is where Git works.
+    pub(super) fn objects_dir(&self, place: &Path, common: &Path) -> PathBuf {
         match self.env.get("GIT_OBJECT_DIRECTORY") {
-            Some(objects) => self.cwd.join(objects),
+            Some(objects) => place.join(objects),
             None => common.join("objects"),
         }
     }
@@ -193,13 +202,14 @@ impl Finder<'_> {
     }
 }
 
-fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
+/// What the file `commondir` says.
+pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
     match disk::read_optional(&file) {
         Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_said: false }),
         Ok(Some(bytes)) if !bytes.is_empty() => {
             let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
-            let common = git_dir.join(std::ffi::OsStr::from_bytes(target));
+            let common = git_dir.join(OsStr::from_bytes(target));
             Ok(Common { dir: canonical(&common).unwrap_or(common), is_said: true })
         }
         Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),

@@ -5,21 +5,43 @@ use std::{
     path::{Display, Path},
 };
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BString, ByteSlice};
 use format::HashKind;
 
 use super::{Common, Finder};
-use crate::{Error, Voice, config, disk};
+use crate::{
+    Error, Voice,
+    config::{self, parse::Pair},
+    disk,
+};
 
-/// What the repository's own configuration says about its format.
+/// What the repository's own configuration says about its format, and about where its worktree is.
 #[derive(Default)]
 pub(super) struct Format {
     pub(super) bare: Option<bool>,
     pub(super) work_tree: Option<BString>,
     pub(super) hash: Option<HashKind>,
-    pub(super) worktree_config: bool,
+    pub(super) extensions: Extensions,
     /// The file itself, to be read no more.
     pub(super) local: Option<Vec<u8>>,
+}
+
+/// `core.repositoryFormatVersion` and `extensions.*`. Git takes them from the file `config` of the common directory alone:
+/// no other file, no included file, no variable and no option can set one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extensions {
+    /// `None`: the file has no version, and Git ignores every extension in it.
+    pub version: Option<i32>,
+    /// `extensions.worktreeConfig`
+    pub worktree_config: bool,
+    /// `extensions.relativeWorktrees`
+    pub relative_worktrees: bool,
+    /// `extensions.submodulePathConfig`
+    pub submodule_paths: bool,
+    /// `extensions.partialClone`: the remote that has what was left out.
+    pub partial_clone: Option<BString>,
+    /// Extensions that Git does not know, which a repository of version 0 may have.
+    pub unknown: Vec<BString>,
 }
 
 impl Finder<'_> {
@@ -29,16 +51,21 @@ impl Finder<'_> {
         let mut format = Format::default();
         let local = common.join("config");
         let Some(bytes) = read(&local)? else { return Ok(format) };
-        let Some(version) = format.fold(config::shown(&local, Some(git_dir)), &bytes, self.options.voice)?
-        else {
+        let voice = self.options.voice;
+        let file = File { called: config::shown(&local, Some(git_dir)), voice };
+        let version = format.read_shared(file, &bytes)?;
+        let Some(number) = format.extensions.version else {
             return Ok(Format { local: Some(bytes), ..Format::default() });
         };
         format.local = Some(bytes);
-        version.verify()?;
-        if format.worktree_config {
+        version.verify(number, &format.extensions.unknown)?;
+        if format.extensions.worktree_config {
             let own = git_dir.join("config.worktree");
             if let Some(bytes) = read(&own)? {
-                format.fold(config::shown(&own, Some(git_dir)), &bytes, self.options.voice)?;
+                let file = File { called: config::shown(&own, Some(git_dir)), voice };
+                for pair in file.parse(&bytes)? {
+                    format.take_place(file, &pair)?;
+                }
             }
         } else if has_common {
             // What the main worktree says of itself does not concern a linked one.
@@ -56,95 +83,137 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
     })
 }
 
-/// Version and extensions, to be judged together once the file is read.
+/// A configuration file, as messages name it.
+#[derive(Clone, Copy)]
+struct File<'a> {
+    called: Display<'a>,
+    /// Prints messages.
+    voice: Voice,
+}
+
+impl File<'_> {
+    fn parse(self, bytes: &[u8]) -> Result<Vec<Pair>, Error> {
+        config::parse::parse(bytes).map_err(|config::parse::BadLine(line)| self.bad_line(line))
+    }
+
+    /// The value of a pair; a name without `=` is an error, half of which is printed here.
+    fn text(self, Pair { key, value, line }: &Pair) -> Result<BString, Error> {
+        value.clone().ok_or_else(|| {
+            self.voice.say([format!("error: missing value for '{key}'")]);
+            self.bad_line(*line)
+        })
+    }
+
+    fn hash(self, pair: &Pair) -> Result<HashKind, Error> {
+        let name = self.text(pair)?;
+        let known = [HashKind::Sha1, HashKind::Sha256].into_iter().find(|kind| name == kind.name());
+        known.ok_or_else(|| invalid(&pair.key, &name))
+    }
+
+    fn bad_line(self, line: usize) -> Error {
+        Error::new(format!("bad config line {line} in file {}", self.called))
+    }
+}
+
+fn boolean(Pair { key, value, .. }: &Pair) -> Result<bool, Error> {
+    let value = value.as_ref().map(|value| value.as_bstr());
+    config::parse_bool(value).ok_or_else(|| config::bad_boolean(value.unwrap_or_default(), key.as_bstr()))
+}
+
+fn invalid(key: &BString, value: &BString) -> Error {
+    Error::new(format!("invalid value for '{key}': '{value}'"))
+}
+
+/// What is judged together with the version once the file is read.
 #[derive(Default)]
 struct Version {
-    version: i32,
-    unknown: Vec<BString>,
     only_version_1: Vec<BString>,
     ref_storage: Option<BString>,
+    has_compatible_hash: bool,
 }
 
 impl Format {
-    /// Takes what a file says. `None` if it names no version: such a repository is taken as it is.
-    fn fold(&mut self, file: Display<'_>, bytes: &[u8], voice: Voice) -> Result<Option<Version>, Error> {
-        let pairs = config::parse::parse(bytes).map_err(|config::parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {}", file))
-        })?;
-        let mut version = Version { version: -1, ..Version::default() };
-        for config::parse::Pair { key, value, line } in pairs {
-            let boolean = || {
-                config::parse_bool(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
-                    config::bad_boolean(
-                        value.as_ref().map_or(BStr::new(""), |value| value.as_bstr()),
-                        key.as_bstr(),
-                    )
-                })
-            };
-            let text = || {
-                value.clone().ok_or_else(|| {
-                    voice.say([format!("error: missing value for '{key}'")]);
-                    Error::new(format!("bad config line {line} in file {}", file))
-                })
-            };
-            let invalid = |text: BString| Error::new(format!("invalid value for '{key}': '{text}'"));
-            match key.as_slice() {
-                b"core.bare" => self.bare = Some(boolean()?),
-                b"core.worktree" => self.work_tree = Some(text()?),
-                b"core.repositoryformatversion" => {
-                    let text = text()?;
-                    version.version = config::parse_int(text.as_bstr()).map_err(|kind| {
-                        Error::new(format!(
-                            "bad numeric config value '{text}' for '{key}' in file {}: {kind}",
-                            file
-                        ))
-                    })?;
-                }
-                _ => {
-                    let Some(extension) = key.strip_prefix(b"extensions.") else { continue };
-                    match extension {
-                        b"noop" => {}
-                        b"partialclone" => drop(text()?),
-                        b"preciousobjects" => {
-                            boolean()?;
-                        }
-                        b"worktreeconfig" => self.worktree_config = boolean()?,
-                        b"noop-v1" => version.only_version_1.push(extension.into()),
-                        b"relativeworktrees" | b"submodulepathconfig" => {
-                            boolean()?;
-                            version.only_version_1.push(extension.into());
-                        }
-                        b"objectformat" => {
-                            let text = text()?;
-                            self.hash = Some(hash_by_name(text.as_bstr()).ok_or_else(|| invalid(text))?);
-                            version.only_version_1.push(extension.into());
-                        }
-                        b"compatobjectformat" => {
-                            let text = text()?;
-                            hash_by_name(text.as_bstr()).ok_or_else(|| invalid(text))?;
-                            version.only_version_1.push(extension.into());
-                        }
-                        b"refstorage" => {
-                            let text = text()?;
-                            let name = text.split_once_str("://").map_or(text.as_slice(), |(name, _)| name);
-                            if !matches!(name, b"files" | b"reftable") {
-                                return Err(invalid(text));
-                            }
-                            // With where the refs are, if that is elsewhere.
-                            version.ref_storage = Some(text);
-                            version.only_version_1.push(extension.into());
-                        }
-                        _ => version.unknown.push(extension.into()),
-                    }
-                }
+    /// Takes everything that the file of all worktrees says.
+    fn read_shared(&mut self, file: File<'_>, bytes: &[u8]) -> Result<Version, Error> {
+        let mut version = Version::default();
+        for pair in file.parse(bytes)? {
+            if pair.key == "core.repositoryformatversion" {
+                let number = file.text(&pair)?;
+                let number = config::parse_int(number.as_bstr()).map_err(|kind| {
+                    let (key, file) = (&pair.key, file.called);
+                    Error::new(format!(
+                        "bad numeric config value '{number}' for '{key}' in file {file}: {kind}"
+                    ))
+                })?;
+                self.extensions.version = (number >= 0).then_some(number);
+            } else if let Some(extension) = pair.key.strip_prefix(b"extensions.") {
+                self.take_extension(file, extension, &pair, &mut version)?;
+            } else {
+                self.take_place(file, &pair)?;
             }
         }
-        Ok((version.version >= 0).then_some(version))
+        Ok(version)
+    }
+
+    /// Takes `core.bare` and `core.worktree`: all that counts in a worktree's own file.
+    fn take_place(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
+        match pair.key.as_slice() {
+            b"core.bare" => self.bare = Some(boolean(pair)?),
+            b"core.worktree" => self.work_tree = Some(file.text(pair)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_extension(
+        &mut self,
+        file: File<'_>,
+        name: &[u8],
+        pair: &Pair,
+        version: &mut Version,
+    ) -> Result<(), Error> {
+        let extensions = &mut self.extensions;
+        match name {
+            b"noop" => return Ok(()),
+            b"preciousobjects" => return boolean(pair).map(drop),
+            b"partialclone" => {
+                extensions.partial_clone = Some(file.text(pair)?);
+                return Ok(());
+            }
+            b"worktreeconfig" => {
+                extensions.worktree_config = boolean(pair)?;
+                return Ok(());
+            }
+            b"noop-v1" => {}
+            b"relativeworktrees" => extensions.relative_worktrees = boolean(pair)?,
+            b"submodulepathconfig" => extensions.submodule_paths = boolean(pair)?,
+            b"objectformat" => self.hash = Some(file.hash(pair)?),
+            b"compatobjectformat" => {
+                file.hash(pair)?;
+                version.has_compatible_hash = true;
+            }
+            b"refstorage" => {
+                let text = file.text(pair)?;
+                let name = text.split_once_str("://").map_or(text.as_slice(), |(name, _)| name);
+                if !matches!(name, b"files" | b"reftable") {
+                    return Err(invalid(&pair.key, &text));
+                }
+                // With where the refs are, if that is elsewhere.
+                version.ref_storage = Some(text);
+            }
+            _ => {
+                extensions.unknown.push(name.into());
+                return Ok(());
+            }
+        }
+        version.only_version_1.push(name.into());
+        Ok(())
     }
 }
 
 impl Version {
-    fn verify(self) -> Result<(), Error> {
+    /// Refuses what Git refuses in a repository of version `number`, and what sapwood does not have.
+    fn verify(self, number: i32, unknown: &[BString]) -> Result<(), Error> {
         let list = |one: &str, many: &str, names: &[BString]| {
             let mut message = if names.len() == 1 { one } else { many }.to_owned();
             for name in names {
@@ -152,17 +221,17 @@ impl Version {
             }
             Err(Error::new(message))
         };
-        if self.version > 1 {
-            return Err(Error::new(format!("Expected git repo version <= 1, found {}", self.version)));
+        if number > 1 {
+            return Err(Error::new(format!("Expected git repo version <= 1, found {number}")));
         }
-        if self.version == 1 && !self.unknown.is_empty() {
+        if number == 1 && !unknown.is_empty() {
             return list(
                 "unknown repository extension found:",
                 "unknown repository extensions found:",
-                &self.unknown,
+                unknown,
             );
         }
-        if self.version == 0 && !self.only_version_1.is_empty() {
+        if number == 0 && !self.only_version_1.is_empty() {
             return list(
                 "repo version is 0, but v1-only extension found:",
                 "repo version is 0, but v1-only extensions found:",
@@ -172,17 +241,15 @@ impl Version {
         if let Some(storage) = self.ref_storage.filter(|storage| storage != "files") {
             return Err(Error::new(format!("ref storage format '{storage}' is not supported")));
         }
+        if self.has_compatible_hash {
+            return Err(Error::new("extensions.compatObjectFormat is not supported".to_owned()));
+        }
         Ok(())
     }
 }
 
 /// Extensions that only version 1 knows, and that a new repository keeps if its template has them.
-const KEPT: [&[u8]; 4] = [
-    b"extensions.noop-v1",
-    b"extensions.relativeworktrees",
-    b"extensions.submodulepathconfig",
-    b"extensions.compatobjectformat",
-];
+const KEPT: [&[u8]; 4] = [b"noop-v1", b"relativeworktrees", b"submodulepathconfig", b"compatobjectformat"];
 
 /// What a template's configuration says of the format of a repository that is made from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -196,13 +263,12 @@ pub struct TemplateFormat {
 /// Reads `config` of a template; messages call it `called`.
 pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<TemplateFormat, Error> {
     let Some(bytes) = read(config)? else { return Ok(TemplateFormat::default()) };
-    let version = Format::default().fold(called.display(), &bytes, voice)?;
-    let pairs = config::parse::parse(&bytes).unwrap_or_default();
-    let is_kept = pairs.iter().any(|pair| KEPT.contains(&pair.key.as_slice()));
-    let refusal = version.and_then(|version| version.verify().err());
+    let mut format = Format::default();
+    let version = format.read_shared(File { called: called.display(), voice }, &bytes)?;
+    let is_kept = version.only_version_1.iter().any(|name| KEPT.contains(&name.as_slice()));
+    let refusal = format
+        .extensions
+        .version
+        .and_then(|number| version.verify(number, &format.extensions.unknown).err());
     Ok(TemplateFormat { refusal, version: i32::from(is_kept) })
-}
-
-fn hash_by_name(name: &BStr) -> Option<HashKind> {
-    [HashKind::Sha1, HashKind::Sha256].into_iter().find(|kind| name == kind.name())
 }

@@ -23,6 +23,7 @@ use crate::{
     config::{self, Config, Sources},
 };
 use discover::{Found, GitDir};
+pub use extensions::Extensions;
 use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
 
@@ -36,13 +37,33 @@ pub(crate) struct Layout {
     pub(crate) called: PathBuf,
     /// `GIT_DIR` as Git hands it to programs it starts, from where it works. `None`: they find it by themselves.
     pub(crate) exported: Option<PathBuf>,
-    /// It was found, as a directory without a worktree around it.
-    pub(crate) found_bare: bool,
+    /// Discovery ended at a directory that is a Git directory itself.
+    pub(crate) is_bare_directory: bool,
     pub(crate) objects_dir: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) prefix: BString,
     pub(crate) hash: HashKind,
+    /// Git takes it for bare before, and after, it has read all settings.
+    pub(crate) found_bare: bool,
     pub(crate) bare: bool,
+    /// What the worktrees' refs share: `GIT_COMMON_DIR` does not move them.
+    pub(crate) refs_dir: PathBuf,
+    pub(crate) extensions: Extensions,
+}
+
+impl Layout {
+    /// As Git names the directory of refs in messages.
+    pub(crate) fn refs_are_called(&self) -> &Path {
+        if self.refs_dir == self.common_dir { &self.called } else { &self.refs_dir }
+    }
+}
+
+/// A repository that was found, as far as it is read at once.
+pub(crate) struct Opened {
+    pub(crate) layout: Layout,
+    pub(crate) config: Config,
+    /// Warnings that Git gives while it looks for the repository.
+    pub(crate) warnings: Vec<BString>,
 }
 
 /// Whether programs that are started are told where the Git directory is.
@@ -59,6 +80,8 @@ struct Finder<'a> {
     cwd: PathBuf,
     /// A Git directory whose `commondir` was looked for, and what that says: on a network disk each look is a round trip.
     common: RefCell<Option<(PathBuf, Common)>>,
+    /// See [`Opened::warnings`].
+    warnings: RefCell<Vec<BString>>,
 }
 
 /// What all worktrees share.
@@ -71,45 +94,69 @@ struct Common {
 
 impl<'a> Finder<'a> {
     fn new(options: &'a OpenOptions, env: &'a Env, cwd: PathBuf) -> Finder<'a> {
-        Finder { options, env, cwd, common: RefCell::default() }
+        Finder { options, env, cwd, common: RefCell::default(), warnings: RefCell::default() }
     }
 }
 
 /// Finds the repository and reads its configuration.
-pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<(Layout, Config), Error> {
+pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
     let cwd = canonical(&options.cwd).map_err(|err| {
         Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
     })?;
     let finder = Finder::new(options, env, cwd);
-    let explicit = options.git_dir.clone().or_else(|| env.get("GIT_DIR").map(PathBuf::from));
-    let (layout, format) = match explicit {
-        Some(path) => {
-            let given = GitDir { path, is_real: false };
-            finder.explicit(&given, &given.path, None, true)?
-        }
-        None => match finder.discover()? {
-            Found::Worktree { top, git_dir } => finder.discovered(top, git_dir)?,
-            Found::Bare { git_dir } => finder.bare(git_dir)?,
-        },
+    let found = finder.find();
+    let warnings = finder.warnings.take();
+    let (mut layout, format) = match found {
+        Ok(found) => found,
+        Err(error) => return Err(error.after_warnings(warnings)),
+    };
+    let is_inside = |top: &&PathBuf| finder.cwd.starts_with(top);
+    let place = layout.work_tree.as_ref().filter(is_inside).unwrap_or(&finder.cwd).clone();
+    let reached = || match layout.git_dir == layout.common_dir {
+        true => logical(env, &place).join(&layout.called),
+        false => layout.git_dir.clone(),
     };
     let config = config::load(
         env,
         Sources {
             git_dir: Some(&layout.git_dir),
+            reached: Some(&reached),
             local: Some(&layout.common_dir.join("config")),
             known: format.local.as_deref(),
-            worktree: format.worktree_config.then(|| layout.git_dir.join("config.worktree")).as_deref(),
+            worktree: layout
+                .extensions
+                .worktree_config
+                .then(|| layout.git_dir.join("config.worktree"))
+                .as_deref(),
+            place: Some(&place),
             command: &options.config,
             voice: options.voice,
         },
     )?;
-    Ok((layout, config))
+    // Git finds the worktree by the repository's own `core.bare`, and then takes the last value of all for the answer.
+    let bare = config.boolean("core.bare")?.or(format.bare);
+    layout.bare = layout.work_tree.is_none() && bare != Some(false);
+    Ok(Opened { layout, config, warnings })
 }
 
-/// Whether a repository named outright may be trusted.
-pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<(), Error> {
+/// A directory as the user sees it: `PWD`, if that is the same one.
+fn logical(env: &Env, dir: &Path) -> PathBuf {
+    let identity = |path: &Path| uninterrupted(|| path.metadata()).ok().map(|stat| (stat.dev(), stat.ino()));
+    let seen = env.get("PWD").map(PathBuf::from).filter(|seen| seen.is_absolute());
+    let is_it = |seen: &PathBuf| seen != dir && identity(seen).is_some_and(|it| Some(it) == identity(dir));
+    seen.filter(is_it).unwrap_or_else(|| dir.to_owned())
+}
+
+/// Refuses a repository named outright that somebody else owns, and returns what Git warns of meanwhile. A `.` in
+/// `safe.directory` is the current directory of `options`.
+pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<Vec<BString>, Error> {
     let finder = Finder::new(options, env, options.cwd.clone());
-    finder.check_owner(git_dir, None, None, git_dir)
+    let checked = finder.check_owner(git_dir, None, None, git_dir);
+    let warnings = finder.warnings.take();
+    match checked {
+        Ok(()) => Ok(warnings),
+        Err(error) => Err(error.after_warnings(warnings)),
+    }
 }
 
 /// Whether a directory looks like a repository's.
@@ -159,6 +206,20 @@ pub(crate) fn leads_to_one(
 }
 
 impl Finder<'_> {
+    fn find(&self) -> Result<(Layout, Format), Error> {
+        let given = self.options.git_dir.clone().or_else(|| self.env.get("GIT_DIR").map(PathBuf::from));
+        match given {
+            Some(path) => {
+                let given = GitDir { path, is_real: false };
+                self.explicit(&given, &given.path, None, true)
+            }
+            None => match self.discover()? {
+                Found::Worktree { top, git_dir } => self.discovered(top, git_dir),
+                Found::Bare { git_dir } => self.bare(git_dir),
+            },
+        }
+    }
+
     fn discovered(&self, top: PathBuf, git_dir: GitDir) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir.path)?;
         let dot_git = Path::new(".git");
@@ -188,7 +249,7 @@ impl Finder<'_> {
             true => self.explicit(&git_dir, &called, Some(format), false)?,
             false => self.layout(git_dir, (&called, Exported::Yes), None, format)?,
         };
-        layout.found_bare = true;
+        layout.is_bare_directory = true;
         Ok((layout, format))
     }
 
@@ -219,11 +280,15 @@ impl Finder<'_> {
             Some(format) => format,
             None => self.check_format(&git_dir)?,
         };
+        let is_bare = format.bare.unwrap_or(self.options.bare);
         let implicit = implicit && self.env.boolean("GIT_IMPLICIT_WORK_TREE")?.unwrap_or(true);
         let work_tree =
             if let Some(work_tree) = self.work_tree_override() {
                 Some(self.cwd.join(work_tree))
-            } else if format.bare == Some(true) {
+            } else if is_bare {
+                if format.work_tree.is_some() {
+                    self.warnings.borrow_mut().push("core.bare and core.worktree do not make sense".into());
+                }
                 None
             } else if let Some(work_tree) = &format.work_tree {
                 let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
@@ -268,25 +333,37 @@ impl Finder<'_> {
     ) -> Result<(Layout, Format), Error> {
         let GitDir { path: git_dir, is_real } = git_dir;
         let common_dir = self.common_dir(&git_dir)?.dir;
+        let refs_dir = match self.env.get("GIT_COMMON_DIR") {
+            Some(_) => discover::read_common_dir(&git_dir)?.dir,
+            None => common_dir.clone(),
+        };
         let mut prefix = BString::default();
-        if let Some(inside) = work_tree.as_ref().and_then(|top| self.cwd.strip_prefix(top).ok())
-            && !inside.as_os_str().is_empty()
+        // Git goes to the top from anywhere in the worktree, and stays where it is outside.
+        let mut place = &self.cwd;
+        if let Some(top) = &work_tree
+            && let Ok(inside) = self.cwd.strip_prefix(top)
         {
-            prefix = inside.as_os_str().as_bytes().into();
-            prefix.push(b'/');
+            place = top;
+            if !inside.as_os_str().is_empty() {
+                prefix = inside.as_os_str().as_bytes().into();
+                prefix.push(b'/');
+            }
         }
         let layout = Layout {
             called: if common_dir == git_dir { called.to_owned() } else { common_dir.clone() },
             exported: (exported == Exported::Yes).then(|| called.to_owned()),
-            found_bare: false,
+            is_bare_directory: false,
             git_dir,
             git_dir_is_real: is_real,
-            objects_dir: self.objects_dir(&common_dir),
+            objects_dir: self.objects_dir(place, &common_dir),
             common_dir,
+            refs_dir,
             prefix,
             hash: format.hash.unwrap_or(HashKind::Sha1),
-            bare: work_tree.is_none() && format.bare != Some(false),
+            found_bare: work_tree.is_none() && format.bare != Some(false),
+            bare: work_tree.is_none(),
             work_tree,
+            extensions: format.extensions.clone(),
         };
         Ok((layout, format))
     }

@@ -14,16 +14,25 @@ use crate::{
 
 impl Finder<'_> {
     fn protected_config(&self) -> Result<Config, Error> {
-        config::load(
-            self.env,
-            Sources { command: &self.options.config, voice: self.options.voice, ..Sources::default() },
-        )
+        let sources = Sources {
+            place: Some(&self.cwd),
+            command: &self.options.config,
+            voice: self.options.voice,
+            ..Sources::default()
+        };
+        config::load(self.env, sources)
     }
 
     pub(super) fn check_bare_allowed(&self, dir: &Path) -> Result<(), Error> {
         let config = self.protected_config()?;
-        let explicit_only =
-            config.all_protected("safe.bareRepository").last().is_some_and(|v| v == "explicit");
+        let mut explicit_only = false;
+        for configured in config.protected("safe.bareRepository") {
+            explicit_only = match configured.value {
+                Some(value) if value == "explicit" => true,
+                Some(value) if value == "all" => false,
+                _ => return Err(configured.refused()),
+            };
+        }
         let text = dir.as_os_str().as_bytes();
         let implied = dir.ends_with(".git")
             || text.contains_str("/.git/worktrees/")
@@ -78,32 +87,33 @@ impl Finder<'_> {
             return Ok(stat.uid == user);
         }
         // Root by way of sudo may use what belongs to the user who called it.
-        let sudo =
-            self.env.bytes("SUDO_UID").and_then(|uid| uid.to_str().ok()).and_then(|uid| uid.parse().ok());
+        let sudo = self.env.bytes("SUDO_UID").and_then(|uid| uid.trim_start().to_str().ok()?.parse().ok());
         Ok(stat.uid == sudo.unwrap_or(user))
     }
 
     fn is_declared_safe(&self, path: &Path) -> Result<bool, Error> {
         let config = self.protected_config()?;
         let mut safe = false;
-        for value in config.all_protected("safe.directory") {
+        for configured in config.protected("safe.directory") {
+            let value = configured.value.unwrap_or_default();
             if value.is_empty() {
                 safe = false;
             } else if value == "*" {
                 safe = true;
             } else {
-                let allowed = config::interpolate(value, self.env)
-                    .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
-                if !allowed.is_absolute() && allowed != Path::new(".") {
+                let Some(allowed) = config::path(value, self.env)? else { continue };
+                let bytes = allowed.as_os_str().as_bytes();
+                if !allowed.is_absolute() && bytes != b"." {
+                    let warning = [b"safe.directory '", bytes, b"' not absolute"].concat();
+                    self.warnings.borrow_mut().push(warning.into());
                     continue;
                 }
-                let bytes = allowed.as_os_str().as_bytes();
                 if let Some(parent) = bytes.strip_suffix(b"/*") {
                     let parent = Path::new(std::ffi::OsStr::from_bytes(parent));
                     let parent = by_path::canonical(parent).unwrap_or_else(|_| parent.to_owned());
                     safe |= path != parent && path.starts_with(&parent);
                 } else {
-                    let allowed = by_path::canonical(&self.cwd.join(allowed));
+                    let allowed = by_path::canonical(&self.cwd.join(&allowed));
                     safe |= allowed.is_ok_and(|allowed| allowed == path);
                 }
             }

@@ -118,6 +118,7 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
     if run.interrupt.check().is_err() {
         return run.interrupt.failure();
     }
+    error.warnings().iter().for_each(console::warning);
     let mut message = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

@@ -10,7 +10,7 @@ mod rules;
 
 use std::path::PathBuf;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use engine::sparse;
 use format::config::Edit;
 use repo::Repository;
@@ -46,7 +46,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         cone: repo.config_bool("core.sparseCheckoutCone")?.unwrap_or(false),
         icase: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
         sparse_index: repo.config_bool("index.sparse")?.unwrap_or(false),
-        has_worktree_config: repo.config_bool("extensions.worktreeConfig")?.unwrap_or(false),
+        has_worktree_config: repo.extensions().worktree_config,
     };
     let request = Request::new(parsed.events);
     match action {
@@ -168,8 +168,13 @@ impl State<'_> {
         self.edit(&[set("extensions.worktreeConfig", true)])?;
         for key in ["core.bare", "core.worktree"] {
             let value = self.repo.shared_config(key)?;
-            let is_false = |value: &BString| matches!(&value[..], b"false" | b"no" | b"off" | b"0" | b"");
-            let Some(value) = value.filter(|value| key != "core.bare" || !is_false(value)) else { continue };
+            let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
+            // One that is false stays: it may deny what the user configured for all repositories.
+            let moved = match key {
+                "core.bare" => value.is_some_and(is_bare).then(|| "true".into()),
+                _ => value,
+            };
+            let Some(value) = moved else { continue };
             let main = self.repo.common_dir().join("config.worktree");
             let (settings, key) = (self.settings, BString::from(key));
             let moved = [Edit::Set { key: key.clone(), value }];

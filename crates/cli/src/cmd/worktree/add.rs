@@ -487,7 +487,7 @@ impl Add<'_> {
                 text!("failed to copy '", from, "' to '", to, "'; sparse-checkout may not work correctly")
             });
         }
-        if self.repo.config_bool("extensions.worktreeConfig")?.unwrap_or(false) {
+        if self.repo.extensions().worktree_config {
             self.copy_config(admin)?;
         }
         match self.request.no_checkout {
@@ -568,6 +568,7 @@ impl Add<'_> {
             cwd: self.at.path.clone(),
             env,
             config: outer.config.clone(),
+            bare: false,
             paginate: false,
             verbose: outer.verbose,
             profile: outer.profile.clone(),

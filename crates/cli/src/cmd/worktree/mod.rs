@@ -266,8 +266,9 @@ impl Scene<'_> {
         Ok(Linker {
             links: if relative { Links::Relative } else { Links::Absolute },
             config: self.common.join("config"),
-            version: repo.config_int("core.repositoryFormatVersion")?.unwrap_or(0),
-            extended: Cell::new(repo.config_bool("extensions.relativeWorktrees")?.unwrap_or(false)),
+            version: repo.extensions().version,
+            unknown: repo.extensions().unknown.first().cloned(),
+            extended: Cell::new(repo.extensions().relative_worktrees),
             locks: settings.config_locks,
             fsync: settings.fsync,
         })

@@ -209,7 +209,6 @@ fn settings_and_states_that_are_handed_over() {
         "pager.reset=true",
         "hook.x.parallel=true",
         "trace2.eventTarget=0",
-        "extensions.unheardOf=true",
     ] {
         let args = ["-c", setting, "reset", "-q"];
         same(&shim, &repo, &args);
@@ -217,6 +216,7 @@ fn settings_and_states_that_are_handed_over() {
         shim.was_handed_over(&args, &format!("{name} is set"));
     }
     for setting in [
+        "extensions.unheardOf=true",
         "core.fsmonitor=false",
         "core.fsmonitor=.git/hooks/nothing",
         "submodule.recurse=no",

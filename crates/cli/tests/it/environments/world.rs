@@ -1,0 +1,295 @@
+//! A directory with repositories of every kind, made once and copied for each run.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use bstr::{BString, ByteSlice as _};
+use testkit::{Run, Sandbox};
+
+use crate::SAPWOOD;
+
+/// Where one thread works. All runs happen at the same path, so that messages can be compared as they are.
+pub(crate) struct Stage {
+    sandbox: Sandbox,
+}
+
+/// Everything below the world: mode and content by path. Stat data in an index do not count.
+pub(crate) type Snapshot = BTreeMap<BString, (u32, BString)>;
+
+impl Stage {
+    /// Makes the repositories.
+    pub(crate) fn new() -> Stage {
+        let stage = Stage { sandbox: Sandbox::new() };
+        fs::create_dir_all(stage.world().join("home")).expect("a new directory");
+        let script = stage.repo().git_command().get_program().to_owned();
+        let made = stage.command("sh".as_ref()).args(["-ec", MAKE]).env("GIT", script).output();
+        let made = made.expect("a shell");
+        assert!(made.status.success(), "the repositories are made: {}", made.stderr.as_bstr());
+        fs::rename(stage.world(), stage.kept()).expect("it is ours");
+        stage
+    }
+
+    fn repo(&self) -> testkit::Repo<'_> {
+        self.sandbox.repo("stage/world")
+    }
+
+    /// The directory that commands see. What is around it holds nothing of value.
+    pub(crate) fn world(&self) -> PathBuf {
+        self.sandbox.path().join("stage/world")
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.sandbox.path().join("kept")
+    }
+
+    /// `@` in a text stands for the world.
+    pub(crate) fn place(&self, text: &str) -> String {
+        text.replace('@', self.world().to_str().expect("a plain path"))
+    }
+
+    /// The world as it was made.
+    pub(crate) fn reset(&self) {
+        let stage = self.sandbox.path().join("stage");
+        let _ = fs::remove_dir_all(&stage);
+        fs::create_dir(&stage).expect("just removed");
+        copy_tree(&self.kept(), &self.world()).expect("the world can be copied");
+    }
+
+    /// A command in the world, with its own home and settings.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = self.repo().command(program);
+        command
+            .env_remove("GIT_CONFIG_NOSYSTEM")
+            .env("GIT_CONFIG_SYSTEM", self.world().join("system"))
+            .env("HOME", self.world().join("home"))
+            .env("XDG_CONFIG_HOME", self.world().join("home/.config"))
+            .env("GIT_CEILING_DIRECTORIES", self.sandbox.path())
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The real Git.
+    pub(crate) fn git(&self) -> PathBuf {
+        self.repo().git_command().get_program().into()
+    }
+
+    /// Everything around the world, too: nothing may come there.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let root = self.sandbox.path().join("stage");
+        let mut found = Snapshot::new();
+        collect(&root, &root, &mut found);
+        found
+    }
+}
+
+impl Stage {
+    /// Runs the script `setup`, then `script` with each program as `$G`. What is not the same, each time in the world as it
+    /// was made.
+    pub(crate) fn compare_scripts(&self, setup: &str, script: &str) -> Vec<String> {
+        let [theirs, ours] = [self.git(), SAPWOOD.into()].map(|program| {
+            self.reset();
+            let mut command = self.command("sh".as_ref());
+            let made = command.args(["-ec", &self.place(setup)]).output().expect("a shell");
+            assert!(made.status.success(), "{setup}: {}", made.stderr.as_bstr());
+            let mut command = self.command("sh".as_ref());
+            command.args(["-c", &self.place(script)]).env("G", program);
+            (said(command), self.snapshot())
+        });
+        differences(&theirs, &ours)
+    }
+
+    /// What the program under test says that refuses to do `script`, and does nothing.
+    pub(crate) fn refused(&self, script: &str) -> String {
+        self.reset();
+        let before = self.snapshot();
+        let mut command = self.command("sh".as_ref());
+        command.args(["-c", &self.place(script)]).env("G", SAPWOOD);
+        let run = said(command);
+        assert_eq!(run.code, 128, "{script}: {}", run.stderr);
+        assert!(self.snapshot() == before, "{script} leaves nothing");
+        run.stderr.to_string()
+    }
+}
+
+/// What is not the same.
+pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> Vec<String> {
+    let ((theirs, their_world), (ours, our_world)) = (theirs, ours);
+    let mut found = Vec::new();
+    if theirs.code != ours.code {
+        let said = ours.stderr.trim().as_bstr();
+        found.push(format!("exit code: git {}, ours {}: {said}", theirs.code, ours.code));
+    }
+    let paths = their_world.keys().chain(our_world.keys().filter(|path| !their_world.contains_key(*path)));
+    for path in paths.filter(|path| their_world.get(*path) != our_world.get(*path)) {
+        let [theirs, ours] = [their_world, our_world].map(|world| match world.get(path) {
+            Some((mode, content)) => format!("{mode:o} {content:?}"),
+            None => "nothing".to_owned(),
+        });
+        found.push(format!("disk: {path}: git {theirs}, ours {ours}"));
+    }
+    let outputs =
+        [("standard output", &theirs.stdout, &ours.stdout), ("standard error", &theirs.stderr, &ours.stderr)];
+    let differing = outputs.into_iter().filter(|(_, theirs, ours)| !are_the_same_words(theirs, ours));
+    found.extend(differing.map(|(what, theirs, ours)| format!("{what}: git {theirs:?}, ours {ours:?}")));
+    found
+}
+
+/// What Git says, and what sapwood may say in its place: SHORTCOMINGS.md has the reasons.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("fatal: not a git repository: (null)", "fatal: not a git repository: "),
+    ("fatal: this operation must be run in a work tree", "fatal: cannot open '"),
+    ("fatal: this operation must be run in a work tree", "fatal: this worktree is not sparse"),
+    ("fatal: this operation must be run in a work tree", "fatal: invalid reference: "),
+    (
+        "fatal: unable to set up work tree using invalid config",
+        "fatal: this operation must be run in a work tree",
+    ),
+    ("index file open failed", "index file open failed"),
+    ("index file open failed", "index.lock': Not a directory"),
+    ("index file smaller than expected", "fatal: cannot open '"),
+    ("fatal: unknown index entry format", "fatal: index file corrupt"),
+    ("fatal: unable to write new index file", "fatal: could not rename '"),
+    // An object that is not there.
+    ("fatal: Could not parse object", " not found"),
+    ("fatal: Could not parse object", "fatal: ambiguous argument"),
+    ("fatal: bad object", " not found"),
+    ("fatal: unable to read", " not found"),
+    ("fatal: unable to read tree", "fatal: invalid reference: "),
+    ("fatal: invalid reference: ", " not found"),
+    ("fatal: failed to unpack tree object", "fatal: Not a valid object name"),
+];
+
+/// Whether these are the same words, or [`OTHER_WORDS`]. Not compared are complaints about alternates, which Git repeats with
+/// each process, and locks that Git finds when it looks for untracked files while it holds them.
+fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
+    let plain = |text: &BString| -> Vec<BString> {
+        let is_noise = |line: &&[u8]| {
+            line.starts_with(b"error: unable to normalize alternate object path")
+                || line.starts_with(b"error: object directory ")
+                || line.ends_with(b".lock")
+        };
+        text.lines().filter(|line| !is_noise(line)).map(BString::from).collect()
+    };
+    let (theirs, ours) = (plain(theirs), plain(ours));
+    let is_known = |theirs: &BString, ours: &BString| {
+        OTHER_WORDS.iter().any(|(git, other)| theirs.contains_str(git) && ours.contains_str(other))
+    };
+    let all_known = theirs.iter().zip(&ours).all(|(theirs, ours)| theirs == ours || is_known(theirs, ours));
+    // The advice after an unknown revision is longer.
+    all_known && (theirs.len() == ours.len() || !theirs.is_empty() && theirs.first() != ours.first())
+}
+
+/// What a command said, with the program's name taken out.
+pub(crate) fn said(mut command: Command) -> Run {
+    use std::os::unix::process::ExitStatusExt as _;
+    let output = command.output().expect("the program can be run");
+    let plain = |text: Vec<u8>| BString::from(text.replace("sapwood", "git"));
+    let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
+    Run { code, stdout: plain(output.stdout), stderr: plain(output.stderr) }
+}
+
+/// `top` with a linked worktree, a submodule, an embedded repository and local changes; others beside it.
+const MAKE: &str = r#"
+git() { "$GIT" "$@"; }
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
+for name in lib other top; do git init -q -b main --template= $name; done
+(cd lib; echo l >l; git add .; git commit -qm l)
+(cd other; echo o >o; mkdir d; echo of >d/f; git add .; git commit -qm o; echo u >untracked)
+cd top
+mkdir d e
+echo 1 >t; echo 2 >d/f; echo 3 >d/g; echo 4 >e/h; echo '*.ign' >.gitignore; echo 'd/* attr' >.gitattributes
+git submodule --quiet add ../lib sub
+git add .; git commit -qm 1
+git switch -qc topic; echo 11 >t; git rm -q d/g; echo 5 >e/i; git add .; git commit -qm 2
+git switch -q main; git branch wt
+git worktree add -q ../linked wt
+git clone -q --bare --template= . ../bare.git
+git repack -adq
+echo changed >d/f; echo u >u; echo u >d/u; echo i >d/x.ign; mkdir dir; echo u >dir/u
+git init -q -b main --template= nested; echo n >nested/n
+git -C nested add n; git -C nested commit -qm n
+cd ..
+echo u >linked/lu
+mkdir plain; echo p >plain/p; ln -s top alias; cp top/.git/index index
+"#;
+
+/// Copies a directory with all it holds; files keep their times.
+fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, place) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_tree(&source, &place)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &place)?;
+        } else {
+            fs::write(&place, fs::read(&source)?)?;
+            let meta = entry.metadata()?;
+            fs::File::options().append(true).open(&place)?.set_modified(meta.modified()?)?;
+            fs::set_permissions(&place, meta.permissions())?;
+        }
+    }
+    Ok(())
+}
+
+fn collect(root: &Path, dir: &Path, found: &mut Snapshot) {
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.expect("readable").path();
+        let name = path.strip_prefix(root).expect("below the root").as_os_str().as_bytes();
+        let meta = path.symlink_metadata().expect("just listed");
+        let mode = meta.permissions().mode();
+        let content: BString = if meta.is_symlink() {
+            fs::read_link(&path).expect("a link").as_os_str().as_bytes().into()
+        } else if meta.is_file() {
+            let bytes = fs::read(&path).expect("a readable file");
+            if bytes.starts_with(b"DIRC") { entries_of(&bytes) } else { bytes.into() }
+        } else {
+            BString::default()
+        };
+        found.insert(name.into(), (mode, content));
+        if meta.is_dir() {
+            collect(root, &path, found);
+        }
+    }
+}
+
+/// The version of an index and its entries, without their stat data; the bytes of what is no index.
+fn entries_of(index: &[u8]) -> BString {
+    let number = |at: usize| -> Option<usize> {
+        let bytes = index.get(at..at + 4)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?) as usize)
+    };
+    let parse = || -> Option<BString> {
+        let version = number(4)?;
+        let mut text = BString::from(format!("version {version}\n"));
+        let (mut at, mut path) = (12, Vec::new());
+        for _ in 0..number(8)? {
+            let is_extended = index.get(at + 60)? & 0x40 != 0;
+            let fixed = at + if is_extended { 64 } else { 62 };
+            let mut name = index.get(fixed..)?;
+            if version == 4 {
+                // Paths here are short: what is cut off the one before fits one byte.
+                let (&cut, rest) = name.split_first()?;
+                path.truncate(path.len().checked_sub(usize::from(cut))?);
+                name = rest;
+            } else {
+                path.clear();
+            }
+            path.extend_from_slice(&name[..name.find_byte(0)?]);
+            let content: String = index[at + 40..fixed].iter().map(|byte| format!("{byte:02x}")).collect();
+            text.extend(format!("{:o} {content} {}\n", number(at + 24)?, path.as_bstr()).bytes());
+            let end = index.len() - name.len() + name.find_byte(0)?;
+            at = if version == 4 { end + 1 } else { at + (end - at + 8) / 8 * 8 };
+        }
+        Some(text)
+    };
+    parse().unwrap_or_else(|| index.into())
+}
