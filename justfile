@@ -26,6 +26,10 @@ clients *args:
 edits:
     SAPWOOD_TEST_FULL=1 .ci/test -p cli -- edits
 
+# 3,000 random environments (variables, settings in every scope, current directories), each command beside Git
+environments:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- environments
+
 # killed at 100 random moments of a clone and of a switch, and before every call of a switch with submodules
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed

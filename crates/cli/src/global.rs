@@ -270,6 +270,7 @@ impl Invocation {
             git_dir: None,
             work_tree: None,
             bare: self.bare,
+            in_the_making: false,
             config: self.config.clone(),
             env: self.env.clone(),
             voice: repo::Voice(|line| console::note(line)),

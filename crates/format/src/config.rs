@@ -20,13 +20,6 @@ pub enum Edit {
         /// The value, unquoted.
         value: BString,
     },
-    /// As `Set`, unless the key has a value.
-    SetIfMissing {
-        /// The key.
-        key: BString,
-        /// The value, unquoted.
-        value: BString,
-    },
     /// The key gets one more value.
     Add {
         /// The key.
@@ -99,23 +92,17 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 fn edit_once(content: &[u8], edit: &Edit) -> Result<Vec<u8>, Error> {
-    let (Edit::Set { key, .. }
-    | Edit::SetIfMissing { key, .. }
-    | Edit::Add { key, .. }
-    | Edit::Unset { key }) = edit;
+    let (Edit::Set { key, .. } | Edit::Add { key, .. } | Edit::Unset { key }) = edit;
     let parsed = Key::parse(key)?;
     let pieces = scan(content, &parsed)?;
     let found: Vec<usize> = (0..pieces.len()).filter(|&at| pieces[at].kind == PieceKind::Match).collect();
     match edit {
-        Edit::SetIfMissing { .. } if !found.is_empty() => Ok(content.to_vec()),
         Edit::Unset { .. } => Ok(without(content, &pieces, &found)),
         Edit::Set { value, .. } if !found.is_empty() => match found[..] {
             [only] => Ok(replaced(content, &pieces[only], &parsed, value)),
             _ => Err(Error::Multiple { key: key.clone() }),
         },
-        Edit::Set { value, .. } | Edit::SetIfMissing { value, .. } | Edit::Add { value, .. } => {
-            Ok(inserted(content, &pieces, &parsed, value))
-        }
+        Edit::Set { value, .. } | Edit::Add { value, .. } => Ok(inserted(content, &pieces, &parsed, value)),
     }
 }
 

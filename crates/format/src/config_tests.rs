@@ -28,9 +28,7 @@ fn by_git(content: &str, change: &Edit) -> Option<String> {
     git.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", dir.path());
     git.arg("config").arg("--file").arg(&path);
     match change {
-        Edit::Set { key, value } | Edit::SetIfMissing { key, value } => {
-            git.args([key.to_string(), value.to_string()])
-        }
+        Edit::Set { key, value } => git.args([key.to_string(), value.to_string()]),
         Edit::Add { key, value } => git.args(["--add".to_string(), key.to_string(), value.to_string()]),
         Edit::Unset { key } => git.args(["--unset-all".to_string(), key.to_string()]),
     };
@@ -114,13 +112,6 @@ fn refusals() {
     for (file, line) in [("[a\n", 1), ("\n= 1\n", 2), ("[a]\nb = \"x\n", 2), ("[a]\nb ? 1\n", 2)] {
         assert_eq!(edit(file.as_bytes(), &[set("a.b", "1")]), Err(Error::Syntax { line }), "{file:?}");
     }
-}
-
-#[test]
-fn only_if_missing() {
-    let edit = Edit::SetIfMissing { key: "a.b".into(), value: "2".into() };
-    assert_eq!(after("[a]\n\tb = 1\n", std::slice::from_ref(&edit)), "[a]\n\tb = 1\n");
-    assert_eq!(after("[a]\n", std::slice::from_ref(&edit)), "[a]\n\tb = 2\n");
 }
 
 proptest! {

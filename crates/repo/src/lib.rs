@@ -81,6 +81,8 @@ pub struct OpenOptions {
     pub work_tree: Option<PathBuf>,
     /// `--bare`: there is no worktree, unless the environment or the repository's own file says otherwise.
     pub bare: bool,
+    /// The repository is being made: it is on no branch yet, whatever its HEAD says meanwhile.
+    pub in_the_making: bool,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
     /// The environment, as a whole; `GIT_*`, `HOME`, `XDG_CONFIG_HOME` are looked up here.
@@ -109,6 +111,10 @@ pub struct Repository {
     /// Filters that keep running.
     processes: Arc<convert::Processes>,
 }
+
+/// See [`Repository::into_settings`].
+#[derive(Debug)]
+pub struct Settings(config::Config);
 
 /// Why a repository or something in it could not be read. Messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -395,6 +401,17 @@ impl Repository {
             })?;
         let found = pairs.into_iter().rev().find(|pair| pair.key == key);
         Ok(found.map(|pair| pair.value.unwrap_or_else(|| "true".into())))
+    }
+
+    /// All settings, as they were read when it was opened.
+    pub fn into_settings(self) -> Settings {
+        Settings(self.config)
+    }
+
+    /// Takes the settings that Git's commands read when they begin from those `before`: what decides about includes may have
+    /// changed since.
+    pub fn begin_with(&mut self, before: Settings) {
+        self.config.begin_with(before.0);
     }
 
     /// All values of a key, in order.

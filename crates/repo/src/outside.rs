@@ -38,6 +38,7 @@ impl Outside {
             git_dir: Some(git_dir),
             local: Some(config),
             place: Some(&options.cwd),
+            in_the_making: true,
             command: &options.config,
             voice: options.voice,
             ..Sources::default()
@@ -93,6 +94,7 @@ impl Repository {
             git_dir: Some(git_dir.to_owned()),
             work_tree: None,
             bare: false,
+            in_the_making: false,
             config: Vec::new(),
             env: fetch::without_repository(&options.env),
             voice: options.voice,

@@ -281,8 +281,14 @@ impl Request {
                 };
             }
             Key::RefFormat => match value.as_deref().map(Vec::as_slice) {
-                None => self.submodules.ref_format = None,
-                Some(b"files") => self.submodules.ref_format = Some("files"),
+                None => {
+                    self.submodules.ref_format = None;
+                    options.ref_files = false;
+                }
+                Some(b"files") => {
+                    self.submodules.ref_format = Some("files");
+                    options.ref_files = true;
+                }
                 Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
                 Some(other) => {
                     return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
@@ -348,9 +354,9 @@ impl Request {
         let errand = |errand: Errand<'_>| errand::run(run, &prepared, errand);
         let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
         reporter.finish();
-        let cloned = cloned.map_err(|error| report::failure(run, error))?;
+        let mut cloned = cloned.map_err(|error| report::failure(run, error))?;
         let mut goes_on = false;
-        let outcome = check_out(run, &cloned, self.verbosity, &mut goes_on);
+        let outcome = check_out(run, &mut cloned, self.verbosity, &mut goes_on);
         if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
             cloned.finish().map_err(|error| report::failure(run, error))?;
         }
@@ -396,7 +402,12 @@ fn default_template(run: &Invocation) -> Option<PathBuf> {
 
 /// Fills the worktree. Whatever goes wrong from here on, the clone stays. `goes_on` is set if the
 /// same command can finish it: what was in the way may be taken away, a filter mended, a disk answer.
-fn check_out(run: &Invocation, cloned: &Cloned, verbosity: i32, goes_on: &mut bool) -> Result<u8, Failure> {
+fn check_out(
+    run: &Invocation,
+    cloned: &mut Cloned,
+    verbosity: i32,
+    goes_on: &mut bool,
+) -> Result<u8, Failure> {
     let (oid, detached) = match cloned.worktree {
         Worktree::None => return Ok(0),
         Worktree::Nonexistent => {
@@ -427,17 +438,20 @@ const UNFILLED: &str = "unable to checkout working tree";
 
 fn fill(
     run: &Invocation,
-    cloned: &Cloned,
+    cloned: &mut Cloned,
     (oid, detached): (ObjectId, bool),
     verbosity: i32,
     goes_on: &mut bool,
 ) -> Result<u8, Failure> {
-    let repo = Repository::open(&repo::OpenOptions {
+    let mut repo = Repository::open(&repo::OpenOptions {
         git_dir: Some(cloned.git_dir.clone()),
         work_tree: cloned.work_tree.clone(),
         made_here: true,
         ..run.outside()
     })?;
+    if let Some(before) = cloned.settings.take() {
+        repo.begin_with(before);
+    }
     console::complaints(&repo);
     let settings = Settings::read(run, &repo)?;
     if detached && settings.advises(&repo, "detachedHead")? {

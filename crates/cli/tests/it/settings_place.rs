@@ -301,3 +301,98 @@ fn relative_paths_lead_from_where_git_works() {
     );
     same(&all);
 }
+
+#[test]
+fn a_clone_reads_settings_when_git_does() {
+    let settings = [
+        "[core]\\n autocrlf = true",
+        "[core]\\n eol = crlf",
+        "[core]\\n symlinks = false",
+        "[core]\\n filemode = false",
+        "[core]\\n attributesFile = @/attributes",
+        "[core]\\n logAllRefUpdates = false",
+        "[core]\\n hooksPath = @/hooks",
+        "[core]\\n sparseCheckout = true",
+        "[filter \\\"x\\\"]\\n smudge = tr 3 9",
+        "[index]\\n version = 4",
+        "[feature]\\n manyFiles = true",
+        "[checkout]\\n workers = 2",
+        "[clone]\\n defaultRemoteName = else",
+        "[branch]\\n autoSetupRebase = always",
+        "[user]\\n name = Somebody",
+        "[advice]\\n detachedHead = false",
+    ];
+    let conditions = ["onbranch:main", "onbranch:**", "gitdir:new/", "hasconfig:remote.*.url:**/from"];
+    let from = "git init -q -b main --template= from; cd from; printf '1\\n' >t; printf '3\\n' >f; \
+                printf '* text=auto\\nf filter=x\\n' >.gitattributes; git add .; git commit -qm 1; git branch topic; cd ..; \
+                mkdir hooks; printf '#!/bin/sh\\necho hook\\n' >hooks/post-checkout; chmod +x hooks/post-checkout; \
+                echo 't -text eol=crlf' >attributes; ";
+    let script = "unset GIT_COMMITTER_NAME; export EMAIL=e; $G -c user.name=Me clone --template= from new; \
+                  $G -c user.name=Me clone -q --template= -b topic from new2";
+    let mut all = Vec::new();
+    for setting in settings {
+        for condition in conditions {
+            // Git reads these two between: the remote has its address, HEAD is on no branch.
+            if condition.starts_with("hasconfig")
+                && ["[index]", "[feature]"].iter().any(|it| setting.starts_with(it))
+            {
+                continue;
+            }
+            let setup = format!(
+                "{from}printf '[includeIf \"{condition}\"]\\n\\tpath = more\\n' >>home/.gitconfig; printf \"{setting}\\n\" >home/more"
+            );
+            all.push((setup, script.to_owned()));
+        }
+        all.push((format!("{from}printf \"{setting}\\n\" >>home/.gitconfig"), script.to_owned()));
+    }
+    // The same moment elsewhere: a switch and a new worktree.
+    for setting in settings {
+        let setup = format!(
+            "{from}printf '[includeIf \"onbranch:topic\"]\\n\\tpath = more\\n' >>home/.gitconfig; printf \"{setting}\\n\" >home/more; \
+             cd from; git rm -q f; git commit -qm 2"
+        );
+        let script = "cd from; $G switch -q topic; rm t; $G checkout -q -f; $G worktree add -q @/other2 main; \
+                      $G worktree add -q -b third @/third topic";
+        all.push((setup, script.to_owned()));
+    }
+    same(&all);
+}
+
+#[test]
+fn a_clone_heeds_the_formats_that_are_asked_for() {
+    let mut all = Vec::new();
+    for value in ["files", "sha1", "nonsense"] {
+        for name in ["GIT_DEFAULT_REF_FORMAT", "GIT_DEFAULT_HASH", "GIT_REFERENCE_BACKEND"] {
+            for options in ["", "--ref-format=files "] {
+                all.push((
+                    "true".to_owned(),
+                    format!("{name}={value} $G clone --template= {options}top new"),
+                ));
+            }
+        }
+        for name in ["init.defaultRefFormat", "init.defaultObjectFormat"] {
+            all.push((
+                format!("git config --global {name} {value}"),
+                "$G clone --template= top new".to_owned(),
+            ));
+        }
+    }
+    for options in
+        ["-c init.defaultRefFormat=files -c feature.experimental=true", "-c init.defaultRefFormat=reftable"]
+    {
+        all.push(("true".to_owned(), format!("$G {options} clone --template= --ref-format=files top new")));
+    }
+    all.push(("true".to_owned(), "GIT_DEFAULT_HASH=sha256 $G clone --template= top new".to_owned()));
+    same(&all);
+    // What sapwood cannot make it refuses, and leaves nothing.
+    let stage = Stage::new();
+    for given in [
+        "GIT_DEFAULT_REF_FORMAT=reftable $G",
+        "GIT_REFERENCE_BACKEND=reftable:///x $G",
+        "$G -c feature.experimental=true",
+        "$G -c init.defaultRefFormat=reftable",
+    ] {
+        let found = stage.refused(&format!("{given} clone --template= top new"));
+        assert!(found.contains("ref format 'reftable' is not supported"), "{given}: {found}");
+    }
+}

@@ -9,6 +9,53 @@ use sys::by_path;
 use super::{Error, Event, Kind, Prepared, select};
 
 impl Prepared {
+    /// Refuses what the environment and the user's settings want a new repository to be, and sapwood cannot make: refs in
+    /// tables. The hash is the source's. Before the repository there is no setting of its own to be asked.
+    pub(super) fn check_formats(&self, events: &dyn Fn(Event<'_>)) -> Result<(), Error> {
+        let outside = repo::Outside::load(&self.options.open)?;
+        let variable = |name: &str| {
+            let value = self.options.open.env.get(std::ffi::OsStr::new(name))?;
+            Some(BString::from(std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str())))
+        };
+        let is_hash = |name: &BString| name == "sha1" || name == "sha256";
+        let mut tables = None;
+        if let Some(name) = outside.config_str("init.defaultObjectFormat").filter(|name| !is_hash(name)) {
+            events(Event::Warning(&format!("unknown hash algorithm '{name}'")));
+        }
+        match outside.config_str("init.defaultRefFormat").as_deref().map(Vec::as_slice) {
+            Some(b"files") => tables = Some(false),
+            Some(b"reftable") => tables = Some(true),
+            Some(name) => {
+                events(Event::Warning(&format!("unknown ref storage format '{}'", name.as_bstr())));
+            }
+            None => {}
+        }
+        if tables.is_none() {
+            tables = outside.config_bool("feature.experimental")?;
+        }
+        if let Some(name) = variable("GIT_DEFAULT_HASH").filter(|name| !is_hash(name)) {
+            return Err(Error::Hash(name));
+        }
+        if self.options.ref_files {
+            tables = Some(false);
+        } else if let Some(name) = variable("GIT_DEFAULT_REF_FORMAT") {
+            tables = Some(match name.as_slice() {
+                b"files" => false,
+                b"reftable" => true,
+                _ => return Err(Error::RefFormat(format!(" '{name}'"))),
+            });
+        }
+        if let Some(uri) = variable("GIT_REFERENCE_BACKEND") {
+            let (name, place) = uri.split_once_str("://").unwrap_or((uri.as_slice(), b""));
+            tables = Some(match name {
+                b"files" if place.is_empty() => false,
+                b"files" | b"reftable" => true,
+                _ => return Err(Error::RefFormat(format!(": '{}'", name.as_bstr()))),
+            });
+        }
+        if tables == Some(true) { Err(Error::Reftable) } else { Ok(()) }
+    }
+
     pub(super) fn wishes(&self, repo: &repo::Repository) -> Result<select::Wishes, Error> {
         let options = &self.options;
         let configured = || repo.config_str("clone.defaultRemoteName");

@@ -42,6 +42,12 @@ pub enum Error {
     Sparse,
     #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     ObjectChecks,
+    #[error("unknown hash algorithm '{0}'")]
+    Hash(BString),
+    #[error("unknown ref storage format{0}")]
+    RefFormat(String),
+    #[error("ref format 'reftable' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
+    Reftable,
     #[error("depth {0} is not a positive number")]
     Depth(BString),
     #[error(transparent)]

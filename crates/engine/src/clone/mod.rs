@@ -92,6 +92,8 @@ pub struct Cloned {
     /// How: files that are in the way of a new clone are somebody's, those of one that was killed
     /// may be its own.
     pub force: Force,
+    /// The settings as they were when it was begun, unless an earlier clone is gone on with.
+    pub settings: Option<repo::Settings>,
     /// Until it is dropped nobody else goes on with this clone.
     _claim: resume::Claim,
 }
@@ -219,8 +221,9 @@ impl Prepared {
         let outer = Outer::load(&self.options.open)?;
         destination.make(&outer, &mut junk)?;
         events(begin);
+        self.check_formats(events)?;
         let made = self.make_skeleton(outer.shared()?, &mut junk, events)?;
-        let repo = self.open()?;
+        let repo = self.open(true)?;
         let shared = settings::shared(&repo)?;
         check(interrupt)?;
 
@@ -318,7 +321,9 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        Ok(self.cloned(worktree, Force::No, made.claim))
+        // What an errand set is in effect, as in Git's own process.
+        let settings = if self.options.sparse { self.open(true)? } else { repo }.into_settings();
+        Ok(Cloned { settings: Some(settings), ..self.cloned(worktree, Force::No, made.claim) })
     }
 
     /// An index that came with the template says nothing of a worktree that is still to be filled.
@@ -347,12 +352,19 @@ impl Prepared {
 
     fn cloned(&self, worktree: Worktree, force: Force, claim: resume::Claim) -> Cloned {
         let Destination { git_dir, work_tree, .. } = &self.destination;
-        Cloned { git_dir: git_dir.clone(), work_tree: work_tree.clone(), worktree, force, _claim: claim }
+        Cloned {
+            git_dir: git_dir.clone(),
+            work_tree: work_tree.clone(),
+            worktree,
+            force,
+            settings: None,
+            _claim: claim,
+        }
     }
 
     /// A clone that lacks no more than (some of) its worktree.
     fn resumed(&self, claim: resume::Claim) -> Result<Cloned, Error> {
-        let repo = self.open()?;
+        let repo = self.open(false)?;
         let worktree = match repo.head()? {
             _ if self.options.no_checkout => Worktree::None,
             repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
@@ -379,10 +391,10 @@ impl Prepared {
             name_work_tree: destination.names_work_tree(),
             template: template.as_deref().map(|dir| skeleton::Template { dir, called: &called, voice }),
             config: &self.parameters()?,
+            open: &self.options.open,
             url: self.source.url.as_bstr(),
             fsync: &store::Fsync::default(),
             shared,
-            open: &self.options.open,
         };
         let assembly = wanted.assembly();
         junk.add(&assembly, Existed::No);
@@ -432,11 +444,12 @@ impl Prepared {
     }
 
     /// The new repository, with `--config` and templates in effect.
-    fn open(&self) -> Result<repo::Repository, Error> {
+    fn open(&self, in_the_making: bool) -> Result<repo::Repository, Error> {
         let options = repo::OpenOptions {
             git_dir: Some(self.destination.git_dir.clone()),
             work_tree: self.destination.work_tree.clone(),
             made_here: true,
+            in_the_making,
             ..self.options.open.clone()
         };
         Ok(repo::Repository::open(&options)?)

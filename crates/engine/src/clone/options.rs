@@ -65,6 +65,8 @@ pub struct Options {
     pub sparse: bool,
     /// Sees what is said to the other side, and its answers.
     pub tracer: Option<Tracer>,
+    /// `--ref-format=files`
+    pub ref_files: bool,
     /// `--config`, in order.
     pub config: Vec<BString>,
     /// `--template`; empty for none.

@@ -36,13 +36,13 @@ pub(super) struct Wanted<'a> {
     pub template: Option<Template<'a>>,
     /// `--config`, in order.
     pub config: &'a [BString],
+    /// Where we are, and with what settings.
+    pub open: &'a repo::OpenOptions,
     /// The source, for whoever finds the clone unfinished.
     pub url: &'a BStr,
     pub fsync: &'a store::Fsync,
     /// Permissions while templates are copied.
     pub shared: SharedRepository,
-    /// To read a template's configuration with.
-    pub open: &'a repo::OpenOptions,
 }
 
 /// Where the template is.
@@ -188,7 +188,10 @@ fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepos
         set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
     ];
     if let Some(work_tree) = wanted.work_tree {
-        edits.push(Edit::SetIfMissing { key: "core.logallrefupdates".into(), value: "true".into() });
+        let outside = repo::Outside::with_file(wanted.open, wanted.git_dir, path)?;
+        if outside.config_str("core.logAllRefUpdates").is_none() {
+            edits.push(set("core.logallrefupdates", "true"));
+        }
         if wanted.name_work_tree {
             let path = std::os::unix::ffi::OsStrExt::as_bytes(work_tree.as_os_str());
             edits.push(set("core.worktree", path.as_bstr()));

@@ -30,6 +30,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) worktree: Option<&'a Path>,
     /// Where relative names of files in the environment lead from.
     pub(crate) place: Option<&'a Path>,
+    /// It is on no branch yet.
+    pub(crate) in_the_making: bool,
     /// `-c key=value`
     pub(crate) command: &'a [BString],
     /// Prints messages.
@@ -198,7 +200,9 @@ impl Loader<'_> {
         } else if let Some(pattern) = condition.strip_prefix(b"gitdir/i:") {
             self.gitdir_matches(pattern.as_bstr(), from, true)
         } else if let Some(pattern) = condition.strip_prefix(b"onbranch:") {
-            let Some(git_dir) = self.sources.git_dir else { return Ok(false) };
+            let Some(git_dir) = self.sources.git_dir.filter(|_| !self.sources.in_the_making) else {
+                return Ok(false);
+            };
             let head = disk::read_optional(&git_dir.join("HEAD")).ok().flatten().unwrap_or_default();
             let branch = head
                 .strip_prefix(b"ref:")

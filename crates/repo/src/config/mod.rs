@@ -9,7 +9,7 @@ pub(crate) mod parse;
 mod value;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Display, Path, PathBuf},
     sync::Arc,
 };
@@ -119,6 +119,17 @@ impl Config {
             self.names.push(key.clone());
             self.values.insert(key, vec![entry]);
         }
+    }
+
+    /// Replaces the settings that commands read when they begin by those `before`.
+    pub(crate) fn begin_with(&mut self, mut before: Config) {
+        self.values.retain(|key, _| !is_read_at_once(key));
+        before.values.retain(|key, _| is_read_at_once(key));
+        self.values.extend(before.values);
+        let known: HashSet<BString> = self.names.iter().cloned().collect();
+        self.names.extend(before.names.into_iter().filter(|name| !known.contains(name)));
+        self.names.retain(|name| self.values.contains_key(name));
+        self.count = self.values.values().map(Vec::len).sum();
     }
 
     fn entries(&self, key: &str) -> &[Entry] {
@@ -267,6 +278,30 @@ pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<PathBuf>, Error> {
     let path = value::interpolate(value, env)
         .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
     Ok((!optional || path.exists()).then_some(path))
+}
+
+/// Whether a command of Git's takes a setting (in lower case) from what is configured when it begins. It asks for the others
+/// when it needs them. Source: what `git clone` does with each in a file that is included on a condition.
+fn is_read_at_once(key: &BString) -> bool {
+    const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];
+    const SECTIONS: [&str; 13] = [
+        "advice.",
+        "attr.",
+        "author.",
+        "clone.",
+        "color.advice",
+        "committer.",
+        "core.",
+        "feature.",
+        "i18n.",
+        "index.",
+        "push.",
+        "sparse.",
+        "user.",
+    ];
+    const THREADS: &str = "index.threads";
+    let is_in = |section: &&str| key.starts_with(section.as_bytes());
+    SECTIONS.iter().any(is_in) && !LATER.iter().any(|later| key == later) && key != THREADS
 }
 
 /// Section and name in lower case; what is between the first and the last dot as it is.

@@ -129,6 +129,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
                 .then(|| layout.git_dir.join("config.worktree"))
                 .as_deref(),
             place: Some(&place),
+            in_the_making: options.in_the_making,
             command: &options.config,
             voice: options.voice,
         },

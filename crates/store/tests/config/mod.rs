@@ -55,9 +55,7 @@ fn change() -> impl Strategy<Value = Edit> {
 
 fn arguments(edit: &Edit) -> Vec<String> {
     match edit {
-        Edit::Set { key, value } | Edit::SetIfMissing { key, value } => {
-            vec![key.to_string(), value.to_string()]
-        }
+        Edit::Set { key, value } => vec![key.to_string(), value.to_string()],
         Edit::Add { key, value } => vec!["--add".into(), key.to_string(), value.to_string()],
         Edit::Unset { key } => vec!["--unset-all".into(), key.to_string()],
     }
