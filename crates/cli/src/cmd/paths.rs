@@ -245,7 +245,7 @@ fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
     let stays = run.command == "diff-index" || run.command == "reset";
     let is_outside = || sys::by_path::canonical(&run.cwd).is_ok_and(|cwd| !cwd.starts_with(root));
-    !root.starts_with(git_dir) && !(stays && is_outside())
+    !(root.starts_with(git_dir) || stays && is_outside())
 }
 
 /// A revision that is a file too is ambiguous without `--`.

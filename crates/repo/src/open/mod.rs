@@ -283,22 +283,26 @@ impl Finder<'_> {
         };
         let is_bare = format.bare.unwrap_or(self.options.bare);
         let implicit = implicit && self.env.boolean("GIT_IMPLICIT_WORK_TREE")?.unwrap_or(true);
-        let work_tree =
-            if let Some(work_tree) = self.work_tree_override() {
-                Some(self.cwd.join(work_tree))
-            } else if is_bare {
-                if format.work_tree.is_some() {
-                    self.warnings.borrow_mut().push("core.bare and core.worktree do not make sense".into());
-                }
-                None
-            } else if let Some(work_tree) = &format.work_tree {
-                let path = git_dir.join(std::ffi::OsStr::from_bytes(work_tree));
-                Some(canonical(&path).map_err(|err| {
+        let work_tree = if let Some(work_tree) = self.work_tree_override() {
+            Some(self.cwd.join(work_tree))
+        } else if is_bare {
+            if format.work_tree.is_some() {
+                self.warnings.borrow_mut().push("core.bare and core.worktree do not make sense".into());
+            }
+            None
+        } else if let Some(work_tree) = &format.work_tree {
+            let given = Path::new(std::ffi::OsStr::from_bytes(work_tree));
+            let path = git_dir.join(given);
+            // Git goes to a relative one right away.
+            let found = canonical(&path).or_else(|err| if given.is_absolute() { Ok(path) } else { Err(err) });
+            Some(
+                found.map_err(|err| {
                     Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
-                })?)
-            } else {
-                implicit.then(|| self.cwd.clone())
-            };
+                })?,
+            )
+        } else {
+            implicit.then(|| self.cwd.clone())
+        };
         let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
         // Git goes to the top, and takes the directory's name along. A path through the current
         // directory would lead nowhere once a command has removed that directory.
@@ -333,11 +337,6 @@ impl Finder<'_> {
         format: Format,
     ) -> Result<(Layout, Format), Error> {
         let GitDir { path: git_dir, is_real } = git_dir;
-        let common_dir = self.common_dir(&git_dir)?.dir;
-        let refs_dir = match self.env.get("GIT_COMMON_DIR") {
-            Some(_) => discover::read_common_dir(&git_dir)?.dir,
-            None => common_dir.clone(),
-        };
         let mut prefix = BString::default();
         // Git goes to the top from anywhere in the worktree, and stays where it is outside.
         let mut place = &self.cwd;
@@ -350,6 +349,13 @@ impl Finder<'_> {
                 prefix.push(b'/');
             }
         }
+        let (common_dir, refs_dir) = match self.env.get("GIT_COMMON_DIR") {
+            Some(common) => (place.join(common), discover::read_common_dir(&git_dir)?.dir),
+            None => {
+                let common = self.common_dir(&git_dir)?.dir;
+                (common.clone(), common)
+            }
+        };
         let layout = Layout {
             called: if common_dir == git_dir { called.to_owned() } else { common_dir.clone() },
             exported: (exported == Exported::Yes).then(|| called.to_owned()),

@@ -34,7 +34,9 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let (action, args) = options::action(&run.args)?;
     let parsed = action.table().parse(args, crate::args::DashDash::Drop)?;
     let repo = run.open()?;
-    if action != Action::CheckRules && repo.work_tree().is_none() {
+    // Before anything is written.
+    let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
+    if action != Action::CheckRules && !repo.work_tree().is_some_and(is_there) {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?;

@@ -22,7 +22,7 @@ use crate::{SAPWOOD, random::Random};
 const ANYWHERE: &[&str] = &[];
 
 /// Objects that do not belong to the repository, once objects that are not there are told as Git tells them:
-/// `@/other/.git/objects`, `@/plain`.
+/// `@/other/.git/objects`, `@/plain`; for `GIT_COMMON_DIR` `@/other/.git` and `@/bare.git`, for `GIT_INDEX_FILE` `@/top/.git/index`.
 const OBJECTS_ELSEWHERE: &[&str] = &[];
 
 /// Current directories. `@` stands for the directory that holds all of them.
@@ -84,21 +84,9 @@ const VARIABLES: &[(&str, &[&str])] = &[
             "@/top/sub",
         ],
     ),
-    (
-        "GIT_INDEX_FILE",
-        &[
-            "@/index",
-            "spare",
-            "@/none/index",
-            "@/top/d",
-            "../spare",
-            ".git/index",
-            "@/top/.git/index",
-            "@/top/t",
-        ],
-    ),
-    ("GIT_COMMON_DIR", &["@/top/.git", ".git", "@/other/.git", "@/none", "../.git", "@/bare.git"]),
-    ("GIT_OBJECT_DIRECTORY", &["@/top/.git/objects", ".git/objects", "../.git/objects", "@/none"]),
+    ("GIT_INDEX_FILE", &["@/index", "spare", "@/none/index", "@/top/d", "../spare", ".git/index", "@/top/t"]),
+    ("GIT_COMMON_DIR", &["@/top/.git", ".git", "@/none", "../.git"]),
+    ("GIT_OBJECT_DIRECTORY", &["@/top/.git/objects", ".git/objects", "@/none"]),
     (
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
         &[
@@ -176,7 +164,7 @@ const COMMANDS: &[&[&str]] = &[
     &["switch", "topic"],
     &["switch", "-c", "new"],
     &["switch", "--discard-changes", "--detach", "topic"],
-    &["ls-files", "--stage"],
+    &["ls-files", "--stage", "--others"],
     &["ls-files", "--others", "--exclude-standard"],
     &["worktree", "list", "--porcelain"],
     &["worktree", "list"],

@@ -159,6 +159,8 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: Could not parse object", " not found"),
     ("fatal: Could not parse object", "fatal: ambiguous argument"),
     ("fatal: bad object", " not found"),
+    ("fatal: bad object", "error: bad tree object"),
+    ("hint: If you meant to create a worktree containing a new unborn branch", " not found"),
     ("fatal: unable to read", " not found"),
     ("fatal: unable to read tree", "fatal: invalid reference: "),
     ("fatal: invalid reference: ", " not found"),
