@@ -189,7 +189,7 @@ impl Repository {
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
         let refs = refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.refs_are_called());
         let child = || (child_dir(options, &layout).to_owned(), child_env(options, &env, &layout));
-        let promisors = promisor::Remotes::of(&config, &env, &layout, child)?;
+        let promisors = promisor::Remotes::of(&config, &env, &layout.extensions, child)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
         let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {

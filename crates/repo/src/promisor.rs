@@ -14,7 +14,7 @@ use std::{
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Env, Error, config::Config, objects::Promisors};
+use crate::{Env, Error, Extensions, config::Config, objects::Promisors};
 
 /// See [`Promisors`].
 #[derive(Debug)]
@@ -31,6 +31,7 @@ impl Remotes {
     pub(crate) fn of(
         config: &Config,
         env: &Env,
+        extensions: &Extensions,
         child: impl FnOnce() -> (PathBuf, Vec<(OsString, OsString)>),
     ) -> Result<Option<Remotes>, Error> {
         let mut names: Vec<BString> = Vec::new();
@@ -45,7 +46,7 @@ impl Remotes {
                 names.push(name.into());
             }
         }
-        if let Some(last) = layout.extensions.partial_clone.as_ref().filter(|name| !name.is_empty()) {
+        if let Some(last) = extensions.partial_clone.as_ref().filter(|name| !name.is_empty()) {
             names.retain(|name| name != last);
             names.push(last.clone());
         }

@@ -79,14 +79,16 @@ impl Work<'_> {
 
     /// Carries out a plan; [`Work::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
+        plan.warnings.iter().for_each(|text| console::raw(text));
+        if !self.dry_run {
+            self.ask_beforehand(&plan)?;
+        }
         let submodules = self.submodules.take();
         let cleared = Cleared::new(self.repo, &self.root, &plan, &self.lead)?;
-        plan.warnings.iter().for_each(|text| console::raw(text));
         if self.dry_run {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
         }
-        self.ask_beforehand(&plan)?;
         let submodules = match submodules {
             Some(submodules) => Some(submodules),
             None => self.submodules_of(&plan.index)?,

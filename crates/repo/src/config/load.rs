@@ -118,7 +118,7 @@ impl Loader<'_> {
 
     fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
         let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {}", shown(path, self.sources.git_dir)))
+            Error::new(format!("bad config line {line} in file {}", shown(path, self.sources.git_dir).display()))
         })?;
         let file = Arc::new(path.to_owned());
         for parse::Pair { key, value, line } in pairs {
@@ -159,7 +159,7 @@ impl Loader<'_> {
             self.sources.voice.say(["error: missing value for 'include.path'".to_owned()]);
             return Err(Error::new(match file {
                 Some(file) => {
-                    format!("bad config line {line} in file {}", shown(file, self.sources.git_dir))
+                    format!("bad config line {line} in file {}", shown(file, self.sources.git_dir).display())
                 }
                 None => "unable to parse command-line config".to_owned(),
             }));

@@ -10,7 +10,7 @@ mod value;
 
 use std::{
     collections::{HashMap, HashSet},
-    path::{Display, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -47,9 +47,9 @@ pub(crate) struct Speaker<'a> {
 }
 
 /// A file of configuration as Git names it: from the top of the worktree, if `.git` is there.
-pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> Display<'f> {
+pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> &'f Path {
     let top = git_dir.filter(|dir| dir.ends_with(".git")).and_then(Path::parent);
-    top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file).display()
+    top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file)
 }
 
 /// All values of all names.

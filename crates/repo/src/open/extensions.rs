@@ -1,9 +1,6 @@
 //! The format of a repository: `core.repositoryFormatVersion` and `extensions.*`.
 
-use std::{
-    io,
-    path::{Display, Path},
-};
+use std::{io, path::Path};
 
 use bstr::{BString, ByteSlice};
 use format::HashKind;
@@ -86,7 +83,7 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
 /// A configuration file, as messages name it.
 #[derive(Clone, Copy)]
 struct File<'a> {
-    called: Display<'a>,
+    called: &'a Path,
     /// Prints messages.
     voice: Voice,
 }
@@ -111,7 +108,7 @@ impl File<'_> {
     }
 
     fn bad_line(self, line: usize) -> Error {
-        Error::new(format!("bad config line {line} in file {}", self.called))
+        Error::new(format!("bad config line {line} in file {}", self.called.display()))
     }
 }
 
@@ -140,7 +137,7 @@ impl Format {
             if pair.key == "core.repositoryformatversion" {
                 let number = file.text(&pair)?;
                 let number = config::parse_int(number.as_bstr()).map_err(|kind| {
-                    let (key, file) = (&pair.key, file.called);
+                    let (key, file) = (&pair.key, file.called.display());
                     Error::new(format!(
                         "bad numeric config value '{number}' for '{key}' in file {file}: {kind}"
                     ))
@@ -264,7 +261,7 @@ pub struct TemplateFormat {
 pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<TemplateFormat, Error> {
     let Some(bytes) = read(config)? else { return Ok(TemplateFormat::default()) };
     let mut format = Format::default();
-    let version = format.read_shared(File { called: called.display(), voice }, &bytes)?;
+    let version = format.read_shared(File { called, voice }, &bytes)?;
     let is_kept = version.only_version_1.iter().any(|name| KEPT.contains(&name.as_slice()));
     let refusal = format
         .extensions
