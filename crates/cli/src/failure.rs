@@ -48,6 +48,14 @@ impl Failure {
         Failure::Error(message.into(), 1)
     }
 
+    /// A path that cannot lead anywhere.
+    pub(crate) fn refused(path: &sys::UserPath, refused: sys::Refused) -> Failure {
+        Failure::fatal(match refused {
+            sys::Refused::Empty => refused.to_string(),
+            sys::Refused::TooLong => format!("Invalid path '{path}': {refused}"),
+        })
+    }
+
     /// An option without the one it belongs to.
     pub(crate) fn requires(option: &str, other: &str) -> Failure {
         Failure::fatal(format!("the option '{option}' requires '{other}'"))
@@ -58,9 +66,13 @@ impl Failure {
         Failure::fatal("this operation must be run in a work tree")
     }
 
-    /// A directory cannot be opened.
+    /// The top of the worktree cannot be opened. Git, which changes to it, takes one that is not there for none.
     pub(crate) fn cannot_open(dir: &std::path::Path) -> impl Fn(std::io::Error) -> Failure + '_ {
-        move |error| Failure::fatal(format!("cannot open '{}': {}", dir.display(), sys::reason(&error)))
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        move |error| match error.kind() {
+            NotFound | NotADirectory => Failure::no_worktree(),
+            _ => Failure::fatal(format!("cannot open '{}': {}", dir.display(), sys::reason(&error))),
+        }
     }
 
     /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.

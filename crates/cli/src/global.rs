@@ -10,7 +10,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice};
-use sys::by_path::uninterrupted;
+use sys::{UserPath, by_path::uninterrupted};
 
 use crate::{
     console::{self, text},
@@ -123,7 +123,7 @@ impl Invocation {
                     run.profile = match stuck {
                         None => Profile::Table,
                         Some(file) if file.is_empty() => return Err(wrong("no file given for '--profile='")),
-                        Some(file) => Profile::Picture(run.cwd.join(OsStr::from_bytes(&file))),
+                        Some(file) => Profile::Picture(run.path(&file)?),
                     };
                 }
                 b"-P" | b"--no-pager" => run.paginate = false,
@@ -138,16 +138,16 @@ impl Invocation {
                 b"--icase-pathspecs" => run.set("GIT_ICASE_PATHSPECS", "1"),
                 b"--attr-source" => {
                     let tree = value("no attribute source given for --attr-source")?;
-                    run.set("GIT_ATTR_SOURCE", OsStr::from_bytes(&tree));
+                    run.set("GIT_ATTR_SOURCE", sys::os_str(&tree));
                 }
                 b"--bare" => run.bare = true,
                 b"--git-dir" => {
                     let dir = value("no directory given for '--git-dir' option")?;
-                    run.set("GIT_DIR", OsStr::from_bytes(&dir));
+                    run.set("GIT_DIR", sys::os_str(&dir));
                 }
                 b"--work-tree" => {
                     let dir = value("no directory given for '--work-tree' option")?;
-                    run.set("GIT_WORK_TREE", OsStr::from_bytes(&dir));
+                    run.set("GIT_WORK_TREE", sys::os_str(&dir));
                 }
                 b"-c" => {
                     let setting = value("-c expects a configuration string")?;
@@ -161,13 +161,15 @@ impl Invocation {
                 b"-C" => {
                     let dir = value("no directory given for '-C' option")?;
                     if !dir.is_empty() {
-                        let place = run.cwd.join(OsStr::from_bytes(&dir));
-                        // What is in a directory can only be seen by who may change to it.
-                        uninterrupted(|| place.join(".").metadata()).map_err(|error| {
+                        let place = UserPath::new(&dir).resolve(&run.cwd).map_err(Into::into);
+                        let seen = |place: PathBuf| {
+                            // What is in a directory can only be seen by who may change to it.
+                            uninterrupted(|| place.join(".").metadata()).map(|_| place)
+                        };
+                        run.cwd = place.and_then(seen).map_err(|error: std::io::Error| {
                             let reason = crate::text::os_error(&error);
                             Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
                         })?;
-                        run.cwd = place;
                     }
                 }
                 _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
@@ -212,7 +214,7 @@ impl Invocation {
                 "'"
             )));
         }
-        match self.env.get(OsStr::from_bytes(variable)) {
+        match self.env.get(sys::os_str(variable)) {
             Some(value) => Ok(text!(key, "=", value.as_bytes())),
             None => Err(Failure::Fatal(text!(
                 "missing environment variable '",
@@ -222,6 +224,12 @@ impl Invocation {
                 "'"
             ))),
         }
+    }
+
+    /// A path of the command line, from where we are. The empty string is refused.
+    pub(crate) fn path(&self, text: &[u8]) -> Result<PathBuf, Failure> {
+        let path = UserPath::new(text);
+        path.resolve(&self.cwd).map_err(|refused| Failure::refused(&path, refused))
     }
 
     /// A variable of the environment.
@@ -245,12 +253,7 @@ impl Invocation {
 
     /// As [`Invocation::open`] for the first time, but nothing is said of it.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
-        let options = repo::OpenOptions {
-            git_dir: self.env.get(OsStr::new("GIT_DIR")).map(PathBuf::from),
-            work_tree: self.env.get(OsStr::new("GIT_WORK_TREE")).map(PathBuf::from),
-            ..self.outside()
-        };
-        let repo = repo::Repository::open(&options)?;
+        let repo = repo::Repository::open(&self.outside())?;
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
             // Whoever needs the index finds out what is wrong with it.

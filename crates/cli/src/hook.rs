@@ -3,7 +3,6 @@
 //! What they print goes to standard error, as with Git; their standard input is empty.
 
 use std::{
-    ffi::OsStr,
     io,
     os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
@@ -167,18 +166,19 @@ impl<'a> Hooks<'a> {
     /// The program in the hooks directory, if it may be run, from where it is run.
     fn in_directory(&self, name: &str) -> Result<Option<PathBuf>, Failure> {
         let path = match self.repo.config_path("core.hooksPath")? {
-            Some(path) => path.join(name),
-            None => self.repo.called_file("hooks").join(name),
+            // The empty string names no directory, and so no hook: nothing of the worktree is run.
+            Some(dir) if dir.as_bytes().is_empty() => return Ok(None),
+            Some(dir) => dir.with(name),
+            None => self.repo.called_file("hooks").join(name).into(),
         };
-        let place = self.repo.child_dir().join(&path);
+        let Ok(place) = path.resolve(self.repo.child_dir()) else { return Ok(None) };
         match by_path::may_be_run(&place) {
-            Ok(()) => Ok(Some(if self.is_elsewhere() { place } else { path })),
+            Ok(()) => Ok(Some(if self.is_elsewhere() { place } else { PathBuf::from(path.as_os_str()) })),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 if self.settings.advises(self.repo, "ignoredHook")? {
                     console::hint(format!(
-                        "The '{}' hook was ignored because it's not set as executable.\n\
+                        "The '{path}' hook was ignored because it's not set as executable.\n\
                          You can disable this warning with `git config set advice.ignoredHook false`.",
-                        path.display()
                     ));
                 }
                 Ok(None)
@@ -215,12 +215,12 @@ fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>)
 
 /// A command as Git starts those of the configuration: by itself if it is one word, else in a shell that hands the arguments on.
 fn in_a_shell(text: &BStr, args: &[String]) -> Command {
-    let bytes = OsStr::from_bytes(text);
+    let bytes = sys::os_str(text);
     if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {
         return Command::new(bytes);
     }
     let mut command = Command::new("/bin/sh");
     let script = if args.is_empty() { text.to_owned() } else { text!(text, " \"$@\"") };
-    command.arg("-c").arg(OsStr::from_bytes(&script)).arg(bytes);
+    command.arg("-c").arg(sys::os_str(&script)).arg(bytes);
     command
 }

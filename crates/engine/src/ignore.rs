@@ -6,16 +6,11 @@
 
 pub mod check;
 
-use std::{
-    collections::HashMap,
-    io,
-    io::Read as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashMap, io, io::Read as _, path::Path, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::pattern::Pattern;
+use sys::{Refused, UserPath};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,13 +88,12 @@ pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
 
 /// The same, each by itself.
 pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
-    let read = |path: &Path, called: &Path| match rule_file(path, called)? {
-        RuleFile::Content(content) => Ok::<_, repo::Error>(Some(content)),
-        RuleFile::Missing | RuleFile::Unopened(_) => Ok(None),
+    let own = rule_file(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
+    let users = match users_file(repo)? {
+        Some(path) => users_rule_file(repo, &path)?,
+        None => RuleFile::Missing,
     };
-    let own = read(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
-    let users = users_file(repo)?.map(|path| read(&repo.place().join(&path), &path)).transpose()?;
-    Ok([own, users.flatten()])
+    Ok([own.content(), users.content()])
 }
 
 /// A file of rules outside of the worktree.
@@ -108,6 +102,15 @@ enum RuleFile {
     Missing,
     /// It may be there.
     Unopened(io::Error),
+}
+
+impl RuleFile {
+    fn content(self) -> Option<Vec<u8>> {
+        match self {
+            RuleFile::Content(content) => Some(content),
+            RuleFile::Missing | RuleFile::Unopened(_) => None,
+        }
+    }
 }
 
 /// Reads one, which messages name as `called`. An error if it can be opened and not read: Git dies of that.
@@ -120,14 +123,18 @@ fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
 }
 
 /// `core.excludesFile`, as it is configured.
-fn users_file(repo: &repo::Repository) -> Result<Option<PathBuf>, repo::Error> {
-    let home = |name: &str, below: &str| {
-        repo.env().get(name).filter(|value| !value.is_empty()).map(|home| Path::new(home).join(below))
-    };
-    Ok(repo
-        .config_path("core.excludesFile")?
-        .or_else(|| home("XDG_CONFIG_HOME", "git/ignore"))
-        .or_else(|| home("HOME", ".config/git/ignore")))
+fn users_file(repo: &repo::Repository) -> Result<Option<UserPath>, repo::Error> {
+    let configured = repo.config_path("core.excludesFile")?;
+    Ok(configured.or_else(|| repo.env().xdg_config("ignore")))
+}
+
+/// Reads it. The empty string names no file.
+fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile, repo::Error> {
+    match file.resolve(repo.place()) {
+        Ok(path) => rule_file(&path, Path::new(file.as_os_str())),
+        Err(Refused::Empty) => Ok(RuleFile::Missing),
+        Err(refused) => Ok(RuleFile::Unopened(refused.into())),
+    }
 }
 
 /// Rules that hold for the whole worktree.

@@ -104,7 +104,7 @@ impl<'a> Whose<'a> {
         match self {
             Whose::Own => Cow::Borrowed(git_dir),
             Whose::Shared | Whose::Main => Cow::Borrowed(common_dir),
-            Whose::Other(id) => Cow::Owned(common_dir.join("worktrees").join(OsStr::from_bytes(id))),
+            Whose::Other(id) => Cow::Owned(common_dir.join("worktrees").join(os_str(id))),
         }
     }
 }
@@ -112,13 +112,13 @@ impl<'a> Whose<'a> {
 /// Where the loose ref `name` lies.
 pub fn file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     let (whose, name) = Whose::of(name);
-    whose.dir(git_dir, common_dir).join(OsStr::from_bytes(name))
+    whose.dir(git_dir, common_dir).join(os_str(name))
 }
 
 /// Where its reflog lies.
 pub fn log_file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     let (whose, name) = Whose::of(name);
-    whose.dir(git_dir, common_dir).join("logs").join(OsStr::from_bytes(name))
+    whose.dir(git_dir, common_dir).join("logs").join(os_str(name))
 }
 
 /// The nearest thing to `name`, without slashes, that may be a component of a ref's name: what may not be in it becomes
@@ -147,6 +147,12 @@ pub fn sanitized(name: &BStr) -> BString {
         }
     }
     clean
+}
+
+/// A name that the repository holds, as the system takes it.
+#[expect(clippy::disallowed_methods, reason = "names of refs and worktrees, no paths that a user wrote")]
+fn os_str(name: &[u8]) -> &OsStr {
+    OsStr::from_bytes(name)
 }
 
 #[cfg(test)]

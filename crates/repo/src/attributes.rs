@@ -6,12 +6,7 @@
 //! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the path's directory and upwards,
 //! `core.attributesFile`, the system's, the built-in macro.
 
-use std::{
-    borrow::Borrow,
-    collections::HashMap,
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::{borrow::Borrow, collections::HashMap, io::Read as _};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -19,6 +14,7 @@ use format::{
     index::{Index, Stage},
     pattern::Pattern,
 };
+use sys::UserPath;
 
 use crate::{
     Error, Repository,
@@ -214,30 +210,27 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         let env = repo.env();
         let system = match env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
             true => None,
-            false => Some(PathBuf::from("/etc/gitattributes")),
+            false => Some(UserPath::new("/etc/gitattributes")),
         };
         let users = match repo.config_path("core.attributesFile")? {
             Some(path) => Some(path),
             None => env.xdg_config("attributes"),
         };
-        let place = repo.place().to_owned();
         for path in [system, users].into_iter().flatten() {
-            use std::os::unix::ffi::OsStrExt as _;
-            let file = self.read_outside(&place.join(&path), path.as_os_str().as_bytes().into());
+            let file = self.read_outside(&path, path.as_bytes().into());
             self.everywhere.push(file);
         }
         let root = self.read_inside(BStr::new(""));
         self.inside.push((root, 0));
         let path = self.repo.borrow().common_dir().join("info/attributes");
-        self.info = self.read_outside(&path, info);
+        self.info = self.read_outside(&path.into(), info);
         Ok(())
     }
 
     /// A file outside the worktree, by the name that Git has for it.
-    fn read_outside(&mut self, path: &Path, name: &BStr) -> File {
+    fn read_outside(&mut self, path: &UserPath, name: &BStr) -> File {
         let repo = self.repo.borrow();
-        let top = repo.work_tree().unwrap_or(repo.git_dir());
-        let opened = sys::by_path::open(&top.join(path));
+        let opened = path.resolve(repo.place()).map_err(Into::into).and_then(|path| sys::by_path::open(&path));
         self.read(opened, name, true).unwrap_or_default()
     }
 

@@ -196,8 +196,7 @@ pub(crate) fn replaced(
     config: &Config,
     refs: &refs::Store,
 ) -> Result<Option<Arc<Replaced>>, Error> {
-    if env.get("GIT_NO_REPLACE_OBJECTS").is_some() || !config.boolean("core.useReplaceRefs")?.unwrap_or(true)
-    {
+    if env.is_set("GIT_NO_REPLACE_OBJECTS") || !config.boolean("core.useReplaceRefs")?.unwrap_or(true) {
         return Ok(None);
     }
     let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));

@@ -4,10 +4,10 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
 };
 
 use bstr::{BStr, ByteSlice};
+use sys::UserPath;
 
 use crate::{Error, config};
 
@@ -16,14 +16,19 @@ use crate::{Error, config};
 pub struct Env(HashMap<OsString, OsString>);
 
 impl Env {
-    /// A variable's value.
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    /// Whether a variable is there, if only empty.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.0.contains_key(OsStr::new(name))
     }
 
-    /// A variable's value as bytes.
+    /// A variable's value.
     pub fn bytes(&self, name: &str) -> Option<&BStr> {
-        self.get(name).map(|value| value.as_bytes().as_bstr())
+        self.0.get(OsStr::new(name)).map(|value| value.as_bytes().as_bstr())
+    }
+
+    /// A variable that holds a path.
+    pub fn path(&self, name: &str) -> Option<UserPath> {
+        self.bytes(name).map(UserPath::new)
     }
 
     /// A variable as a boolean of configuration; `None` if unset.
@@ -35,12 +40,12 @@ impl Env {
     }
 
     /// A file of Git's in the user's configuration directory.
-    pub(crate) fn xdg_config(&self, name: &str) -> Option<PathBuf> {
-        let base = match self.get("XDG_CONFIG_HOME").filter(|xdg| !xdg.is_empty()) {
-            Some(xdg) => PathBuf::from(xdg),
-            None => Path::new(self.get("HOME")?).join(".config"),
+    pub fn xdg_config(&self, name: &str) -> Option<UserPath> {
+        let base = match self.bytes("XDG_CONFIG_HOME").and_then(UserPath::unless_empty) {
+            Some(xdg) => xdg,
+            None => self.path("HOME")?.with(".config"),
         };
-        Some(base.join("git").join(name))
+        Some(base.with("git").with(name))
     }
 
     /// All variables, to hand to a child process.

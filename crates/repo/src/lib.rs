@@ -32,13 +32,13 @@ mod worktrees;
 use std::{
     collections::{HashMap, HashSet},
     ffi::OsString,
-    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId};
+use sys::UserPath;
 
 pub use branch::{Guess, Tracking};
 pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
@@ -240,7 +240,7 @@ impl Repository {
         if self.layout.common_dir != self.layout.git_dir {
             own.push(self.real_common_dir());
         }
-        if self.env.get("GIT_OBJECT_DIRECTORY").is_some() {
+        if self.env.is_set("GIT_OBJECT_DIRECTORY") {
             own.push(sys::by_path::resolved(&self.layout.objects_dir));
         }
         own
@@ -300,10 +300,7 @@ impl Repository {
 
     /// The index, `GIT_INDEX_FILE` honoured.
     pub fn index_path(&self) -> PathBuf {
-        match self.env.get("GIT_INDEX_FILE") {
-            Some(file) => self.place().join(file),
-            None => self.layout.git_dir.join("index"),
-        }
+        self.layout.index.clone()
     }
 
     /// Whether `dir` (absolute) is the worktree of a repository: `.git` in it is one, or a file that names one.
@@ -384,7 +381,7 @@ impl Repository {
     }
 
     /// Last value of a key as a path, `~` expanded. A relative one leads from [`Repository::place`].
-    pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
+    pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, self.speaker())
     }
 
@@ -465,12 +462,12 @@ fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(Os
         set("GIT_IMPLICIT_WORK_TREE", "0".into());
     }
     let names_worktree =
-        env.get("GIT_WORK_TREE").is_some() || (options.work_tree.is_some() && !options.made_here);
+        env.is_set("GIT_WORK_TREE") || (options.work_tree.is_some() && !options.made_here);
     if names_worktree && layout.work_tree.is_some() {
         set("GIT_WORK_TREE", ".".into());
     }
     if !options.made_here {
-        set("GIT_PREFIX", OsString::from_vec(layout.prefix.to_vec()));
+        set("GIT_PREFIX", sys::os_str(&layout.prefix).to_owned());
     }
     if let Some(parameters) = config_parameters(env.bytes("GIT_CONFIG_PARAMETERS"), &options.config) {
         set("GIT_CONFIG_PARAMETERS", parameters);
@@ -501,5 +498,5 @@ pub fn config_parameters(before: Option<&BStr>, config: &[BString]) -> Option<Os
         parameters.push(b'=');
         parameters.extend(value.map(|value| quote::shell(value.as_bstr())).unwrap_or_default().iter());
     }
-    Some(OsString::from_vec(parameters.into()))
+    Some(sys::os_str(&parameters).to_owned())
 }

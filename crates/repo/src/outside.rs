@@ -1,8 +1,9 @@
 //! What can be known without a repository, or of somebody else's.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bstr::{BStr, BString};
+use sys::UserPath;
 
 use crate::{
     Configured, Env, Error, OpenOptions, Repository, Voice,
@@ -73,7 +74,7 @@ impl Outside {
     }
 
     /// Last value of a key as a path, `~` expanded.
-    pub fn config_path(&self, key: &str) -> Result<Option<PathBuf>, Error> {
+    pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, Speaker { voice: self.voice, top: None })
     }
 

@@ -4,9 +4,8 @@
 //! configuration, the one named by the repository's `extensions.partialClone` last. Source: the notes on partial clones that come with Git.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io::Write as _,
-    os::unix::ffi::OsStrExt as _,
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -67,7 +66,7 @@ impl Promisors for Remotes {
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool {
         let mut command = Command::new("git");
         command.args(["-c", "fetch.negotiationAlgorithm=noop", "fetch"]);
-        command.arg(OsStr::from_bytes(&self.names[number]));
+        command.arg(sys::os_str(&self.names[number]));
         command.args(["--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"]);
         command.args(["--filter=blob:none", "--stdin"]);
         if self.quiet {

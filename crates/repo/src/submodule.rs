@@ -5,7 +5,6 @@
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -193,7 +192,7 @@ impl Repository {
     /// lead there: the caller has looked.
     pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
         let Some(top) = self.work_tree() else { return Ok(None) };
-        let dir = top.join(OsStr::from_bytes(path));
+        let dir = top.join(sys::os_str(path));
         match uninterrupted(|| dir.join(".git").metadata()) {
             Err(error) if disk::is_missing(&error) => return Ok(None),
             Err(error) => {
@@ -209,7 +208,7 @@ impl Repository {
     /// `.git` is an error, in its words.
     pub fn has_submodule(&self, path: &BStr) -> Result<bool, Error> {
         let Some(top) = self.work_tree() else { return Ok(false) };
-        let dir = Path::new(OsStr::from_bytes(path));
+        let dir = Path::new(sys::os_str(path));
         let options = self.options_of(top.join(dir));
         let env = options.env.clone().into();
         open::leads_to_one(&options, &env, &options.cwd.join(".git"), &dir.join(".git"))

@@ -11,7 +11,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
-use sys::{FileType, by_path};
+use sys::{FileType, UserPath, by_path};
 
 use crate::{
     Error, Repository, config, disk, open,
@@ -88,12 +88,11 @@ impl Repository {
         let git_dir = self.common_dir().join("worktrees").join(id);
         let gitfile =
             by_path::read(&git_dir.join("gitdir")).ok().flatten().filter(|file| !file.is_empty())?;
-        let gitfile = Path::new(OsStr::from_bytes(gitfile.trim_end()));
-        let path = without_suffix(gitfile, b"/.git");
-        let path = match path.is_absolute() {
-            true => path,
-            false => by_path::resolved(&git_dir.join(path)),
-        };
+        let gitfile = gitfile.trim_end();
+        let path = UserPath::new(gitfile.strip_suffix(b"/.git").unwrap_or(gitfile));
+        let is_absolute = path.is_absolute();
+        let path = path.resolve_or_base(&git_dir).unwrap_or_else(|_| PathBuf::from(path.as_os_str()));
+        let path = if is_absolute { path } else { by_path::resolved(&path) };
         let is_current = self.git_dir() == git_dir;
         Some(Worktree { path, id: Some(id.to_owned()), git_dir, is_bare: false, is_current })
     }
@@ -169,7 +168,8 @@ impl Repository {
         if target.is_empty() {
             return Err(GitfileError::NoPath);
         }
-        let dir = path.parent().unwrap_or(Path::new("")).join(OsStr::from_bytes(target));
+        let dir = UserPath::new(target).resolve(path.parent().unwrap_or(Path::new("")));
+        let dir = dir.map_err(|_| GitfileError::NotARepository)?;
         match self.is_git_directory(&dir) {
             true => by_path::canonical(&dir).map_err(|_| GitfileError::NotARepository),
             false => Err(GitfileError::NotARepository),
@@ -208,7 +208,7 @@ pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
 
 fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
-    PathBuf::from(OsStr::from_bytes(bytes.strip_suffix(suffix).unwrap_or(bytes)))
+    PathBuf::from(sys::os_str(bytes.strip_suffix(suffix).unwrap_or(bytes)))
 }
 
 /// Whether the worktree with this git directory is on the branch, or will come back to it.

@@ -218,6 +218,26 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     uninterrupted(|| call(Phase::Read, || fs::canonicalize(path)))
 }
 
+/// As [`canonical`], of a path whose last component need not exist; so need that of a link in its place.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    canonical(path).or_else(|error| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = canonical(parent)?;
+            let place = parent.join(name);
+            match read_link(&place)? {
+                Some(target) => real(&parent.join(target)),
+                None => Ok(place),
+            }
+        }
+        _ => Err(error),
+    })
+}
+
+/// Whether this process may enter the directory, or run the file: `access` with `X_OK`.
+pub fn is_executable(path: &Path) -> bool {
+    retry_on_intr(|| call(Phase::Stat, || rustix::fs::access(path, rustix::fs::Access::EXEC_OK))).is_ok()
+}
+
 /// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
 /// its letters. Absolute if `path` is.
 pub fn resolved(path: &Path) -> PathBuf {

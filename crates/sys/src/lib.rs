@@ -34,6 +34,7 @@ pub mod terminal;
 mod umask;
 mod unreadable;
 pub mod user;
+mod user_path;
 mod zone;
 
 pub use capabilities::Capabilities;
@@ -61,4 +62,5 @@ pub use umask::umask;
 pub use unreadable::{
     survive_unreadable_maps, unreadable, unreadable_pages, unreadable_untold, unreadable_was_told,
 };
+pub use user_path::{Refused, UserPath, os_str};
 pub use zone::{local_time, utc_offset};

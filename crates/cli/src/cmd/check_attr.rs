@@ -3,7 +3,7 @@
 //! Order: arguments; the index, the tree that attributes are read from if one is named, and the attribute files of everywhere; then one path after another, each answered before the
 //! next is read. Nothing is changed.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec, sparse};
@@ -15,7 +15,7 @@ use repo::{
     Repository,
     attributes::{Attributes, Source, Value},
 };
-use sys::FileType;
+use sys::{FileType, UserPath};
 
 use crate::{
     args::{DashDash, Opt, Stop, Survey, Table},
@@ -261,11 +261,10 @@ impl Check<'_> {
             return Ok(entry.map(shown));
         }
         // In a bare repository it is looked for where we are.
-        let place = Path::new(OsStr::from_bytes(path));
-        let place = self.repo.work_tree().map_or_else(|| place.to_owned(), |top| top.join(place));
+        let place = UserPath::new(path).resolve(self.repo.work_tree().unwrap_or(Path::new("")));
         let failed = |reason: &str| Failure::Fatal(text!("unable to stat '", path, "': ", reason));
-        let stat = match sys::by_path::stat(&place) {
-            Ok(Some(stat)) if !path.is_empty() => stat,
+        let stat = match place.map_err(Into::into).and_then(|place| sys::by_path::stat(&place)) {
+            Ok(Some(stat)) => stat,
             Ok(_) => return Err(failed("No such file or directory")),
             Err(error) => return Err(failed(&crate::text::os_error(&error))),
         };

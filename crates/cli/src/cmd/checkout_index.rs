@@ -3,7 +3,11 @@
 //! Order: options; the index; paths, as they are given; files. What is wrong with one path does not stop the others,
 //! but for a mistake that Git dies of: what came before that is done all the same.
 
-use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{
+    io::Read as _,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -13,7 +17,7 @@ use engine::{
 };
 use format::index::{Flags, Index, Stage};
 use repo::{Repository, convert::Delays};
-use sys::by_path;
+use sys::{UserPath, by_path};
 
 use crate::{
     args::{DashDash, Event, Opt, Stop, Survey, Table},
@@ -325,7 +329,7 @@ impl Checkout<'_> {
         let request = self.request;
         let (place, lead) = self.place();
         let shown_place = place;
-        let place = self.top.join(OsStr::from_bytes(place));
+        let place = self.below(place)?;
         let elsewhere = match shown_place.is_empty() {
             true => None,
             // Where nothing can be opened nothing is.
@@ -405,13 +409,19 @@ impl Checkout<'_> {
         prefix.split_at(prefix.rfind_byte(b'/').map_or(0, |slash| slash + 1))
     }
 
+    /// A part of the prefix, from the top of the worktree; the empty one is the top.
+    fn below(&self, part: &[u8]) -> Result<PathBuf, Failure> {
+        let path = UserPath::new(part);
+        path.resolve_or_base(self.top).map_err(|refused| Failure::refused(&path, refused))
+    }
+
     /// Makes the directories that the prefix names. Links to directories in it are followed.
     fn make_place(&self) -> Result<(), Failure> {
         let prefix = &self.request.prefix;
         let ends = prefix.find_iter("/").filter(|&end| end > 0);
         for end in ends {
             let shown = &prefix[..end];
-            let path = self.top.join(OsStr::from_bytes(shown));
+            let path = self.below(shown)?;
             let is_directory = |stat: &sys::Stat| stat.file_type == sys::FileType::Directory;
             if matches!(by_path::stat_followed(&path), Ok(Some(stat)) if is_directory(&stat)) {
                 continue;

@@ -1,7 +1,7 @@
 //! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree
 //! or from the index.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -11,6 +11,7 @@ use engine::{
 };
 use format::index::Index;
 use repo::Repository;
+use sys::UserPath;
 
 use crate::{
     cmd::checkout::{Dress, Request, Source},
@@ -205,7 +206,6 @@ pub(crate) fn original_cwd(run: &Invocation, repo: &Repository) -> Option<BStrin
 
 /// Whether a word names something in the worktree, as Git asks to tell revisions from paths.
 pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
-    use std::os::unix::ffi::OsStrExt as _;
     let Some(root) = repo.work_tree() else { return Ok(false) };
     let (word, prefix) = match word.strip_prefix(b":/") {
         Some(b"") => return Ok(true),
@@ -213,12 +213,16 @@ pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure>
         None => match word.strip_prefix(b":!").or_else(|| word.strip_prefix(b":^")) {
             Some(b"") => return Ok(true),
             Some(rest) => (rest.as_bstr(), repo.prefix()),
-            None if word.is_empty() && repo.prefix().is_empty() => return Ok(false),
             None => (word, repo.prefix()),
         },
     };
-    let path = root.join(std::ffi::OsStr::from_bytes(prefix)).join(std::ffi::OsStr::from_bytes(word));
-    match sys::by_path::uninterrupted(|| path.symlink_metadata()) {
+    let dir = root.join(sys::os_str(prefix));
+    let path = match prefix.is_empty() {
+        true => UserPath::new(word).resolve(root),
+        false => UserPath::new(word).resolve_or_base(&dir),
+    };
+    let seen = |path: PathBuf| sys::by_path::uninterrupted(|| path.symlink_metadata());
+    match path.map_err(Into::into).and_then(seen) {
         Ok(_) => Ok(true),
         Err(error) => match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Ok(false),

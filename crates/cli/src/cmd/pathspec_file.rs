@@ -1,11 +1,12 @@
 //! `--pathspec-from-file`: pathspecs from a file or the standard input, one a line and in quotes if need be, or
 //! each ended by NUL. Where nothing is in it, it is as if no paths had been given.
 
-use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _};
+use std::io::Read as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Pathspecs;
 use repo::Repository;
+use sys::UserPath;
 
 use crate::{cmd::paths, console::text, failure::Failure, global::Invocation};
 
@@ -50,22 +51,26 @@ impl PathspecFile {
     }
 
     fn file(&self, run: &Invocation) -> Option<&BStr> {
-        self.files.iter().rev().find_map(|file| match file.strip_prefix(b":(optional)") {
-            Some(file) => at(run, file).exists().then_some(file.as_bstr()),
+        let last = self.files.iter().rev().find_map(|file| match file.strip_prefix(b":(optional)") {
+            Some(file) => at(run, file).is_ok_and(|path| path.exists()).then_some(file.as_bstr()),
             None => Some(file.as_bstr()),
-        })
+        });
+        // To Git the empty string is no file at all.
+        last.filter(|file| !file.is_empty())
     }
 }
 
-fn at(run: &Invocation, file: &[u8]) -> std::path::PathBuf {
-    run.cwd.join(OsStr::from_bytes(file))
+fn at(run: &Invocation, file: &[u8]) -> std::io::Result<std::path::PathBuf> {
+    Ok(UserPath::new(file).resolve(&run.cwd)?)
 }
 
 fn read(file: &BStr, run: &Invocation, repo: &Repository) -> Result<Vec<u8>, Failure> {
     let mut content = Vec::new();
     let read = match file == "-" {
         true => std::io::stdin().read_to_end(&mut content),
-        false => sys::by_path::open(&at(run, file)).and_then(|mut file| file.read_to_end(&mut content)),
+        false => at(run, file)
+            .and_then(|path| sys::by_path::open(&path))
+            .and_then(|mut file| file.read_to_end(&mut content)),
     };
     read.map_err(|error| {
         // Git is at the top of the worktree and names the file from there.

@@ -3,12 +3,13 @@
 //! Order, which is that of Git's errors: options; the index's lock; the index; the trees; what of the options goes
 //! together; then plan, act and record. A refusal leaves everything as it is.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions, Sparse};
 use format::ObjectId;
 use repo::Repository;
+use sys::UserPath;
 
 use crate::{
     args::{DashDash, Event, Opt, Stop, Survey, Table},
@@ -174,7 +175,7 @@ fn carry_out(run: &Invocation, request: &Request, names: &[BString]) -> Result<u
     work.recurses = merges && recursion::wanted(request.recurse, &repo)?;
     work.lead_of_submodule = request.lead.clone();
     work.progress = request.verbose && request.update;
-    work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr()));
+    work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr())).transpose()?;
     if request.no_sparse_checkout {
         work.needs_full()?;
     }
@@ -322,6 +323,7 @@ fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec
 }
 
 /// Git is at the top of the worktree by then.
-fn output(run: &Invocation, repo: &Repository, file: &BStr) -> PathBuf {
-    repo.work_tree().unwrap_or(&run.cwd).join(OsStr::from_bytes(file))
+fn output(run: &Invocation, repo: &Repository, file: &BStr) -> Result<PathBuf, Failure> {
+    let file = UserPath::new(file);
+    file.resolve(repo.work_tree().unwrap_or(&run.cwd)).map_err(|refused| Failure::refused(&file, refused))
 }

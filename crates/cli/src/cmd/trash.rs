@@ -1,6 +1,6 @@
 //! The process that empties a trash: this program again, in the background. See [`engine::trash`].
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path, sync::atomic::AtomicBool};
+use std::{path::Path, sync::atomic::AtomicBool};
 
 use crate::{failure::Failure, global::Invocation};
 
@@ -27,7 +27,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     let [common] = &run.args[..] else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
-    let emptied = engine::trash::empty(Path::new(OsStr::from_bytes(common)), workers(), run.interrupt.flag());
+    let emptied = engine::trash::empty(Path::new(sys::os_str(common)), workers(), run.interrupt.flag());
     Ok(u8::from(emptied.is_err()))
 }
 

@@ -9,7 +9,7 @@ use std::{
 use bstr::BString;
 use format::{HashKind, hash::Hasher};
 use repo::Repository;
-use sys::by_path;
+use sys::{UserPath, by_path};
 
 use crate::console::text;
 
@@ -63,13 +63,13 @@ pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
     let program = match repo.config_bool("core.fsmonitor") {
         Ok(Some(false)) => return Ok(Monitor::None),
         Ok(Some(true)) => None,
-        Ok(None) => match repo.env().get("GIT_TEST_FSMONITOR").filter(|value| !value.is_empty()) {
-            Some(value) => Some(value.as_bytes().into()),
+        Ok(None) => match repo.env().bytes("GIT_TEST_FSMONITOR").filter(|value| !value.is_empty()) {
+            Some(value) => Some(value.to_owned()),
             None => return Ok(Monitor::None),
         },
         Err(_) => {
-            let path = repo.config_path("core.fsmonitor")?.unwrap_or_default();
-            Some(BString::from(path.as_os_str().as_bytes()))
+            let path = repo.config_path("core.fsmonitor")?;
+            Some(path.map(|path| path.as_bytes().into()).unwrap_or_default())
         }
     };
     let Some(top) = repo.work_tree() else { return Ok(Monitor::Unfit(Unfit::Bare)) };
@@ -104,9 +104,8 @@ pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Err
     let mut hasher = Hasher::checksum(HashKind::Sha1);
     hasher.update(top.as_os_str().as_bytes());
     let name = hasher.finish().expect("a checksum looks for no collisions");
-    let dir = match repo.config_path("fsmonitor.socketDir")?.filter(|dir| !dir.as_os_str().is_empty()) {
-        Some(dir) => repo.place().join(dir),
-        None => repo.env().get("HOME").unwrap_or_default().into(),
-    };
-    Ok(dir.join(format!(".git-fsmonitor-{name}")))
+    let configured = repo.config_path("fsmonitor.socketDir")?.filter(|dir| !dir.as_bytes().is_empty());
+    let dir = configured.or_else(|| repo.env().path("HOME")).unwrap_or_else(|| UserPath::new(""));
+    let socket = dir.with(&format!(".git-fsmonitor-{name}"));
+    Ok(socket.resolve(repo.place()).unwrap_or_else(|_| repo.git_dir().join("fsmonitor--daemon.ipc")))
 }

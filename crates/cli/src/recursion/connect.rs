@@ -2,7 +2,6 @@
 //! `core.worktree` in the configuration of the other. Each is replaced whole, and only if it is wrong.
 
 use std::{
-    ffi::OsStr,
     io::{self, Write as _},
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
@@ -31,7 +30,7 @@ pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> 
     // A name is never a path by itself, whatever it begins with.
     let below = |name: &[u8]| {
         let mut path = repo.git_dir().join("modules/").into_os_string();
-        path.push(OsStr::from_bytes(name));
+        path.push(sys::os_str(name));
         PathBuf::from(path)
     };
     let place = below(name);

@@ -3,7 +3,6 @@
 use std::{
     cell::{Cell, OnceCell, RefCell},
     collections::HashSet,
-    ffi::OsStr,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -100,7 +99,7 @@ impl<'a> Submodules<'a> {
     }
 
     fn dir(&self, path: &BStr) -> PathBuf {
-        self.top.join(OsStr::from_bytes(path))
+        self.top.join(sys::os_str(path))
     }
 
     /// Git's `is_submodule_active`.

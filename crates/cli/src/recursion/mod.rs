@@ -11,7 +11,7 @@
 mod connect;
 mod follow;
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
@@ -41,7 +41,7 @@ pub(crate) fn wanted(asked: Option<bool>, repo: &Repository) -> Result<bool, Fai
 
 /// Where the repository of the submodule of this name is kept in that of its superproject, if it is there.
 pub(crate) fn kept(repo: &Repository, name: Option<&BString>) -> Option<PathBuf> {
-    let place = repo.git_dir().join("modules").join(OsStr::from_bytes(name?));
+    let place = repo.git_dir().join("modules").join(sys::os_str(name?));
     repo.is_git_directory(&place).then_some(place)
 }
 

@@ -4,8 +4,6 @@
 //! of); the options and arguments; the configuration; the files; what the arguments mean; the index.
 //! Nothing is printed or changed, and nothing is read from the standard input.
 
-use std::os::unix::ffi::OsStrExt as _;
-
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use repo::Repository;
@@ -253,8 +251,7 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
     }
     let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
     first(template.map_or_else(Vec::new, |dir| obstacles::template(&dir)))?;
-    let place = run.cwd.join(std::ffi::OsStr::from_bytes(prepared.directory()));
-    for place in [place.as_path(), prepared.git_dir()] {
+    for place in prepared.work_tree().into_iter().chain([prepared.git_dir()]) {
         if by_path::list(place).is_ok_and(|names| !names.is_empty()) {
             return Err(Reason::repository(format!("'{}' is not empty", prepared.directory())));
         }

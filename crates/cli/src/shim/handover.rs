@@ -105,7 +105,8 @@ impl Find<'_> {
             ..repo::OpenOptions::default()
         };
         // Configuration that cannot be read is for Git to complain of.
-        repo::Outside::load(&options).ok()?.config_path("sapwood.git").ok().flatten()
+        let git = repo::Outside::load(&options).ok()?.config_path("sapwood.git").ok()??;
+        git.resolve(self.cwd).ok()
     }
 
     fn on_path(&self, me: Option<(u64, u64)>) -> Option<(PathBuf, bool)> {

@@ -58,7 +58,7 @@ fn place(run: &Invocation, in_repository: bool, dir: Option<&[u8]>) -> Result<Pa
     match (in_repository, dir) {
         (true, Some(_)) => Err(Failure::fatal("'--repository' cannot be used with a directory")),
         (true, None) => Ok(run.open()?.common_dir().join("sapwood")),
-        (false, Some(dir)) => Ok(run.cwd.join(OsStr::from_bytes(dir))),
+        (false, Some(dir)) => run.path(dir),
         (false, None) => default_place(run)
             .ok_or_else(|| Failure::fatal("neither XDG_DATA_HOME nor HOME is set: name a directory")),
     }

@@ -144,7 +144,7 @@ impl Call {
             return self.hand_over(&Reason::Off, None);
         }
         // `git-switch topic` is `git switch topic`.
-        let dashed = self.name.as_bytes().strip_prefix(b"git-").map(std::ffi::OsStr::from_bytes);
+        let dashed = self.name.as_bytes().strip_prefix(b"git-").map(sys::os_str);
         let args = dashed.map(ToOwned::to_owned).into_iter().chain(self.argv.iter().skip(1).cloned());
         let mut run = match Invocation::parse(Program::Git, args, self.env.clone()) {
             Ok(run) => run,

@@ -4,7 +4,7 @@
 //! Everything is found, not only the first, for `sapwood doctor` shows it. Variables that trace or test
 //! are no reason, ever.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{ffi::OsStr, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, index::Glance};
@@ -452,7 +452,7 @@ pub(super) fn files(repo: &Repository) -> Vec<Reason> {
     let branch = repo.head().ok().and_then(|head| head.branch().map(BStr::to_owned));
     if let Some(mut branch) = branch {
         branch.extend_from_slice(b".lock");
-        look(&repo.refs_dir().join(OsStr::from_bytes(&branch)), "the branch is locked");
+        look(&repo.refs_dir().join(sys::os_str(&branch)), "the branch is locked");
     }
     found.extend(hooks(repo, HOOKS));
     found.extend(files_of_readers(repo));
@@ -483,7 +483,11 @@ pub(super) fn hooks(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
     let Ok(dir) = repo.config_path("core.hooksPath") else {
         return vec![Reason::Setting("core.hookspath".into())];
     };
-    let dir = dir.map_or_else(|| repo.common_dir().join("hooks"), |dir| repo.place().join(dir));
+    let dir = match dir.map(|dir| dir.resolve(repo.place())) {
+        None => repo.common_dir().join("hooks"),
+        Some(Ok(dir)) => dir,
+        Some(Err(_)) => return vec![Reason::Setting("core.hookspath".into())],
+    };
     let there = hooks.iter().filter(|hook| !matches!(by_path::stat(&dir.join(hook)), Ok(None)));
     there.map(|hook| Reason::repository(format!("there is a hook '{hook}'"))).collect()
 }

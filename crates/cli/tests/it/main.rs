@@ -63,6 +63,7 @@ mod trees;
 mod unreadable_state;
 mod untracked_cache;
 mod update_index;
+mod user_paths;
 mod walk;
 mod worktree;
 

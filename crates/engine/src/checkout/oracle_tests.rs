@@ -100,7 +100,7 @@ impl File {
     fn write(self, path: &Path) {
         let content = self.content();
         if let File::Link(_) = self {
-            symlink(content.to_path_lossy(), path).expect("the link can be made");
+            symlink(sys::os_str(&content), path).expect("the link can be made");
             return;
         }
         fs::write(path, &content).expect("the file can be written");

@@ -382,8 +382,7 @@ impl Run<'_> {
     }
 
     fn is_repository(&self, node: &Node) -> bool {
-        use std::os::unix::ffi::OsStrExt as _;
-        self.repo.is_worktree(&self.top.join(std::ffi::OsStr::from_bytes(&node.path)))
+        self.repo.is_worktree(&self.top.join(sys::os_str(&node.path)))
     }
 
     /// A job of `node` is done: whoever does the last one takes the directory away, and so on upwards.

@@ -7,7 +7,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use store::{Components, Fsync, LockOptions, SharedRepository};
-use sys::{FileType, by_path};
+use sys::{FileType, UserPath, by_path};
 
 use super::{Event, Reference, source};
 
@@ -109,18 +109,15 @@ pub(super) fn resolve(
 fn objects_of(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
     let is = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
     // The last component need not exist for the path to have a real form; then it is no repository.
-    let path = match by_path::canonical(&cwd.join(name.to_path_lossy())) {
+    let missing = || Error::Missing(name.clone());
+    let place = UserPath::new(name).resolve(cwd).map_err(|_| missing())?;
+    let path = match by_path::canonical(&place) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = cwd.join(name.to_path_lossy());
-            let parent = parent.parent().is_some_and(|parent| is(parent.to_owned(), FileType::Directory));
-            return Err(if parent {
-                Error::NotARepository(name.clone())
-            } else {
-                Error::Missing(name.clone())
-            });
+            let parent = place.parent().is_some_and(|parent| is(parent.to_owned(), FileType::Directory));
+            return Err(if parent { Error::NotARepository(name.clone()) } else { missing() });
         }
-        Err(_) => return Err(Error::Missing(name.clone())),
+        Err(_) => return Err(missing()),
     };
     let named = [path.clone(), path.join(".git")]
         .into_iter()

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use sys::{FileType, by_path};
+use sys::{FileType, Refused, UserPath, by_path};
 
 use super::{
     Error, Options,
@@ -25,8 +25,8 @@ pub(super) struct Destination {
     pub(super) git_dir: PathBuf,
     /// `None`: bare.
     pub(super) work_tree: Option<PathBuf>,
-    /// Whether `GIT_WORK_TREE` named the worktree.
-    named_work_tree: bool,
+    /// The worktree as `GIT_WORK_TREE` named it.
+    named_work_tree: Option<UserPath>,
     existed: Existed,
     /// Of `--separate-git-dir`.
     separate: Option<Existed>,
@@ -45,9 +45,18 @@ impl Destination {
                 naming::guess_directory(&options.source, naming).ok_or(Error::NoName)?
             }
         };
-        let place = cwd.join(directory.to_path_lossy());
+        let cannot_make = |path: &BStr, refused: Refused| Error::CreateWorkTree {
+            path: path.to_owned(),
+            source: refused.into(),
+        };
+        let place = match UserPath::new(&directory).resolve(cwd) {
+            Ok(place) => place,
+            Err(refused) if options.bare => return Err(Error::Refused { path: directory, refused }),
+            Err(refused) => return Err(cannot_make(directory.as_bstr(), refused)),
+        };
         let separate_git_dir = options.separate_git_dir.as_ref();
         let named = options.open.env.get(OsStr::new("GIT_WORK_TREE")).filter(|_| !options.bare);
+        let named = named.map(|path| UserPath::new(path.as_encoded_bytes()));
         let git_dir = if options.bare || named.is_some() { place.clone() } else { place.join(".git") };
         let (existed, left) = match examine(&place)? {
             Some(existed) => (existed, Left::Nothing),
@@ -61,35 +70,37 @@ impl Destination {
         };
         let separate = match separate_git_dir {
             Some(name) => {
-                let path = cwd.join(name.to_path_lossy());
+                let path = UserPath::new(name).resolve(cwd);
+                let path = path.map_err(|refused| Error::Refused { path: name.clone(), refused })?;
                 let existed = examine(&path)?.ok_or_else(|| Error::RepositoryExists(name.clone()))?;
                 Some((path, existed))
             }
             None => None,
         };
-        if let Some(path) = named
-            && matches!(by_path::stat_followed(&cwd.join(path)), Ok(Some(_)))
-        {
-            return Err(Error::WorkTreeExists(PathBuf::from(path)));
-        }
-        let work_tree = match (options.bare, named) {
-            (true, _) => None,
-            (false, Some(path)) => Some(cwd.join(path)),
-            (false, None) => Some(place),
+        let named_work_tree = match &named {
+            None => None,
+            Some(path) => {
+                let work_tree =
+                    path.resolve(cwd).map_err(|refused| cannot_make(path.as_bytes().as_bstr(), refused))?;
+                if matches!(by_path::stat_followed(&work_tree), Ok(Some(_))) {
+                    return Err(Error::WorkTreeExists(path.clone()));
+                }
+                Some(work_tree)
+            }
         };
+        let work_tree = named_work_tree.or((!options.bare).then_some(place));
         let (git_dir, separate) = match separate {
             Some((path, existed)) => (path, Some(existed)),
             None => (git_dir, None),
         };
-        let named_work_tree = named.is_some();
-        Ok(Destination { directory, git_dir, work_tree, named_work_tree, existed, separate, left })
+        Ok(Destination { directory, git_dir, work_tree, named_work_tree: named, existed, separate, left })
     }
 
     /// Whether the Git directory was there, empty, and will be again when leftovers are gone.
     pub(super) fn git_dir_existed(&self) -> Existed {
         match (self.separate, &self.work_tree) {
             (Some(existed), _) => existed,
-            (None, Some(_)) if !self.named_work_tree => Existed::No,
+            (None, Some(_)) if self.named_work_tree.is_none() => Existed::No,
             // What is left of a bare clone goes as a whole.
             _ if matches!(self.left, Left::Unpublished(_)) => Existed::No,
             _ => self.existed,
@@ -98,13 +109,21 @@ impl Destination {
 
     /// Whether `core.worktree` has to say where the worktree is.
     pub(super) fn names_work_tree(&self) -> bool {
-        self.named_work_tree && self.separate.is_none()
+        self.named_work_tree.is_some() && self.separate.is_none()
     }
 
     /// `.git`, if it has to be a file that names the Git directory.
     pub(super) fn git_file(&self) -> Option<PathBuf> {
         self.separate?;
         self.work_tree.as_ref().map(|work_tree| work_tree.join(".git"))
+    }
+
+    /// The worktree as the user wrote it.
+    fn called_work_tree(&self) -> BString {
+        match &self.named_work_tree {
+            Some(named) => named.as_bytes().into(),
+            None => self.directory.clone(),
+        }
     }
 
     /// Makes the worktree's directory, and what is missing above it and the Git directory; that with the
@@ -119,10 +138,10 @@ impl Destination {
         };
         if let Some(work_tree) = &self.work_tree {
             leading(work_tree)?;
-            let existed = if self.named_work_tree { Existed::No } else { self.existed };
+            let existed = if self.named_work_tree.is_some() { Existed::No } else { self.existed };
             if existed == Existed::No {
                 by_path::create_dir(work_tree)
-                    .map_err(|source| Error::CreateWorkTree { path: self.directory.clone(), source })?;
+                    .map_err(|source| Error::CreateWorkTree { path: self.called_work_tree(), source })?;
             }
             junk.add(work_tree, existed);
         }

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use bstr::BString;
+use sys::{Refused, UserPath};
 
 use super::{
     AlternatesError, ObjectsError, ProtocolError, PublishError, ResumeError, SelectionError, SkeletonError,
@@ -21,8 +22,10 @@ pub enum Error {
     DestinationExists(BString),
     #[error("repository path '{0}' already exists and is not an empty directory.")]
     RepositoryExists(BString),
-    #[error("working tree '{}' already exists.", .0.display())]
-    WorkTreeExists(PathBuf),
+    #[error("working tree '{0}' already exists.")]
+    WorkTreeExists(UserPath),
+    #[error("{}", words_for(.path, *.refused))]
+    Refused { path: BString, refused: Refused },
     #[error("could not create leading directories of '{}'", .path.display())]
     LeadingDirectories { path: PathBuf, source: io::Error },
     #[error("could not create work tree dir '{path}'")]
@@ -78,6 +81,13 @@ pub enum Error {
     Interrupted,
 }
 
+fn words_for(path: &BString, refused: Refused) -> String {
+    match refused {
+        Refused::Empty => refused.to_string(),
+        Refused::TooLong => format!("Invalid path '{path}': {refused}"),
+    }
+}
+
 impl Error {
     /// Warnings that Git gives before it.
     pub fn warnings(&self) -> &[BString] {
@@ -91,7 +101,8 @@ impl Error {
     pub fn is_gits(&self) -> bool {
         matches!(
             self,
-            Error::Source(SourceError::Missing(_))
+            Error::Source(SourceError::Missing(_) | SourceError::Refused(_))
+                | Error::Refused { .. }
                 | Error::Depth(_)
                 | Error::DestinationExists(_)
                 | Error::RepositoryExists(_)

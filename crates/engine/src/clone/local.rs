@@ -17,7 +17,7 @@ use std::{
     },
 };
 
-use bstr::{BString, ByteSlice, ByteVec};
+use bstr::{BString, ByteVec};
 use store::SharedRepository;
 use sys::{
     Dir, FileType,
@@ -260,7 +260,7 @@ fn identity(stat: &sys::Stat) -> (u32, u64, u64, u64, u32, u32) {
 fn below(root: &Path, path: &BString) -> PathBuf {
     match path.is_empty() {
         true => root.to_owned(),
-        false => root.join(path.to_path_lossy()),
+        false => root.join(sys::os_str(path)),
     }
 }
 

@@ -36,7 +36,8 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, config::Edit};
-use sys::by_path;
+use repo::Env;
+use sys::{Refused, UserPath, by_path};
 
 use crate::checkout::Force;
 use answers::{checks_objects, default_branch};
@@ -381,7 +382,7 @@ impl Prepared {
         events: &dyn Fn(Event<'_>),
     ) -> Result<skeleton::Made, Error> {
         let template = self.template()?;
-        let called = self.template_called()?.unwrap_or_default();
+        let called = self.template_called()?.map(|path| PathBuf::from(path.as_os_str())).unwrap_or_default();
         let destination = &self.destination;
         let voice = self.options.open.voice;
         let wanted = skeleton::Wanted {
@@ -426,21 +427,27 @@ impl Prepared {
 
     /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.
     pub fn template(&self) -> Result<Option<PathBuf>, Error> {
-        Ok(self.template_called()?.map(|path| self.options.open.cwd.join(path)))
+        let Some(called) = self.template_called()? else { return Ok(None) };
+        Ok(match called.resolve(&self.options.open.cwd) {
+            Ok(path) => Some(path),
+            Err(Refused::Empty) => None,
+            // As no such directory is there: the copy warns of it.
+            Err(Refused::TooLong) => Some(PathBuf::from(called.as_os_str())),
+        })
     }
 
     /// The template as it was given.
-    fn template_called(&self) -> Result<Option<PathBuf>, Error> {
+    fn template_called(&self) -> Result<Option<UserPath>, Error> {
         let given = match &self.options.template {
-            Some(path) => Some(PathBuf::from(path.to_path_lossy())),
-            None => self.options.open.env.get(std::ffi::OsStr::new("GIT_TEMPLATE_DIR")).map(PathBuf::from),
+            Some(path) => Some(UserPath::new(path)),
+            None => Env::from(self.options.open.env.clone()).path("GIT_TEMPLATE_DIR"),
         };
         let path = match given {
             Some(path) => Some(path),
             None => repo::Outside::load(&self.options.open)?.config_path("init.templateDir")?,
         };
-        let path = path.or_else(|| self.options.default_template.clone());
-        Ok(path.filter(|path| !path.as_os_str().is_empty()))
+        let path = path.or_else(|| self.options.default_template.clone().map(UserPath::from));
+        Ok(path.filter(|path| !path.as_bytes().is_empty()))
     }
 
     /// The new repository, with `--config` and templates in effect.

@@ -136,7 +136,7 @@ impl Channel {
                 let command = options
                     .upload_pack
                     .as_ref()
-                    .map_or_else(|| "git-upload-pack".into(), |command| command.to_path_lossy().into_owned());
+                    .map_or_else(|| "git-upload-pack".into(), |command| sys::os_str(command).to_owned());
                 let tracer = options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0));
                 let mut connection = Connection::open(command.as_os_str(), path, &options.open.env, tracer)?;
                 let refs = connection.list_refs(&wishes.ref_prefixes())?;

@@ -240,7 +240,7 @@ fn is_published(git_dir: &Path, bare: bool) -> bool {
         Some(target) => {
             let target = target.trim_ascii_end();
             let there = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
-            target != UNPUBLISHED.as_bytes() && (bare || there(git_dir.join(target.to_path_lossy())))
+            target != UNPUBLISHED.as_bytes() && (bare || there(git_dir.join(sys::os_str(target))))
         }
     }
 }

@@ -193,7 +193,8 @@ fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepos
             edits.push(set("core.logallrefupdates", "true"));
         }
         if wanted.name_work_tree {
-            let path = std::os::unix::ffi::OsStrExt::as_bytes(work_tree.as_os_str());
+            let path = by_path::canonical(work_tree).map_err(io_error("resolve", work_tree))?;
+            let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
             edits.push(set("core.worktree", path.as_bstr()));
         }
     }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
-use sys::{FileType, by_path};
+use sys::{FileType, Refused, UserPath, by_path};
 
 /// How the objects are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Source {
 pub enum Error {
     #[error("repository '{0}' does not exist")]
     Missing(BString),
+    #[error(transparent)]
+    Refused(Refused),
     #[error("cloning over {transport} is not supported by sapwood yet (see SHORTCOMINGS.md): '{url}'")]
     Transport { transport: BString, url: BString },
     #[error("error reading '{}': {reason}", .path.display())]
@@ -45,6 +47,9 @@ pub enum Error {
 
 /// Finds `name`, relative to `cwd`, which is absolute.
 pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
+    if UserPath::new(name).resolve(cwd) == Err(Refused::Empty) {
+        return Err(Error::Refused(Refused::Empty));
+    }
     if let Some(kind) = local(name, cwd)? {
         return Ok(Source { kind, url: absolute(name, cwd) });
     }
@@ -58,7 +63,7 @@ pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
         return Err(Error::Transport { transport: name[..colon].into(), url: without_password(name) });
     }
     let path = &rest[rest.find_byte(b'/').ok_or_else(|| Error::Missing(name.into()))?..];
-    let path = PathBuf::from(percent_decoded(path).to_path_lossy());
+    let path = UserPath::new(percent_decoded(path)).resolve(Path::new("/")).map_err(Error::Refused)?;
     Ok(Source { kind: Kind::File { path }, url: name.into() })
 }
 
@@ -73,12 +78,8 @@ pub(super) fn absolute(name: &BStr, cwd: &Path) -> BString {
 }
 
 fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
-    let name = absolute(name, cwd);
-    let with = |suffix: &str| {
-        let path = [name.as_bytes(), suffix.as_bytes()].concat();
-        PathBuf::from(path.to_path_lossy())
-    };
-    for path in ["/.git", "", ".git/.git", ".git"].map(with) {
+    let with = |suffix: &str| UserPath::new([name.as_bytes(), suffix.as_bytes()].concat()).resolve(cwd).ok();
+    for path in ["/.git", "", ".git/.git", ".git"].into_iter().filter_map(with) {
         match by_path::stat_followed(&path) {
             Ok(Some(stat)) if stat.file_type == FileType::Directory && is_git_directory(&path) => {
                 return Ok(Some(Kind::Repository { git_dir: path }));
@@ -92,7 +93,7 @@ fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
         }
     }
     let file = |path: &PathBuf| matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::File);
-    Ok([".bundle", ""].map(with).into_iter().find(file).map(|path| Kind::Bundle { path }))
+    Ok([".bundle", ""].into_iter().filter_map(with).find(file).map(|path| Kind::Bundle { path }))
 }
 
 /// The repository a `.git` file names; `None` if it is no such file.
@@ -106,7 +107,7 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     let Some(target) = head.strip_prefix(b"gitdir: ") else { return Ok(None) };
     let target = target.trim_end_with(|c| c == '\n' || c == '\r');
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let git_dir = parent.join(target.to_path_lossy());
+    let git_dir = UserPath::new(target).resolve(parent).map_err(|_| invalid())?;
     match is_git_directory(&git_dir) {
         true => Ok(Some(git_dir)),
         false => Err(invalid()),
@@ -116,9 +117,10 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
 /// Whether a directory looks like a repository: a HEAD that can be one, objects and refs.
 pub(super) fn is_git_directory(path: &Path) -> bool {
     let common = match by_path::read(&path.join("commondir")) {
-        Ok(Some(content)) => path.join(content.trim_ascii_end().to_path_lossy()),
-        _ => path.to_owned(),
+        Ok(Some(content)) => UserPath::new(content.trim_ascii_end()).resolve_or_base(path),
+        _ => Ok(path.to_owned()),
     };
+    let Ok(common) = common else { return false };
     let directory = |path: PathBuf| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == FileType::Directory);
     is_head(&path.join("HEAD")) && directory(common.join("objects")) && directory(common.join("refs"))
 }

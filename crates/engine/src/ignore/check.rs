@@ -3,7 +3,7 @@
 //! Paths are asked for one at a time. The rules of the directories above the last one are kept, so who asks in order reads
 //! each file once. What could not be read is a warning; there are no rules in it.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Flags, Index};
@@ -58,18 +58,20 @@ impl Sources {
         self.per_directory = Some(".gitignore".into());
         let icase = folds_case(repo)?;
         if let Some(users) = super::users_file(repo)? {
-            self.add_if_there(users.as_os_str().as_bytes().into(), &repo.place().join(&users), icase)?;
+            self.add_if_there(users.as_bytes().into(), super::users_rule_file(repo, &users)?, icase);
         }
-        self.add_if_there(info_exclude.to_owned(), &repo.common_dir().join("info/exclude"), icase)
+        let called = Path::new(sys::os_str(info_exclude));
+        let own = super::rule_file(&repo.common_dir().join("info/exclude"), called)?;
+        self.add_if_there(info_exclude.to_owned(), own, icase);
+        Ok(())
     }
 
-    fn add_if_there(&mut self, name: BString, path: &Path, icase: bool) -> Result<(), repo::Error> {
-        match super::rule_file(path, Path::new(OsStr::from_bytes(&name)))? {
+    fn add_if_there(&mut self, name: BString, file: RuleFile, icase: bool) {
+        match file {
             RuleFile::Content(content) => self.add(name, &content, icase),
             RuleFile::Missing => {}
             RuleFile::Unopened(error) => self.warnings.push(unable(name.as_bstr(), &error)),
         }
-        Ok(())
     }
 
     /// Adds a file's content, stronger than those before.

@@ -2,9 +2,7 @@
 //!
 //! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
 
-use std::{
-    collections::HashMap, ffi::OsStr, io, ops::Range, os::unix::ffi::OsStrExt as _, sync::atomic::AtomicBool,
-};
+use std::{collections::HashMap, io, ops::Range, sync::atomic::AtomicBool};
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage};
@@ -174,7 +172,7 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     let path = index.path(entry);
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
     let examine = |source| PlanError::Examine { path: path.to_owned(), source };
-    let dir = Dir::open(&top.join(OsStr::from_bytes(&path[..slash]))).map_err(examine)?;
+    let dir = Dir::open(&top.join(sys::os_str(&path[..slash]))).map_err(examine)?;
     let cleaning = Lazy::new(repo, index);
     let mut worker = Named { path, worker: cleaning.worker() };
     let found = facts::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);

@@ -55,7 +55,7 @@ pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
 /// Removes the reflog of a branch (full name) that does not exist, if it has one: a directory of that name holds
 /// those of others.
 pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
-    let path = repo.refs_dir().join("logs").join(std::ffi::OsStr::from_bytes(branch));
+    let path = repo.refs_dir().join("logs").join(sys::os_str(branch));
     match (path.parent(), path.file_name()) {
         (Some(dir), Some(name)) => match sys::by_path::stat(&path) {
             Ok(Some(log)) if log.file_type == sys::FileType::File => remove(dir, name),
@@ -110,7 +110,7 @@ fn end_sequence(git_dir: &Path) -> Result<(), Error> {
     let names = sys::Dir::open(&dir).and_then(|open| open.list()).map_err(failed)?;
     for (name, kind) in names {
         if kind == sys::FileType::File {
-            remove(&dir, std::ffi::OsStr::from_bytes(&name))?;
+            remove(&dir, sys::os_str(&name))?;
         }
     }
     let parent = sys::Dir::open(git_dir).map_err(failed)?;

@@ -403,9 +403,8 @@ impl Walk<'_> {
 
     /// Whether the directory at `path` is the worktree of another repository.
     fn is_nested(&self, path: &BStr) -> bool {
-        use std::os::unix::ffi::OsStrExt as _;
         let Some(root) = self.repo.work_tree() else { return false };
-        let dir = root.join(std::ffi::OsStr::from_bytes(path));
+        let dir = root.join(sys::os_str(path));
         self.repo.is_worktree(&dir) && !self.repo.is_own_worktree(&dir)
     }
 

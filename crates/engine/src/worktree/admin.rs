@@ -43,7 +43,7 @@ pub struct Admin {
 /// `worktrees`, and the new directory has from there no more than the group.
 pub fn make(common: &Path, name: &BStr, reason: &[u8], shared: SharedRepository) -> Result<Admin, Error> {
     let all = common.join("worktrees");
-    let failed = |source| Error::Directory { path: all.join(OsStr::from_bytes(name)), source };
+    let failed = |source| Error::Directory { path: all.join(sys::os_str(name)), source };
     let staged = stage(common, shared).map_err(failed)?;
     let locked = staged.join("locked");
     let made = write_new(&locked, &line_of(reason))
@@ -61,7 +61,7 @@ fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> 
     let mut number = 0u32;
     let mut attempts = 0;
     loop {
-        let mut id = OsStr::from_bytes(name).to_owned();
+        let mut id = sys::os_str(name).to_owned();
         if number > 0 {
             id.push(number.to_string());
         }

@@ -3,12 +3,11 @@
 use std::{
     ffi::OsStr,
     io,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 use bstr::ByteSlice as _;
-use sys::{FileType, by_path};
+use sys::{FileType, UserPath, by_path};
 
 /// What is to become of an administrative directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +68,12 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     if target.is_empty() {
         return prune("invalid gitdir file");
     }
-    let target = Path::new(OsStr::from_bytes(target));
-    let gitfile = match target.is_absolute() {
-        true => target.to_owned(),
-        false => by_path::resolved(&dir.join(target)),
+    let target = UserPath::new(target);
+    let gitfile = match (target.resolve(&dir), target.is_absolute()) {
+        (Ok(gitfile), true) => gitfile,
+        (Ok(gitfile), false) => by_path::resolved(&gitfile),
+        // It was not looked for: it may be there.
+        (Err(_), _) => return Verdict::Keep(None),
     };
     match by_path::stat(&gitfile) {
         Ok(None) => {}

@@ -3,15 +3,11 @@
 //! [`at_path`] starts from a worktree and mends `gitdir`; [`from_admin`] starts from the administrative directory and mends `.git`.
 //! What was mended, and what cannot be, is returned in order; the messages are Git's.
 
-use std::{
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice as _;
 use repo::{GitfileError, Repository, Worktree};
-use sys::{FileType, by_path};
+use sys::{FileType, UserPath, by_path};
 
 use super::{
     Error,
@@ -109,11 +105,11 @@ pub fn at_path(
         Ok(None) | Err(_) => "gitdir unreadable",
         Ok(Some(content)) => {
             let is_absolute = content.first() == Some(&b'/');
-            let old = dir.join(OsStr::from_bytes(content.trim_end()));
-            let old = if is_absolute { old } else { by_path::resolved(&old) };
+            let old = UserPath::new(content.trim_end()).resolve_or_base(&dir).ok();
+            let old = if is_absolute { old } else { old.as_deref().map(by_path::resolved) };
             match (linker.links == Links::Relative) == is_absolute {
                 true => "gitdir absolute/relative path mismatch",
-                false if old != gitfile => "gitdir incorrect",
+                false if old.as_ref() != Some(&gitfile) => "gitdir incorrect",
                 false => return Ok(None),
             }
         }
@@ -145,6 +141,6 @@ fn infer(gitfile: &Path, repo: &Repository) -> Option<PathBuf> {
     }
     let slash = content.rfind_byte(b'/')?;
     let id = content[slash + 1..].trim();
-    let dir = repo.common_dir().join("worktrees").join(OsStr::from_bytes(id));
+    let dir = repo.common_dir().join("worktrees").join(sys::os_str(id));
     (!id.is_empty() && is_directory(&dir)).then(|| by_path::resolved(&dir))
 }

@@ -8,7 +8,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::wildmatch::{Mode, wildmatch};
-use sys::by_path::canonical;
+use sys::{Refused, UserPath, by_path::canonical};
 
 use super::{Config, Entry, Scope, parse, shown, value};
 use crate::{Env, Error, Voice, disk};
@@ -65,20 +65,25 @@ struct Loader<'a> {
     urls_forbidden: bool,
 }
 
+fn inaccessible(path: &UserPath, refused: Refused) -> Error {
+    Error::new(format!("unable to access '{path}': {refused}"))
+}
+
 impl Loader<'_> {
     fn run(&mut self) -> Result<(), Error> {
         if !self.env.boolean("GIT_CONFIG_NOSYSTEM")?.unwrap_or(false) {
-            let system = self.env.get("GIT_CONFIG_SYSTEM").map_or("/etc/gitconfig".into(), PathBuf::from);
-            self.file(&self.placed(&system), Scope::System)?;
+            let system =
+                self.env.path("GIT_CONFIG_SYSTEM").unwrap_or_else(|| UserPath::new("/etc/gitconfig"));
+            self.users_file(&system, Scope::System)?;
         }
-        if let Some(global) = self.env.get("GIT_CONFIG_GLOBAL") {
-            self.file(&self.placed(Path::new(global)), Scope::Global)?;
+        if let Some(global) = self.env.path("GIT_CONFIG_GLOBAL") {
+            self.users_file(&global, Scope::Global)?;
         } else {
             if let Some(xdg) = self.env.xdg_config("config") {
-                self.file(&self.placed(&xdg), Scope::Global)?;
+                self.users_file(&xdg, Scope::Global)?;
             }
-            if let Some(home) = self.env.get("HOME") {
-                self.file(&self.placed(&Path::new(home).join(".gitconfig")), Scope::Global)?;
+            if let Some(home) = self.env.path("HOME") {
+                self.users_file(&home.with(".gitconfig"), Scope::Global)?;
             }
         }
         if let Some(local) = self.sources.local {
@@ -91,10 +96,6 @@ impl Loader<'_> {
             self.file(worktree, Scope::Worktree)?;
         }
         self.command()
-    }
-
-    fn placed(&self, path: &Path) -> PathBuf {
-        self.sources.place.map_or_else(|| path.to_owned(), |place| place.join(path))
     }
 
     fn file(&mut self, path: &Path, scope: Scope) -> Result<(), Error> {
@@ -171,16 +172,26 @@ impl Loader<'_> {
         result
     }
 
+    /// A file that the environment names. The empty string names none, as the kernel finds no such file.
+    fn users_file(&mut self, path: &UserPath, scope: Scope) -> Result<(), Error> {
+        match path.resolve(self.sources.place.unwrap_or(Path::new(""))) {
+            Ok(path) => self.file(&path, scope),
+            Err(Refused::Empty) => Ok(()),
+            Err(refused) => Err(inaccessible(path, refused)),
+        }
+    }
+
     fn include(&mut self, value: &BStr, scope: Scope, from: Option<&Arc<PathBuf>>) -> Result<(), Error> {
         let path = value::interpolate(value, self.env)
             .ok_or_else(|| Error::new(format!("could not expand include path '{value}'")))?;
-        let path = match (path.is_absolute(), from) {
-            (true, _) => path,
-            (false, Some(from)) => from.parent().unwrap_or(Path::new("")).join(path),
+        let dir = match (path.is_absolute(), from) {
+            (true, _) => Path::new("/"),
+            (false, Some(from)) => from.parent().unwrap_or(Path::new("")),
             (false, None) => {
                 return Err(Error::new("relative config includes must come from files".to_owned()));
             }
         };
+        let path = path.resolve_or_base(dir).map_err(|refused| inaccessible(&path, refused))?;
         self.depth += 1;
         if self.depth > MAX_INCLUDE_DEPTH && path.exists() {
             let from = from.map_or("the command line".to_owned(), |from| from.display().to_string());
@@ -248,7 +259,11 @@ impl Loader<'_> {
         // What stands for the including file's own directory is compared as it is.
         let mut literal = 0;
         let mut expanded = match pattern.starts_with(b"~/") {
-            true => match self.env.get("HOME").and_then(|home| canonical(Path::new(home)).ok()) {
+            true => match self
+                .env
+                .path("HOME")
+                .and_then(|home| canonical(&home.resolve(Path::new("")).ok()?).ok())
+            {
                 Some(home) => {
                     let mut path = BString::from(home.as_os_str().as_bytes());
                     path.extend_from_slice(&pattern[1..]);
@@ -257,7 +272,7 @@ impl Loader<'_> {
                 None => pattern.to_owned(),
             },
             false => value::interpolate(pattern, self.env)
-                .map_or_else(|| pattern.to_owned(), |path| path.as_os_str().as_bytes().into()),
+                .map_or_else(|| pattern.to_owned(), |path| path.as_bytes().into()),
         };
         if let Some(rest) = expanded.strip_prefix(b"./") {
             let Some(from) = from else {

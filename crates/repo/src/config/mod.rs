@@ -15,6 +15,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use sys::UserPath;
 
 pub(crate) use load::{Sources, load};
 pub(crate) use value::{bad_boolean, parse_int, parse_size};
@@ -218,7 +219,7 @@ impl Config {
     }
 
     /// The last value as a [`path`].
-    pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<PathBuf>, Error> {
+    pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<UserPath>, Error> {
         let Some(value) = self.string_required(key, speaker)? else { return Ok(None) };
         path(value, env)
     }
@@ -270,14 +271,15 @@ fn is_of_format(key: &str) -> bool {
 }
 
 /// A value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
-pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<PathBuf>, Error> {
+pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     let (value, optional) = match value.strip_prefix(b":(optional)") {
         Some(rest) => (rest.as_bstr(), true),
         None => (value, false),
     };
     let path = value::interpolate(value, env)
         .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
-    Ok((!optional || path.exists()).then_some(path))
+    let exists = || path.resolve(Path::new("")).is_ok_and(|path| path.exists());
+    Ok((!optional || exists()).then_some(path))
 }
 
 /// Whether a command of Git's takes a setting (in lower case) from what is configured when it begins. It asks for the others

@@ -1,8 +1,7 @@
 //! What the text of a value means: booleans, integers with a unit, paths.
 
-use std::path::{Path, PathBuf};
-
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, ByteSlice};
+use sys::UserPath;
 
 use crate::{Env, Error};
 
@@ -84,22 +83,22 @@ pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {
 }
 
 /// A path with a leading `~/` or `~user/` expanded; `None` if there is no such home.
-pub(crate) fn interpolate(value: &BStr, env: &Env) -> Option<PathBuf> {
+pub(crate) fn interpolate(value: &BStr, env: &Env) -> Option<UserPath> {
     if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
-        return Some(Path::new("/usr").join(rest.to_os_str().ok()?));
+        return Some(UserPath::new([b"/usr/", rest].concat()));
     }
     let Some(rest) = value.strip_prefix(b"~") else {
-        return Some(value.to_path().ok()?.to_owned());
+        return Some(UserPath::new(value));
     };
     let (user, rest) = match rest.find_byte(b'/') {
         Some(slash) => rest.split_at(slash),
         None => (rest, &b""[..]),
     };
-    let home: PathBuf =
-        if user.is_empty() { env.get("HOME")?.into() } else { sys::user::by_name(user)?.home };
-    let mut path = BString::from(home.as_os_str().as_encoded_bytes());
-    path.extend_from_slice(rest);
-    Some(path.to_path().ok()?.to_owned())
+    let home = match user.is_empty() {
+        true => env.path("HOME")?,
+        false => UserPath::from(sys::user::by_name(user)?.home),
+    };
+    Some(UserPath::new([home.as_bytes(), rest].concat()))
 }
 
 #[cfg(test)]

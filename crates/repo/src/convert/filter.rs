@@ -7,9 +7,9 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io::{Read as _, Write as _},
-    os::unix::{ffi::OsStrExt, process::ExitStatusExt},
+    os::unix::process::ExitStatusExt,
     path::PathBuf,
     process::{Command, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -96,7 +96,7 @@ impl Environment {
 
     fn command(&self, text: &BStr) -> Command {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(OsStr::from_bytes(text));
+        command.arg("-c").arg(sys::os_str(text));
         command
             .current_dir(&self.dir)
             .env_clear()

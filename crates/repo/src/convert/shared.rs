@@ -127,7 +127,7 @@ fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
         Some(path) => Some(path),
         None => repo.env().xdg_config("attributes"),
     };
-    files.extend(user.map(|path| read(&repo.place().join(path))));
+    files.extend(user.and_then(|path| path.resolve(repo.place()).ok()).map(|path| read(&path)));
     Ok(files)
 }
 

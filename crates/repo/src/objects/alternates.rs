@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::BString;
+use sys::UserPath;
 
 use super::loose::LooseDir;
 
@@ -33,7 +34,7 @@ pub(super) fn resolve(objects_dir: &Path, environment: &[u8], environments_base:
     let mut found = Found { dirs: vec![objects_dir.to_owned()], ..Found::default() };
     // A repository without its object directory is for others to complain about.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
-    let mut queue = found.real(parse(environment, b':', environments_base));
+    let mut queue = found.real(parse(environment, b':'), environments_base);
     queue.extend(found.named_by(objects_dir));
     let mut queue: Vec<(PathBuf, usize)> = queue.into_iter().rev().map(|path| (path, 0)).collect();
     while let Some((dir, depth)) = queue.pop() {
@@ -80,29 +81,23 @@ impl Found {
             self.unread.get_or_insert((path, Arc::new(error)));
             None
         });
-        self.real(parse(&content.unwrap_or_default(), b'\n', objects_dir))
+        self.real(parse(&content.unwrap_or_default(), b'\n'), objects_dir)
     }
 
     /// The paths without links; of what does not exist, only the last component may be missing.
-    fn real(&mut self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-        paths.retain_mut(|path| {
-            let real =
-                sys::by_path::canonical(path).or_else(|error| match (path.parent(), path.file_name()) {
-                    (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-                        sys::by_path::canonical(parent).map(|parent| parent.join(name))
-                    }
-                    _ => Err(error),
-                });
-            match real {
-                Ok(real) => *path = real,
-                Err(_) => {
-                    self.complain("unable to normalize alternate object path: ", path, "");
-                    return false;
-                }
+    fn real(&mut self, paths: Vec<UserPath>, base: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::with_capacity(paths.len());
+        for path in paths {
+            let before = "unable to normalize alternate object path: ";
+            match path.resolve(base) {
+                Err(_) => self.complain(before, Path::new(path.as_os_str()), ""),
+                Ok(path) => match sys::by_path::real(&path) {
+                    Ok(real) => found.push(real),
+                    Err(_) => self.complain(before, &path, ""),
+                },
             }
-            true
-        });
-        paths
+        }
+        found
     }
 
     fn complain(&mut self, before: &str, path: &Path, after: &str) {
@@ -110,8 +105,8 @@ impl Found {
     }
 }
 
-/// The paths in a list, relative ones completed.
-fn parse(mut list: &[u8], separator: u8, base: &Path) -> Vec<PathBuf> {
+/// The paths in a list.
+fn parse(mut list: &[u8], separator: u8) -> Vec<UserPath> {
     let mut paths = Vec::new();
     while let Some(&first) = list.first() {
         let line_end = list.iter().position(|&byte| byte == separator).unwrap_or(list.len());
@@ -122,9 +117,7 @@ fn parse(mut list: &[u8], separator: u8, base: &Path) -> Vec<PathBuf> {
             _ => format::unquote(list).unwrap_or_else(|| (line.into(), after)),
         };
         list = rest.get(1..).unwrap_or_default();
-        if !path.is_empty() {
-            paths.push(base.join(std::ffi::OsStr::from_bytes(&path)));
-        }
+        paths.extend(UserPath::unless_empty(path));
     }
     paths
 }
@@ -133,19 +126,17 @@ fn parse(mut list: &[u8], separator: u8, base: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn parsed(list: &[u8], separator: u8) -> Vec<PathBuf> {
-        parse(list, separator, Path::new("/base"))
+    fn parsed(list: &[u8], separator: u8) -> Vec<BString> {
+        parse(list, separator).iter().map(|path| path.as_bytes().into()).collect()
     }
 
     #[test]
     fn lists_as_git_reads_them() {
         let list = b"# comment\n/abs\n\n../rel\n\"/quo\\ted \\303\\266\\n\"\n\"/broken\n/last";
         let paths = parsed(list, b'\n');
-        let expected: Vec<&[u8]> =
-            vec![b"/abs", b"/base/../rel", b"/quo\ted \xc3\xb6\n", b"/base/\"/broken", b"/last"];
-        let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        let expected: Vec<&[u8]> = vec![b"/abs", b"../rel", b"/quo\ted \xc3\xb6\n", b"\"/broken", b"/last"];
         assert_eq!(paths, expected);
-        assert_eq!(parsed(b"/a:\"/b:c\":/d", b':'), ["/a", "/b:c", "/d"].map(PathBuf::from));
+        assert_eq!(parsed(b"/a:\"/b:c\":/d", b':'), ["/a", "/b:c", "/d"]);
         assert!(parsed(b"", b'\n').is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Loose objects: one file each, below a directory named by the first byte.
 
 use std::collections::{HashMap, hash_map::Entry};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl LooseDir {
     /// The objects in the directory in which this one would be.
     fn list(&self, first: ObjectId) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
         let (name, _) = relative(&first);
-        let (above, path) = (&name[..2], self.path.join(OsStr::from_bytes(&name[..2])));
+        let (above, path) = (&name[..2], self.path.join(sys::os_str(&name[..2])));
         let entries = match sys::by_path::list(&path) {
             Ok(entries) => entries,
             Err(error) if crate::disk::is_missing(&error) => Vec::new(),

@@ -9,7 +9,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -250,7 +249,7 @@ impl Scan {
             .pack_names()
             .map(|name| {
                 let is_name = name.ends_with(b".idx") && !name.contains(&b'/');
-                is_name.then(|| dir.join(OsStr::from_bytes(name)).with_extension("pack"))
+                is_name.then(|| dir.join(sys::os_str(name)).with_extension("pack"))
             })
             .collect();
         let packs = names.into_iter().map(|path| path.map(|path| self.number_of(path))).collect();

@@ -9,7 +9,10 @@ use std::{
 
 use bstr::ByteSlice;
 use format::HashKind;
-use sys::by_path::{Content, canonical, content, uninterrupted};
+use sys::{
+    Refused, UserPath,
+    by_path::{self, Content, canonical, content, uninterrupted},
+};
 
 use super::{Common, Finder};
 use crate::{Error, disk};
@@ -80,13 +83,13 @@ impl Finder<'_> {
                 literal = true;
                 continue;
             }
-            let path = Path::new(OsStr::from_bytes(entry));
-            if !path.is_absolute() {
+            let Some(Ok(path)) = entry.starts_with(b"/").then(|| UserPath::new(entry).resolve(&self.cwd))
+            else {
                 continue;
-            }
+            };
             let path = match literal {
-                true => path.to_owned(),
-                false => match canonical(path) {
+                true => path,
+                false => match canonical(&path) {
                     Ok(path) => path,
                     Err(_) => continue,
                 },
@@ -157,12 +160,16 @@ impl Finder<'_> {
         if target.is_empty() {
             return Err(Error::new(format!("no path in gitfile: {path}")));
         }
-        let target = Path::new(OsStr::from_bytes(target));
-        let git_dir = file.parent().unwrap_or(Path::new("")).join(target);
+        let target = UserPath::new(target);
+        let beside = |file: &Path| target.resolve(file.parent().unwrap_or(Path::new("")));
+        // Discovery passes no directory on to the message; an explicit GIT_DIR does.
+        let nothing = || {
+            let called = beside(name).map_or_else(|_| target.to_string(), |path| path.display().to_string());
+            Error::new(format!("not a git repository: {called}"))
+        };
+        let git_dir = beside(file).map_err(|_| nothing())?;
         if !self.is_git_directory(&git_dir)? {
-            // Discovery passes no directory on to the message; an explicit GIT_DIR does.
-            let called = name.parent().unwrap_or(Path::new("")).join(target);
-            return Err(Error::new(format!("not a git repository: {}", called.display())));
+            return Err(nothing());
         }
         canonical(&git_dir)
             .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))
@@ -173,25 +180,34 @@ impl Finder<'_> {
         if !has_valid_head(&dir.join("HEAD")) {
             return Ok(false);
         }
-        let common = self.common_dir(dir)?.dir;
-        let objects = self.objects_dir(&self.cwd, &common);
-        // A file passes too, as it does with Git: reftable repositories have one for refs/heads.
-        let is_there = |path: &Path| uninterrupted(|| path.metadata()).is_ok();
-        Ok(is_there(&objects) && is_there(&common.join("refs")))
+        let common = match self.common_dir_variable(&self.cwd) {
+            Some(Err(_)) => return Ok(false),
+            Some(Ok(common)) => common,
+            None => self.common_dir(dir)?.dir,
+        };
+        let Ok(objects) = self.objects_dir(&self.cwd, &common) else { return Ok(false) };
+        // An executable file passes too, as it does with Git.
+        Ok(by_path::is_executable(&objects) && by_path::is_executable(&common.join("refs")))
     }
 
     /// `place` is where Git works.
-    pub(super) fn objects_dir(&self, place: &Path, common: &Path) -> PathBuf {
-        match self.env.get("GIT_OBJECT_DIRECTORY") {
-            Some(objects) => place.join(objects),
-            None => common.join("objects"),
+    pub(super) fn objects_dir(&self, place: &Path, common: &Path) -> Result<PathBuf, Error> {
+        match self.env.path("GIT_OBJECT_DIRECTORY") {
+            Some(objects) => objects.resolve(place).map_err(refused("GIT_OBJECT_DIRECTORY")),
+            None => Ok(common.join("objects")),
         }
+    }
+
+    /// `GIT_COMMON_DIR`, if it is set. `place` is where Git works.
+    pub(super) fn common_dir_variable(&self, place: &Path) -> Option<Result<PathBuf, Error>> {
+        let common = self.env.path("GIT_COMMON_DIR")?;
+        Some(common.resolve(place).map_err(refused("GIT_COMMON_DIR")))
     }
 
     /// The directory shared by all worktrees.
     pub(super) fn common_dir(&self, git_dir: &Path) -> Result<Common, Error> {
-        if let Some(common) = self.env.get("GIT_COMMON_DIR") {
-            return Ok(Common { dir: self.cwd.join(common), is_said: true });
+        if let Some(common) = self.common_dir_variable(&self.cwd) {
+            return Ok(Common { dir: common?, is_said: true });
         }
         if let Some((_, common)) = self.common.borrow().as_ref().filter(|(of, _)| of == git_dir) {
             return Ok(common.clone());
@@ -202,6 +218,11 @@ impl Finder<'_> {
     }
 }
 
+/// For a variable with a path that leads nowhere.
+fn refused(variable: &str) -> impl Fn(Refused) -> Error + '_ {
+    move |refused| Error::new(format!("unable to use '{variable}': {refused}"))
+}
+
 /// What the file `commondir` says.
 pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
@@ -209,7 +230,9 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
         Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_said: false }),
         Ok(Some(bytes)) if !bytes.is_empty() => {
             let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
-            let common = git_dir.join(OsStr::from_bytes(target));
+            let common = UserPath::new(target).resolve_or_base(git_dir).map_err(|refused| {
+                Error::new(format!("unable to use the path in {}: {refused}", file.display()))
+            })?;
             Ok(Common { dir: canonical(&common).unwrap_or(common), is_said: true })
         }
         Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),

@@ -10,13 +10,17 @@ mod safety;
 
 use std::{
     cell::RefCell,
+    io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 use bstr::BString;
 use format::HashKind;
-use sys::by_path::{canonical, uninterrupted};
+use sys::{
+    Refused, UserPath,
+    by_path::{self, canonical, uninterrupted},
+};
 
 use crate::{
     Env, Error, OpenOptions,
@@ -26,6 +30,9 @@ use discover::{Found, GitDir};
 pub use extensions::Extensions;
 use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
+
+/// A longer `GIT_DIR` is refused: `PATH_MAX` less the room Git leaves for the names below it.
+const GIT_DIR_LIMIT: usize = 4096 - 40;
 
 /// Where everything is.
 pub(crate) struct Layout {
@@ -40,6 +47,7 @@ pub(crate) struct Layout {
     /// Discovery ended at a directory that is a Git directory itself.
     pub(crate) is_bare_directory: bool,
     pub(crate) objects_dir: PathBuf,
+    pub(crate) index: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) prefix: BString,
     pub(crate) hash: HashKind,
@@ -143,7 +151,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
 /// A directory as the user sees it: `PWD`, if that is the same one.
 fn logical(env: &Env, dir: &Path) -> PathBuf {
     let identity = |path: &Path| uninterrupted(|| path.metadata()).ok().map(|stat| (stat.dev(), stat.ino()));
-    let seen = env.get("PWD").map(PathBuf::from).filter(|seen| seen.is_absolute());
+    let seen = env.path("PWD").filter(UserPath::is_absolute).and_then(|seen| seen.resolve(dir).ok());
     let is_it = |seen: &PathBuf| seen != dir && identity(seen).is_some_and(|it| Some(it) == identity(dir));
     seen.filter(is_it).unwrap_or_else(|| dir.to_owned())
 }
@@ -206,18 +214,28 @@ pub(crate) fn leads_to_one(
     }
 }
 
+/// A worktree's path without links; it need not exist, but the directory it is in must.
+fn real_path(path: PathBuf) -> Result<PathBuf, Error> {
+    by_path::real(&path).map_err(|err| {
+        let mut above: Vec<&Path> = path.ancestors().collect();
+        above.reverse();
+        let missing = above.into_iter().find(|path| !matches!(by_path::stat_followed(path), Ok(Some(_))));
+        Error::new(format!("Invalid path '{}': {}", missing.unwrap_or(&path).display(), sys::reason(&err)))
+    })
+}
+
 impl Finder<'_> {
     fn find(&self) -> Result<(Layout, Format), Error> {
-        let given = self.options.git_dir.clone().or_else(|| self.env.get("GIT_DIR").map(PathBuf::from));
-        match given {
-            Some(path) => {
-                let given = GitDir { path, is_real: false };
-                self.explicit(&given, &given.path, None, true)
-            }
-            None => match self.discover()? {
-                Found::Worktree { top, git_dir } => self.discovered(top, git_dir),
-                Found::Bare { git_dir } => self.bare(git_dir),
-            },
+        if let Some(path) = &self.options.git_dir {
+            let given = GitDir { path: path.clone(), is_real: false };
+            return self.explicit(&given, path, None, true);
+        }
+        if let Some(git_dir) = self.env.path("GIT_DIR") {
+            return self.named(&git_dir);
+        }
+        match self.discover()? {
+            Found::Worktree { top, git_dir } => self.discovered(top, git_dir),
+            Found::Bare { git_dir } => self.bare(git_dir),
         }
     }
 
@@ -225,7 +243,7 @@ impl Finder<'_> {
         let format = self.check_format(&git_dir.path)?;
         let dot_git = Path::new(".git");
         let is_inside = git_dir.path == top.join(dot_git);
-        if self.work_tree_override().is_some() || format.work_tree.is_some() {
+        if self.is_work_tree_said() || format.work_tree.is_some() {
             let called = if is_inside && top == self.cwd { dot_git } else { &git_dir.path };
             return self.explicit(&git_dir, called, Some(format), true);
         }
@@ -246,12 +264,23 @@ impl Finder<'_> {
         let format = self.check_format(&git_dir)?;
         let called = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
         let git_dir = GitDir { path: git_dir, is_real: true };
-        let (mut layout, format) = match self.work_tree_override().is_some() || format.work_tree.is_some() {
+        let (mut layout, format) = match self.is_work_tree_said() || format.work_tree.is_some() {
             true => self.explicit(&git_dir, &called, Some(format), false)?,
             false => self.layout(git_dir, (&called, Exported::Yes), None, format)?,
         };
         layout.is_bare_directory = true;
         Ok((layout, format))
+    }
+
+    /// `GIT_DIR` names the directory.
+    fn named(&self, git_dir: &UserPath) -> Result<(Layout, Format), Error> {
+        if git_dir.as_bytes().len() > GIT_DIR_LIMIT {
+            return Err(Error::new("'$GIT_DIR' too big".to_owned()));
+        }
+        let path = git_dir
+            .resolve(&self.cwd)
+            .map_err(|_| Error::new(format!("not a git repository: '{git_dir}'")))?;
+        self.explicit(&GitDir { path, is_real: false }, Path::new(git_dir.as_os_str()), None, true)
     }
 
     /// The directory is given, by what it is `called`. `implicit`: without any word about a worktree, the current directory is it.
@@ -268,14 +297,14 @@ impl Finder<'_> {
         if let Ok(stat) = uninterrupted(|| git_dir.metadata())
             && stat.is_file()
         {
-            git_dir = self.read_gitfile(&git_dir, stat.size())?;
+            git_dir = self.read_gitfile_called(&git_dir, &called, stat.size())?;
             is_real = true;
             called = git_dir.clone();
         }
         let is_one = self.is_git_directory(&git_dir)?
             || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
         if !is_one {
-            return Err(Error::new(format!("not a git repository: '{}'", given.path.display())));
+            return Err(Error::new(format!("not a git repository: '{}'", called.display())));
         }
         let format = match format {
             Some(format) => format,
@@ -283,27 +312,20 @@ impl Finder<'_> {
         };
         let is_bare = format.bare.unwrap_or(self.options.bare);
         let implicit = implicit && self.env.boolean("GIT_IMPLICIT_WORK_TREE")?.unwrap_or(true);
-        let work_tree = if let Some(work_tree) = self.work_tree_override() {
-            Some(self.cwd.join(work_tree))
+        let work_tree = if let Some(work_tree) = &self.options.work_tree {
+            Some(real_path(self.cwd.join(work_tree))?)
+        } else if let Some(work_tree) = self.env.path("GIT_WORK_TREE") {
+            Some(self.said_work_tree(&work_tree)?)
         } else if is_bare {
             if format.work_tree.is_some() {
                 self.warnings.borrow_mut().push("core.bare and core.worktree do not make sense".into());
             }
             None
         } else if let Some(work_tree) = &format.work_tree {
-            let given = Path::new(std::ffi::OsStr::from_bytes(work_tree));
-            let path = git_dir.join(given);
-            // Git goes to a relative one right away.
-            let found = canonical(&path).or_else(|err| if given.is_absolute() { Ok(path) } else { Err(err) });
-            Some(
-                found.map_err(|err| {
-                    Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
-                })?,
-            )
+            Some(self.configured_work_tree(&UserPath::new(work_tree), &git_dir)?)
         } else {
             implicit.then(|| self.cwd.clone())
         };
-        let work_tree = work_tree.map(|path| canonical(&path).unwrap_or(path));
         // Git goes to the top, and takes the directory's name along. A path through the current
         // directory would lead nowhere once a command has removed that directory.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
@@ -325,8 +347,41 @@ impl Finder<'_> {
         self.layout(GitDir { path: git_dir, is_real }, (&called, Exported::Yes), work_tree, format)
     }
 
-    fn work_tree_override(&self) -> Option<PathBuf> {
-        self.options.work_tree.clone().or_else(|| self.env.get("GIT_WORK_TREE").map(PathBuf::from))
+    fn is_work_tree_said(&self) -> bool {
+        self.options.work_tree.is_some() || self.env.path("GIT_WORK_TREE").is_some()
+    }
+
+    fn said_work_tree(&self, work_tree: &UserPath) -> Result<PathBuf, Error> {
+        let path = work_tree.resolve(&self.cwd).map_err(|refused| {
+            Error::new(match refused {
+                Refused::Empty => refused.to_string(),
+                Refused::TooLong => format!("Invalid path '{work_tree}': {refused}"),
+            })
+        })?;
+        real_path(path)
+    }
+
+    /// `core.worktree`: Git changes to the Git directory, and from there to it, unless it is absolute.
+    fn configured_work_tree(&self, work_tree: &UserPath, git_dir: &Path) -> Result<PathBuf, Error> {
+        if work_tree.is_absolute() {
+            return self.said_work_tree(work_tree);
+        }
+        let entered = work_tree.resolve(git_dir).map_err(Into::into);
+        // A file has no entry `.`, and a directory that may not be searched shows none.
+        entered.and_then(|path| canonical(&path.join("."))).map_err(|err: io::Error| {
+            Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
+        })
+    }
+
+    /// `GIT_INDEX_FILE`, from the top of the worktree, where Git is when it reads it.
+    fn index(&self, git_dir: &Path, work_tree: Option<&Path>) -> Result<PathBuf, Error> {
+        match self.env.path("GIT_INDEX_FILE") {
+            // Git takes the empty string for an index without entries, and `clean` removes all tracked files.
+            Some(file) => file
+                .resolve(work_tree.unwrap_or(&self.cwd))
+                .map_err(|refused| Error::new(format!("unable to use index file '{file}': {refused}"))),
+            None => Ok(git_dir.join("index")),
+        }
     }
 
     fn layout(
@@ -349,8 +404,8 @@ impl Finder<'_> {
                 prefix.push(b'/');
             }
         }
-        let (common_dir, refs_dir) = match self.env.get("GIT_COMMON_DIR") {
-            Some(common) => (place.join(common), discover::read_common_dir(&git_dir)?.dir),
+        let (common_dir, refs_dir) = match self.common_dir_variable(place) {
+            Some(common) => (common?, discover::read_common_dir(&git_dir)?.dir),
             None => {
                 let common = self.common_dir(&git_dir)?.dir;
                 (common.clone(), common)
@@ -360,9 +415,10 @@ impl Finder<'_> {
             called: if common_dir == git_dir { called.to_owned() } else { common_dir.clone() },
             exported: (exported == Exported::Yes).then(|| called.to_owned()),
             is_bare_directory: false,
+            index: self.index(&git_dir, work_tree.as_deref())?,
             git_dir,
             git_dir_is_real: is_real,
-            objects_dir: self.objects_dir(place, &common_dir),
+            objects_dir: self.objects_dir(place, &common_dir)?,
             common_dir,
             refs_dir,
             prefix,

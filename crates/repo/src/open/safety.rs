@@ -3,7 +3,7 @@
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
 use bstr::ByteSlice;
-use sys::by_path;
+use sys::{UserPath, by_path};
 
 use super::Finder;
 use crate::{
@@ -102,18 +102,20 @@ impl Finder<'_> {
                 safe = true;
             } else {
                 let Some(allowed) = config::path(value, self.env)? else { continue };
-                let bytes = allowed.as_os_str().as_bytes();
+                let bytes = allowed.as_bytes();
                 if !allowed.is_absolute() && bytes != b"." {
                     let warning = [b"safe.directory '", bytes, b"' not absolute"].concat();
                     self.warnings.borrow_mut().push(warning.into());
                     continue;
                 }
                 if let Some(parent) = bytes.strip_suffix(b"/*") {
-                    let parent = Path::new(std::ffi::OsStr::from_bytes(parent));
-                    let parent = by_path::canonical(parent).unwrap_or_else(|_| parent.to_owned());
+                    let parent = UserPath::new(parent).resolve_or_base(Path::new("/"));
+                    let Ok(parent) = parent else { continue };
+                    let parent = by_path::canonical(&parent).unwrap_or(parent);
                     safe |= path != parent && path.starts_with(&parent);
                 } else {
-                    let allowed = by_path::canonical(&self.cwd.join(&allowed));
+                    let allowed = allowed.resolve(&self.cwd).map_err(Into::into);
+                    let allowed = allowed.and_then(|allowed| by_path::canonical(&allowed));
                     safe |= allowed.is_ok_and(|allowed| allowed == path);
                 }
             }

@@ -63,9 +63,7 @@ pub(super) fn submodules(run: &Invocation, cloned: &Cloned, how: &Submodules) ->
         git.arg("--depth=1");
     }
     if let Some(jobs) = &how.jobs {
-        git.arg(
-            std::os::unix::ffi::OsStrExt::from_bytes(text!("--jobs=", jobs).as_slice()) as &std::ffi::OsStr
-        );
+        git.arg(sys::os_str(&text!("--jobs=", jobs)));
     }
     if how.progress {
         git.arg("--progress");

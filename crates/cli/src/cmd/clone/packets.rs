@@ -3,9 +3,7 @@
 //! A file that cannot be written changes nothing.
 
 use std::{
-    ffi::OsStr,
     io::Write as _,
-    os::unix::ffi::OsStrExt as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -58,7 +56,7 @@ fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
     let path = match value {
         b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
         [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
-        [b'/', ..] => Path::new(OsStr::from_bytes(value)).to_owned(),
+        [b'/', ..] => Path::new(sys::os_str(value)).to_owned(),
         _ => return None,
     };
     sys::by_path::append(&path, true, 0o666).ok().map(Mutex::new)

@@ -1,11 +1,12 @@
 //! In which order pairs are shown: by the patterns of a file (`-O`), then from a path on (`--rotate-to`, `--skip-to`).
 
-use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::{io::Read as _, path::PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Pair;
 use format::wildmatch::{Mode, wildmatch};
 use repo::Repository;
+use sys::{Refused, UserPath};
 
 use super::options::{From, Presence, Request};
 use crate::{console::text, failure::Failure, global::Invocation, text::os_error};
@@ -22,7 +23,8 @@ pub(super) fn arrange(
     }
     let file = request.order_files.iter().rev().find(|(file, presence)| {
         let (_, path) = place_of(run, repo, request, file.as_bstr());
-        *presence == Presence::Needed || !matches!(sys::by_path::stat_followed(&path), Ok(None))
+        *presence == Presence::Needed
+            || !path.is_ok_and(|path| matches!(sys::by_path::stat_followed(&path), Ok(None)))
     });
     if let Some((file, _)) = file {
         let content = read(run, repo, request, file.as_bstr())?;
@@ -42,14 +44,19 @@ pub(super) fn arrange(
 }
 
 /// How Git names a file that was given, and where it is.
-fn place_of(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> (BString, PathBuf) {
+fn place_of(
+    run: &Invocation,
+    repo: &Repository,
+    request: &Request,
+    file: &BStr,
+) -> (BString, Result<PathBuf, Refused>) {
     // Git is at the top of the worktree and names the file from there. What could be the standard input is a file there.
     let is_from_top = file.starts_with(b"/") || file == "-";
     let prefix = if is_from_top { BStr::new("") } else { repo.prefix() };
     let name = text!(prefix, file);
     let path = match repo.work_tree() {
-        Some(top) if !request.cached || file == "-" => top.join(OsStr::from_bytes(&name)),
-        _ => run.cwd.join(OsStr::from_bytes(file)),
+        Some(top) if !request.cached || file == "-" => UserPath::new(&name).resolve(top),
+        _ => UserPath::new(file).resolve(&run.cwd),
     };
     (name, path)
 }
@@ -57,7 +64,8 @@ fn place_of(run: &Invocation, repo: &Repository, request: &Request, file: &BStr)
 fn read(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> Result<Vec<u8>, Failure> {
     let (name, path) = place_of(run, repo, request, file);
     let mut content = Vec::new();
-    let read = sys::by_path::open(&path).and_then(|mut file| file.read_to_end(&mut content));
+    let opened = path.map_err(Into::into).and_then(|path| sys::by_path::open(&path));
+    let read = opened.and_then(|mut file| file.read_to_end(&mut content));
     read.map_err(|error| Failure::Fatal(text!("failed to read orderfile '", name, "': ", os_error(&error))))?;
     Ok(content)
 }

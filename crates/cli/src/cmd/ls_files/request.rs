@@ -1,6 +1,6 @@
 //! What was asked for: the options of `ls-files`, as values.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -11,6 +11,7 @@ use engine::{
     untracked::Directories,
 };
 use repo::Repository;
+use sys::{UserPath, by_path};
 
 use crate::{
     args::{DashDash, Opt, Stop, Survey, Table},
@@ -258,8 +259,8 @@ impl Request {
         };
         for rule in &self.rules {
             match rule {
-                Rule::From(name) => match sys::by_path::read(&top.join(OsStr::from_bytes(name))) {
-                    Ok(Some(content)) => sources.add(name.clone(), &content, icase),
+                Rule::From(name) => match UserPath::new(name).resolve(top).map(|path| by_path::read(&path)) {
+                    Ok(Ok(Some(content))) => sources.add(name.clone(), &content, icase),
                     _ => return Err(Failure::Fatal(text!("cannot use ", name, " as an exclude file"))),
                 },
                 Rule::PerDirectory(name) => sources.per_directory = name.clone(),

@@ -184,9 +184,8 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn of_worktree(&self, path: &BStr) -> &'static str {
-        use std::os::unix::ffi::OsStrExt as _;
         let Some(top) = self.repo.work_tree() else { return "" };
-        let path = top.join(std::ffi::OsStr::from_bytes(path));
+        let path = top.join(sys::os_str(path));
         let found = sys::by_path::stat(&path).ok().flatten();
         if found.is_none_or(|stat| stat.file_type != sys::FileType::File) {
             return "";

@@ -87,7 +87,8 @@ impl Request {
                 Key::SkipChecks => request.skip_checks = on,
                 Key::Stdin => request.stdin = on,
                 Key::Nul => request.nul = on,
-                Key::RulesFile => request.rules_file = value.filter(|_| on),
+                // To Git the empty string is no file at all.
+                Key::RulesFile => request.rules_file = value.filter(|file| on && !file.is_empty()),
                 Key::DryRun => request.dry_run = on,
                 Key::Force => request.force = on,
                 Key::Verbose => request.verbose = on,

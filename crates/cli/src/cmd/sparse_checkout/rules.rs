@@ -1,9 +1,10 @@
 //! The actions that only look at patterns: `list` and `check-rules`.
 
-use std::{ffi::OsStr, io::Read as _, os::unix::ffi::OsStrExt as _};
+use std::io::Read as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::sparse::Patterns;
+use sys::UserPath;
 
 use super::{
     Request, State,
@@ -84,7 +85,8 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
 fn rules(state: &State<'_>, file: &BStr) -> Result<Vec<BString>, Failure> {
     let named = if file.starts_with(b"/") { file.into() } else { text!(state.repo.prefix(), file) };
     let mut content = Vec::new();
-    let opened = sys::by_path::open(&state.run.cwd.join(OsStr::from_bytes(file)));
+    let path = UserPath::new(file).resolve(&state.run.cwd).map_err(Into::into);
+    let opened = path.and_then(|path| sys::by_path::open(&path));
     opened.and_then(|mut open| open.read_to_end(&mut content)).map_err(|error| {
         let reason = crate::text::os_error(&error);
         Failure::Fatal(text!("could not open '", named, "' for reading: ", reason))

@@ -120,8 +120,8 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     let request = Request::of(&parsed)?;
     request.check(parsed.rest.len())?;
     let (at, start) = match &parsed.rest[..] {
-        [path] => (scene.given(path.as_bstr()), None),
-        [path, start] => (scene.given(path.as_bstr()), Some(start.clone())),
+        [path] => (scene.given(path.as_bstr())?, None),
+        [path, start] => (scene.given(path.as_bstr())?, Some(start.clone())),
         _ => return Err(scene.misused()),
     };
     let arg = parsed.rest[0].as_bstr();

@@ -1,14 +1,18 @@
 //! `worktree lock`, `unlock`, `prune` and `repair`: what is known of worktrees, and whether it is still true.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::BStr;
 use engine::worktree::{
     admin::{self, Found},
     prune::{self, Verdict},
     repair::{self, Finding, Outcome},
 };
-use sys::by_path;
+use sys::{UserPath, by_path};
 
 use super::{Key, Scene, flag, list, lock_reason, only, remove, value};
 use crate::{
@@ -123,9 +127,10 @@ pub(super) fn repair(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failu
     for arg in args {
         // Git goes to the top of the worktree first, and forgets where it came from.
         let base = scene.repo.work_tree().filter(|_| !scene.repo.prefix().is_empty());
-        let path = base.unwrap_or(&scene.run.cwd).join(std::ffi::OsStr::from_bytes(arg));
-        let shown = PathBuf::from(std::ffi::OsStr::from_bytes(arg.as_bytes()));
-        tell(repair::at_path(&path, &shown, scene.repo, &linker)?);
+        let shown = UserPath::new(arg);
+        let path = shown.resolve(base.unwrap_or(&scene.run.cwd));
+        let path = path.map_err(|refused| Failure::refused(&shown, refused))?;
+        tell(repair::at_path(&path, Path::new(shown.as_os_str()), scene.repo, &linker)?);
     }
     for worktree in scene.repo.worktrees()? {
         tell(repair::from_admin(&worktree, scene.repo, &linker)?);

@@ -22,7 +22,7 @@ use engine::worktree::{
 };
 use repo::{GitfileError, Repository, Worktree};
 use store::SharedRepository;
-use sys::{FileType, by_path};
+use sys::{FileType, UserPath, by_path};
 
 use crate::{
     args::{DashDash, Opt, Parsed, Stop, Survey, Table},
@@ -234,15 +234,16 @@ impl Scene<'_> {
         Failure::Said(129)
     }
 
-    fn given(&self, arg: &BStr) -> Given {
+    fn given(&self, arg: &BStr) -> Result<Given, Failure> {
         let prefix = self.repo.prefix();
         let shown = if arg.starts_with(b"/") { arg.to_owned() } else { text!(prefix, arg) };
         let base = match self.repo.work_tree() {
             Some(top) if !prefix.is_empty() => top,
             _ => &self.run.cwd,
         };
-        let path = base.join(OsStr::from_bytes(&shown));
-        Given { shown, path }
+        let path = UserPath::new(&shown);
+        let path = path.resolve(base).map_err(|refused| Failure::refused(&path, refused))?;
+        Ok(Given { shown, path })
     }
 
     /// The worktree that an argument means: by the end of its path, or by its path.
@@ -352,7 +353,7 @@ fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<
     let mut by_suffix = worktrees.iter().filter(ends_so);
     match (by_suffix.next(), by_suffix.next()) {
         (Some(only), None) => Some(only),
-        _ => find_by_path(worktrees, &scene.given(arg).path),
+        _ => find_by_path(worktrees, &scene.given(arg).ok()?.path),
     }
 }
 
@@ -418,7 +419,7 @@ fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failu
     let index = index.map_err(|error| Failure::fatal(error.to_string()))?;
     let gitlinks = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
     for entry in gitlinks {
-        let gitfile = worktree.path.join(OsStr::from_bytes(index.path(entry))).join(".git");
+        let gitfile = worktree.path.join(sys::os_str(index.path(entry))).join(".git");
         let populated = match scene.repo.read_gitfile(&gitfile) {
             Ok(_) => true,
             Err(GitfileError::IsADirectory) => scene.repo.is_git_directory(&gitfile),

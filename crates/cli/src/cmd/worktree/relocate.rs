@@ -16,16 +16,16 @@ use crate::{args::Parsed, console::text, failure::Failure};
 pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
     let [arg, to] = &parsed.rest[..] else { return Err(scene.misused()) };
     let force = force(&parsed);
-    let mut to = scene.given(to.as_bstr());
     let worktrees = scene.repo.worktrees()?;
     let worktree = scene.find(&worktrees, arg.as_bstr())?;
     let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
     };
+    let mut to = scene.given(to.as_bstr())?;
     if is_directory(&to.path) {
         let name = worktree.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
         let shown = text!(to.shown.trim_end_with(|letter| letter == '/'), "/", name);
-        to = Given { path: to.path.join(OsStr::from_bytes(name)), shown };
+        to = Given { path: to.path.join(sys::os_str(name)), shown };
     }
     scene.check_candidate(&to, force, &worktrees, "move")?;
     refuse_submodules(scene, &worktree)?;

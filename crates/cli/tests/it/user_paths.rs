@@ -1,0 +1,173 @@
+//! Every path that a user can name, each with values that are easy to get wrong: exit code, words, and all that is on the disk
+//! afterwards, in the Git directory and around the repository too, are as with Git.
+
+mod ground;
+mod table;
+
+use std::fmt;
+
+use ground::{Ground, Program};
+use table::{Differs, READERS, ROWS, Row, WAYS, Way};
+
+thread_local! {
+    static GROUND: Ground = Ground::new();
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Empty,
+    Dot,
+    Up,
+    Root,
+    /// The row's own, with a slash at its end.
+    Slash,
+    Missing,
+    /// A file where a directory is wanted, or one that holds something else.
+    File,
+    Dangling,
+    /// One byte more than a path may have.
+    Long,
+}
+
+const VALUES: [Value; 9] = {
+    use Value::*;
+    [Empty, Dot, Up, Root, Slash, Missing, File, Dangling, Long]
+};
+
+impl Value {
+    fn text(self, row: &Row) -> String {
+        let beside = |name: &str| format!("{}{name}", row.lead);
+        match self {
+            Value::Empty => String::new(),
+            Value::Dot => ".".into(),
+            Value::Up => "..".into(),
+            Value::Root => "/".into(),
+            Value::Slash => format!("{}/", row.good),
+            Value::Missing => beside("nowhere"),
+            Value::File => beside("afile"),
+            Value::Dangling => beside("dangling"),
+            Value::Long => "./".repeat(2048),
+        }
+    }
+}
+
+struct Case {
+    row: Row,
+    value: Value,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {} in {}: {:?}", self.row.way, self.row.command, self.row.dir, self.value)
+    }
+}
+
+impl Case {
+    fn difference(&self) -> Option<Differs> {
+        self.row.differs.iter().find(|(values, ..)| values.contains(&self.value)).map(|(_, how, _)| *how)
+    }
+
+    fn run(&self, ground: &Ground, program: Program) -> (testkit::Run, ground::Snapshot) {
+        let value = self.value.text(&self.row);
+        let row = &self.row;
+        let prepare = |dir: &std::path::Path| match row.way {
+            Way::Setting(key) => ground.git(dir, &["config", key, &value]),
+            Way::File(file, before) => {
+                std::fs::write(dir.join(file), format!("{before}{value}\n")).expect("written");
+            }
+            Way::Argument | Way::Variable(_) => {}
+        };
+        ground.run(program, row.dir, prepare, |command| {
+            if let Way::Variable(name) = row.way {
+                command.env(name, &value);
+            }
+            if row.way == Way::Variable("HOME") {
+                command.env_remove("XDG_CONFIG_HOME");
+            }
+            command.args(row.command.split(' ').map(|word| word.replace("{}", &value)));
+        })
+    }
+
+    fn check(&self) {
+        let difference = self.difference();
+        if difference == Some(Differs::NotRun) {
+            return;
+        }
+        let programs: &[Program] = match self.value {
+            Value::Empty | Value::Missing => &[Program::Sapwood, Program::Shim],
+            _ => &[Program::Sapwood],
+        };
+        GROUND.with(|ground| {
+            let (theirs, after_theirs) = self.run(ground, Program::Git);
+            for &program in programs {
+                let (ours, after_ours) = self.run(ground, program);
+                let same_words = (&theirs.stdout, &theirs.stderr) == (&ours.stdout, &ours.stderr);
+                match difference {
+                    // The shim may hand over to Git what sapwood would refuse.
+                    Some(_)
+                        if (program == Program::Shim || self.row.is_way)
+                            && theirs == ours
+                            && after_theirs == after_ours => {}
+                    Some(Differs::Words) => {
+                        assert!(!same_words, "{self}: listed as different and is not");
+                        assert_eq!(theirs.code, ours.code, "{self}: exit code; ours said {}", ours.stderr);
+                        same_disk(&after_theirs, &after_ours);
+                    }
+                    Some(Differs::Refused) => {
+                        assert_ne!(ours.code, 0, "{self}: listed as refused and is not");
+                        let (_, before) = self.run(ground, Program::Nothing);
+                        same_disk(&before, &after_ours);
+                    }
+                    _ => {
+                        assert_eq!(theirs.stderr, ours.stderr, "{self}: standard error; git left");
+                        assert_eq!(theirs.stdout, ours.stdout, "{self}: standard output; git left");
+                        assert_eq!(theirs.code, ours.code, "{self}: exit code; git left");
+                        same_disk(&after_theirs, &after_ours);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Panics with the paths that differ.
+fn same_disk(theirs: &ground::Snapshot, ours: &ground::Snapshot) {
+    let names = theirs.keys().chain(ours.keys());
+    let differing: std::collections::BTreeSet<_> =
+        names.filter(|name| theirs.get(*name) != ours.get(*name)).collect();
+    let told: Vec<_> = differing.iter().map(|name| (name, theirs.get(*name), ours.get(*name))).collect();
+    assert!(told.is_empty(), "on disk, git left: {told:?}");
+}
+
+fn cases(rows: impl Iterator<Item = Row>) -> Vec<Case> {
+    rows.flat_map(|row| VALUES.map(|value| Case { row, value }))
+        .filter(|case| {
+            case.value != Value::Root || READERS.contains(&case.row.command) || case.row.takes_root
+        })
+        .collect()
+}
+
+/// The ways to name a repository, with each command.
+#[test]
+fn ways_to_name_a_repository() {
+    let rows = WAYS.iter().flat_map(|way| table::COMMANDS.iter().map(|command| way.with(command)));
+    crate::bounded(cases(rows), 150, Case::check);
+}
+
+/// Those that would delete what Git keeps, all of them, in CI too.
+#[test]
+fn the_empty_string_names_no_directory() {
+    let deleting = ["clean -fdx", "checkout -f", "reset --hard"];
+    let rows = WAYS.iter().flat_map(|way| deleting.map(|command| way.with(command)));
+    let mut cases = cases(rows.chain(ROWS.iter().copied()));
+    cases.retain(|case| case.value == Value::Empty);
+    let all = cases.len();
+    crate::bounded(cases, all, Case::check);
+}
+
+/// Arguments, options, variables, settings and files that hold a path.
+#[test]
+fn paths_of_each_command() {
+    crate::bounded(cases(ROWS.iter().copied()), 250, Case::check);
+}
