@@ -230,7 +230,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     /// A file outside the worktree, by the name that Git has for it.
     fn read_outside(&mut self, path: &UserPath, name: &BStr) -> File {
         let repo = self.repo.borrow();
-        let opened = path.resolve(repo.place()).map_err(Into::into).and_then(|path| sys::by_path::open(&path));
+        let opened =
+            path.resolve(repo.place()).map_err(Into::into).and_then(|path| sys::by_path::open(&path));
         self.read(opened, name, true).unwrap_or_default()
     }
 

@@ -44,8 +44,8 @@ pub use branch::{Guess, Tracking};
 pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
 pub use env::Env;
 pub use history::LeftBehind;
-pub use open::{Extensions, TemplateFormat, template_format};
 pub use identity::check_committer_date;
+pub use open::{Extensions, TemplateFormat, template_format};
 pub use outside::{Outside, config_file};
 pub use reflog::DetachedFrom;
 pub use refs::branch_name;
@@ -461,8 +461,7 @@ fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(Os
     if layout.is_bare_directory {
         set("GIT_IMPLICIT_WORK_TREE", "0".into());
     }
-    let names_worktree =
-        env.is_set("GIT_WORK_TREE") || (options.work_tree.is_some() && !options.made_here);
+    let names_worktree = env.is_set("GIT_WORK_TREE") || (options.work_tree.is_some() && !options.made_here);
     if names_worktree && layout.work_tree.is_some() {
         set("GIT_WORK_TREE", ".".into());
     }

@@ -119,7 +119,10 @@ impl Loader<'_> {
 
     fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
         let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {}", shown(path, self.sources.git_dir).display()))
+            Error::new(format!(
+                "bad config line {line} in file {}",
+                shown(path, self.sources.git_dir).display()
+            ))
         })?;
         let file = Arc::new(path.to_owned());
         for parse::Pair { key, value, line } in pairs {

@@ -1,7 +1,6 @@
 //! Finding the repository: upwards from the current directory, and what counts as one.
 
 use std::{
-    ffi::OsStr,
     io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
@@ -103,7 +102,7 @@ impl Finder<'_> {
             if is_above && is_longer {
                 found = Some(match bytes.is_empty() {
                     true => PathBuf::from("/"),
-                    false => PathBuf::from(OsStr::from_bytes(bytes)),
+                    false => PathBuf::from(sys::os_str(bytes)),
                 });
             }
         }

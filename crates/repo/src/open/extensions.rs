@@ -263,9 +263,7 @@ pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<Tem
     let mut format = Format::default();
     let version = format.read_shared(File { called, voice }, &bytes)?;
     let is_kept = version.only_version_1.iter().any(|name| KEPT.contains(&name.as_slice()));
-    let refusal = format
-        .extensions
-        .version
-        .and_then(|number| version.verify(number, &format.extensions.unknown).err());
+    let refusal =
+        format.extensions.version.and_then(|number| version.verify(number, &format.extensions.unknown).err());
     Ok(TemplateFormat { refusal, version: i32::from(is_kept) })
 }

@@ -277,7 +277,7 @@ fn configuration_in_order_with_includes() {
     assert_eq!(repo.config_int("N.K"), Ok(Some(1024)));
     assert_eq!(repo.config_bool("a.flag"), Ok(Some(true)));
     assert_eq!(repo.config_bool("a.missing"), Ok(None));
-    assert_eq!(repo.config_path("a.y"), Ok(Some(home.join("p"))));
+    assert_eq!(repo.config_path("a.y"), Ok(Some(home.join("p").into())));
     assert_eq!(repo.config_all("a.x"), ["global", "included"]);
     for key in ["bool", "int"] {
         let ours = match key {
