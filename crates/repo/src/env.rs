@@ -26,6 +26,11 @@ impl Env {
         self.0.get(OsStr::new(name)).map(|value| value.as_bytes().as_bstr())
     }
 
+    /// Sets a variable.
+    pub(crate) fn set(&mut self, name: &str, value: OsString) {
+        self.0.insert(name.into(), value);
+    }
+
     /// A variable that holds a path.
     pub fn path(&self, name: &str) -> Option<UserPath> {
         self.bytes(name).map(UserPath::new)

@@ -314,6 +314,12 @@ impl Repository {
         real(&dir.join(".git")).is_some_and(|place| real(self.git_dir()).is_some_and(|own| own == place))
     }
 
+    /// Sets `PATH` in the environment of hooks, filters and monitors.
+    pub fn set_path_of_children(&mut self, path: OsString) {
+        self.env.set("PATH", path.clone());
+        self.options.env.insert("PATH".into(), path);
+    }
+
     /// What the repository's own file says of its format.
     pub fn extensions(&self) -> &Extensions {
         &self.layout.extensions

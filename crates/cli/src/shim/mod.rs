@@ -170,6 +170,9 @@ impl Call {
     fn native(self, switch: Switch, mut run: Invocation, git: Option<RealGit>) -> u8 {
         // Hooks and filters find Git's own programs, as they do when Git starts them.
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
+            if let Some(repo) = run.opened.get_mut() {
+                repo.set_path_of_children(path.clone());
+            }
             run.env.insert("PATH".into(), path);
         }
         console::hold_results();
