@@ -154,8 +154,10 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
     // Git opens the repository before it reads the options, but help is help everywhere.
     let parsed = table.parse(&run.args, dress.dash_dash())?;
     let repo = run.open()?;
-    if repo.work_tree().is_none() {
-        return Err(Failure::no_worktree());
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    // A new branch alone changes no file. Git enters the worktree all the same.
+    if !run.cwd.starts_with(top) {
+        sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     }
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;
