@@ -104,7 +104,13 @@ impl File<'_> {
     fn hash(self, pair: &Pair) -> Result<HashKind, Error> {
         let name = self.text(pair)?;
         let known = [HashKind::Sha1, HashKind::Sha256].into_iter().find(|kind| name == kind.name());
-        known.ok_or_else(|| invalid(&pair.key, &name))
+        known.ok_or_else(|| self.invalid(pair, &name))
+    }
+
+    /// An error of which half is printed here.
+    fn invalid(self, Pair { key, line, .. }: &Pair, value: &BString) -> Error {
+        self.voice.say([format!("error: invalid value for '{key}': '{value}'")]);
+        self.bad_line(*line)
     }
 
     fn bad_line(self, line: usize) -> Error {
@@ -115,10 +121,6 @@ impl File<'_> {
 fn boolean(Pair { key, value, .. }: &Pair) -> Result<bool, Error> {
     let value = value.as_ref().map(|value| value.as_bstr());
     config::parse_bool(value).ok_or_else(|| config::bad_boolean(value.unwrap_or_default(), key.as_bstr()))
-}
-
-fn invalid(key: &BString, value: &BString) -> Error {
-    Error::new(format!("invalid value for '{key}': '{value}'"))
 }
 
 /// What is judged together with the version once the file is read.
@@ -193,7 +195,7 @@ impl Format {
                 let text = file.text(pair)?;
                 let name = text.split_once_str("://").map_or(text.as_slice(), |(name, _)| name);
                 if !matches!(name, b"files" | b"reftable") {
-                    return Err(invalid(&pair.key, &text));
+                    return Err(file.invalid(pair, &text));
                 }
                 // With where the refs are, if that is elsewhere.
                 version.ref_storage = Some(text);
