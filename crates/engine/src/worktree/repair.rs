@@ -81,8 +81,7 @@ pub fn at_path(
         return Ok(None);
     }
     // A `.git` that is missing is said to be broken.
-    let missing = |_| by_path::canonical(path).map(|top| top.join(".git"));
-    let Ok(gitfile) = by_path::canonical(&path.join(".git")).or_else(missing) else {
+    let Ok(gitfile) = by_path::real(&path.join(".git")) else {
         return Ok(beyond(shown, "not a valid path"));
     };
     let inferred = infer(&gitfile, repo);

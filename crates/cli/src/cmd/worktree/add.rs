@@ -15,7 +15,7 @@ use engine::{
 use format::{ObjectId, config::Edit, refname};
 use repo::{Guess, Repository};
 use store::refs::{Change, Expected};
-use sys::by_path;
+use sys::{Refused, UserPath, by_path};
 
 use super::{Given, Key, Scene, force, remove::remove_junk};
 use crate::{
@@ -125,7 +125,10 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         _ => return Err(scene.misused()),
     };
     let arg = parsed.rest[0].as_bstr();
-    if arg.is_empty() || refname::sanitized(basename(at.shown.as_bstr())).is_empty() {
+    if arg.is_empty() {
+        return Err(Failure::refused(&UserPath::new(arg), Refused::Empty));
+    }
+    if refname::sanitized(basename(at.shown.as_bstr())).is_empty() {
         return Err(Failure::Fatal(text!("'", arg, "' names no place for a worktree")));
     }
     let settings = Settings::read(scene.run, scene.repo)?;
