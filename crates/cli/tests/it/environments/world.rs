@@ -150,6 +150,11 @@ const OTHER_WORDS: &[(&str, &str)] = &[
         "fatal: unable to set up work tree using invalid config",
         "fatal: this operation must be run in a work tree",
     ),
+    // Git names a file of the Git directory from inside of it.
+    (" in file ./config", " in file /"),
+    ("fatal: this operation must be run in a work tree", "fatal: unable to access '"),
+    ("unable to map index file", "fatal: this operation must be run in a work tree"),
+    ("index file smaller than expected", "fatal: this operation must be run in a work tree"),
     ("index file open failed", "index file open failed"),
     ("index file open failed", "index.lock': Not a directory"),
     ("index file smaller than expected", "fatal: cannot open '"),

@@ -129,7 +129,7 @@ fn no_branch_is_made_for_a_worktree_without_a_place() {
             [&["-b", "x", ""][..], &["-B", "x", ""], &["", "HEAD"], &["--orphan", ""], &["-d", ""], &[""]]
         {
             let args = [&["worktree", "add"], args].concat();
-            let refused = "fatal: '' names no place for a worktree\n";
+            let refused = "fatal: The empty string is not a valid path\n";
             for ran in [at.run(SAPWOOD.as_ref(), &args), shim.run(&at, &args)] {
                 assert_eq!((ran.code, ran.stderr.to_string()), (128, refused.to_owned()), "{args:?}");
             }
