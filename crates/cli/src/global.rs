@@ -163,7 +163,7 @@ impl Invocation {
                     if !dir.is_empty() {
                         let place = UserPath::new(&dir).resolve(&run.cwd).map_err(Into::into);
                         let seen = |place: PathBuf| {
-                            // What is in a directory can only be seen by who may change to it.
+                            // Only a user who may change to a directory can see the entries in it.
                             uninterrupted(|| place.join(".").metadata()).map(|_| place)
                         };
                         run.cwd = place.and_then(seen).map_err(|error: std::io::Error| {

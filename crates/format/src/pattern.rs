@@ -9,7 +9,7 @@ use crate::wildmatch::{Mode, literal_length, wildmatch};
 pub struct Pattern {
     /// As it was written, but for a slash at its end.
     text: BString,
-    /// How many bytes at the beginning are not compared: a slash, or the star of a suffix.
+    /// The number of bytes at the beginning that are not compared: a slash, or the star of a suffix.
     skipped: u8,
     /// A slash at the end: only directories match.
     directory: bool,
@@ -52,7 +52,7 @@ impl Pattern {
         self.text.as_bstr()
     }
 
-    /// Whether only directories match.
+    /// Returns true if only directories match.
     pub fn is_for_directories(&self) -> bool {
         self.directory
     }

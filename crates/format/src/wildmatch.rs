@@ -16,7 +16,7 @@ pub struct Mode {
     pub icase: bool,
 }
 
-/// Whether `byte` has a meaning of its own in a pattern.
+/// Returns true if `byte` has a meaning of its own in a pattern.
 pub fn is_special(byte: u8) -> bool {
     matches!(byte, b'*' | b'?' | b'[' | b'\\')
 }
@@ -26,7 +26,7 @@ pub fn literal_length(pattern: &[u8]) -> usize {
     pattern.iter().position(|&byte| is_special(byte)).unwrap_or(pattern.len())
 }
 
-/// Whether `pattern` matches all of `text`.
+/// Returns true if `pattern` matches all of `text`.
 pub fn wildmatch(pattern: &[u8], text: &[u8], mode: Mode) -> bool {
     let mut matcher = Matcher { pattern, text, mode, place: 0, at: 0, within: None, across: None };
     loop {
@@ -210,7 +210,7 @@ struct Members<'a> {
     rest: &'a [u8],
     byte: u8,
     icase: bool,
-    /// Whether `byte` was among those so far.
+    /// True if `byte` was among the members so far.
     found: bool,
 }
 

@@ -20,7 +20,7 @@ const UNSET: i32 = -1;
 pub(crate) struct Time {
     /// Since 1970. As in Git it wraps where a date is before.
     pub(crate) seconds: u64,
-    /// Of the zone, in minutes east of Greenwich.
+    /// The zone, in minutes east of Greenwich.
     pub(crate) offset: i32,
 }
 
@@ -72,7 +72,7 @@ fn as_in_objects(text: &[u8]) -> Option<Time> {
     Some(Time { seconds, offset: if sign == b'-' { -offset } else { offset } })
 }
 
-/// What words have said so far. Months count from 0, years from 1900.
+/// The date as far as it was read. Months count from 0, years from 1900.
 #[derive(Clone, Copy)]
 struct Fields {
     year: i32,
@@ -125,7 +125,7 @@ impl Fields {
         true
     }
 
-    /// The same, unless the date would be more than ten days after `now`. Without a year it is this one.
+    /// Sets the date unless it would be more than ten days after `now`. Without a year it is this year.
     fn set_past_date(&mut self, year: i32, month: i32, day: i32, now: i64) -> bool {
         if !(1..13).contains(&month) || !(1..32).contains(&day) {
             return false;

@@ -16,7 +16,7 @@ use crate::{Error, config};
 pub struct Env(HashMap<OsString, OsString>);
 
 impl Env {
-    /// Whether a variable is there, if only empty.
+    /// Returns true if a variable is set, even to the empty string.
     pub fn is_set(&self, name: &str) -> bool {
         self.0.contains_key(OsStr::new(name))
     }

@@ -214,7 +214,7 @@ impl Repository {
     fn commit_graph(&self) -> Option<Graph> {
         let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
         let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
-        // What keeps the shallow ones from being known is told when a commit is read.
+        // An error about the list of shallow commits is returned when a commit is read.
         let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
         if !wanted || !is_whole || replaces {
             return None;

@@ -262,12 +262,12 @@ impl Repository {
         }
     }
 
-    /// What all worktrees share of refs; absolute. `GIT_COMMON_DIR` does not move them.
+    /// The directory of the refs that all worktrees share; absolute. `GIT_COMMON_DIR` does not move it.
     pub fn refs_dir(&self) -> &Path {
         &self.layout.refs_dir
     }
 
-    /// That directory as Git names it in messages.
+    /// The directory of refs as Git names it in messages.
     pub fn refs_are_called(&self) -> &Path {
         self.layout.refs_are_called()
     }
@@ -282,7 +282,7 @@ impl Repository {
         self.layout.bare
     }
 
-    /// The same, as long as only the repository's own file was asked for `core.bare`.
+    /// Like `is_bare`, by `core.bare` of the repository's own file alone.
     pub fn is_found_bare(&self) -> bool {
         self.layout.found_bare
     }
@@ -320,7 +320,7 @@ impl Repository {
         self.options.env.insert("PATH".into(), path);
     }
 
-    /// What the repository's own file says of its format.
+    /// The format of the repository, from its own file.
     pub fn extensions(&self) -> &Extensions {
         &self.layout.extensions
     }
@@ -448,7 +448,7 @@ impl Repository {
         &self.objects
     }
 
-    /// The same, for who outlives the repository.
+    /// The objects, for a holder that outlives the repository.
     pub fn shared_objects(&self) -> Arc<objects::Objects> {
         Arc::clone(&self.objects)
     }
@@ -485,7 +485,7 @@ fn child_dir<'a>(options: &'a OpenOptions, layout: &'a open::Layout) -> &'a Path
     layout.work_tree.as_deref().unwrap_or(&options.cwd)
 }
 
-/// What `GIT_CONFIG_PARAMETERS` becomes by settings of the command line (`-c key=value`); `None` if there are none.
+/// `GIT_CONFIG_PARAMETERS` with the settings of the command line (`-c key=value`); `None` without any.
 pub fn config_parameters(before: Option<&BStr>, config: &[BString]) -> Option<OsString> {
     if config.is_empty() {
         return None;

@@ -32,7 +32,7 @@ impl Outside {
         Ok(Outside { env, config, voice: options.voice })
     }
 
-    /// The same for a repository that is being made: with what `config` holds, the file that `git_dir` will have.
+    /// Reads it for a repository in the making. `config` is the file that `git_dir` will have.
     pub fn with_file(options: &OpenOptions, git_dir: &Path, config: &Path) -> Result<Outside, Error> {
         let env = Env::from(options.env.clone());
         let sources = Sources {

@@ -175,7 +175,7 @@ impl Repository {
                 return Ok(whole);
             }
             let meant = self.interpret_branch_name(whole.as_bstr())?;
-            // What follows `@{-N}` is a mark, or the word is not a name.
+            // Only a mark may follow `@{-N}` in a name.
             return Ok(if meant == whole { name.to_owned() } else { meant });
         }
         if name == "@" {
@@ -204,7 +204,7 @@ impl Repository {
         self.followed_by(branch.as_bstr(), push).map_err(|error| Error { is_final: true, ..error })
     }
 
-    /// What the branch `short`, or that of HEAD, is built on or pushed to.
+    /// The ref that the branch `short`, or HEAD's branch, is built on or pushed to.
     fn followed_by(&self, short: &BStr, push: bool) -> Result<BString, Error> {
         let branch = match short.as_bytes() {
             b"" | b"HEAD" => match self.head()?.branch() {

@@ -233,7 +233,7 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Whether this process may enter the directory, or run the file: `access` with `X_OK`.
+/// Returns true if this process may enter the directory, or run the file: `access` with `X_OK`.
 pub fn is_executable(path: &Path) -> bool {
     retry_on_intr(|| call(Phase::Stat, || rustix::fs::access(path, rustix::fs::Access::EXEC_OK))).is_ok()
 }

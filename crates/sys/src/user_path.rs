@@ -74,7 +74,7 @@ impl UserPath {
         &self.0
     }
 
-    /// Whether it begins at the root.
+    /// Returns true if the path begins at the root.
     pub fn is_absolute(&self) -> bool {
         self.0.as_bytes().starts_with(b"/")
     }

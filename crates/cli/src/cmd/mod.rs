@@ -36,7 +36,7 @@ pub(crate) mod worktree;
 /// Runs the command that was named. Returns its exit code.
 pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
     let result = run_named(run);
-    // What is to be handed over has said nothing.
+    // A command that is to be handed over has printed nothing.
     if let (Some(objects), false) = (run.objects.get(), matches!(result, Err(Failure::Unserved(_)))) {
         console::late_complaints(objects);
     }

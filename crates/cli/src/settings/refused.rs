@@ -18,25 +18,25 @@ use crate::{
 pub(crate) enum Reader {
     /// Every command's.
     Every,
-    /// Of whoever reads an index or objects.
+    /// Commands that read an index or objects.
     Repository,
-    /// Of whoever may run a hook, and of whoever asks Git's path function, which looks for hooks.
+    /// Commands that may run a hook or look for one.
     Hooks,
-    /// Of plumbing that tells differences.
+    /// Plumbing commands that list differences.
     Plumbing,
-    /// Of what people use to see differences.
+    /// Porcelain commands that show differences.
     Porcelain,
-    /// Of whoever reads a ref.
+    /// Commands that read a ref.
     Refs,
-    /// Of `checkout` and its kin.
+    /// `checkout` and its kin.
     Checkout,
-    /// Of whoever tells people what changed in submodules.
+    /// Commands that list changes in submodules.
     Submodules,
-    /// Of whoever may show columns.
+    /// Commands that may print columns.
     Columns,
-    /// Of `clean`.
+    /// `clean`.
     Clean,
-    /// Of `clone`.
+    /// `clone`.
     Clone,
 }
 
@@ -192,7 +192,7 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
     })
 }
 
-/// Whether the setting is a text of a driver: `diff.<name>.textconv`, say.
+/// Returns true for a text setting of a driver, such as `diff.<name>.textconv`.
 fn is_of_diff_driver(key: &[u8]) -> bool {
     let Some((_, item)) = key.strip_prefix(b"diff.").and_then(|rest| rest.rsplit_once_str(".")) else {
         return false;

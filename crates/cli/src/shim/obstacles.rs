@@ -431,7 +431,7 @@ fn matches(pattern: &str, name: &[u8]) -> bool {
     }
 }
 
-/// What Git warns of whenever it looks for the repository.
+/// Warnings that Git prints whenever it looks for the repository.
 pub(super) fn warnings(repo: &Repository) -> Vec<Reason> {
     repo.warnings_while_found().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
 }

@@ -58,7 +58,7 @@ pub(crate) struct Work<'a> {
     pub(crate) progress: bool,
     /// What long-running filters are told about where the files come from.
     pub(crate) metadata: Metadata,
-    /// Whether they may deliver files later.
+    /// The moment at which process filters may deliver files.
     pub(crate) delays: Delays,
     /// Whose attributes files are written by.
     pub(crate) attributes: Attributes,

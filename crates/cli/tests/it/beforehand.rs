@@ -25,7 +25,7 @@ enum Git {
     Beforehand,
     /// After it has written something.
     Later,
-    /// The same, but it removes what it has written.
+    /// Like the previous one, but Git removes the files that it has written.
     Removed,
     /// It has no such command.
     Never,
@@ -101,7 +101,7 @@ const REASONS: &[Reason] = &[
             (&["worktree", "add", "../linked"], Later),
             (&["worktree", "add", "-b", "b", "../linked"], Later),
             (&["worktree", "add", "--detach", "../linked"], Later),
-            // What it has made by then it removes.
+            // Git removes the files that it made until then.
             (&["clone", ".", "../cloned"], Removed),
         ],
     },
@@ -363,7 +363,7 @@ fn a_date_that_is_not_needed_is_not_looked_at() {
     }
 }
 
-/// Who commits is asked as Git asks, and a reflog gets a line even where nobody is named.
+/// The committer comes from the same places as in Git. A reflog gets a line even without a name.
 #[test]
 fn reflogs_name_the_committer_as_gits_do() {
     let settings: &[&[&str]] = &[

@@ -87,7 +87,7 @@ const WORDS: &[&str] = &[
     "-x",
 ];
 
-/// What HEAD is on, and was on before.
+/// The branch that HEAD is on, and the branch before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
     /// `main`, and `was` before.

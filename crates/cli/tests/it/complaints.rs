@@ -1,4 +1,4 @@
-//! What stops nothing is said each time Git says it, and settings without a value are refused in Git's words.
+//! Warnings are printed as often as Git prints them. Settings without a value are refused in Git's words.
 
 use std::{
     fs::File,

@@ -294,7 +294,7 @@ fn each_command_talks_to_a_filter_as_git_does() {
                 repo.join(".git/filter.pl").display()
             );
             repo.git(&["config", "filter.log.process", &filter]);
-            // What is as young as the index would be cleaned again.
+            // A file as young as the index would be cleaned again.
             shell("find . -name '*.up' -exec touch -d 2020-01-01 {} +");
             repo.git(&["update-index", "-q", "--refresh"]);
             shell(before);

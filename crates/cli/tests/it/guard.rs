@@ -106,7 +106,7 @@ const UNSAFE: &[Way] = &[
     Way { variables: &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "d/../.git/refs")], own: ".git", ..WAY },
 ];
 
-/// What each of them would do it by.
+/// The command that each of them runs.
 const COMMANDS: &[&[&str]] = &[
     &["clean", "-ndx"],
     &["clean", "-fdx"],

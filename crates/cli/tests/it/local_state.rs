@@ -131,7 +131,7 @@ fn every_command_judges_every_state_as_git_does() {
     }
 }
 
-/// What a look into a submodule dies of is not met where none is due: assumed unchanged, or nothing of it counts.
+/// A broken submodule stops no command that need not look into it.
 #[test]
 fn no_look_into_a_submodule_that_is_assumed_unchanged() {
     let broken = [

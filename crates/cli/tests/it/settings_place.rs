@@ -345,7 +345,7 @@ fn a_clone_reads_settings_when_git_does() {
         }
         all.push((format!("{from}printf \"{setting}\\n\" >>home/.gitconfig"), script.to_owned()));
     }
-    // The same moment elsewhere: a switch and a new worktree.
+    // A switch and a new worktree read settings at the moment that Git does.
     for setting in settings {
         let setup = format!(
             "{from}printf '[includeIf \"onbranch:topic\"]\\n\\tpath = more\\n' >>home/.gitconfig; printf \"{setting}\\n\" >home/more; \
@@ -384,7 +384,7 @@ fn a_clone_heeds_the_formats_that_are_asked_for() {
     }
     all.push(("true".to_owned(), "GIT_DEFAULT_HASH=sha256 $G clone --template= top new".to_owned()));
     same(&all);
-    // What sapwood cannot make it refuses, and leaves nothing.
+    // sapwood refuses a format that it cannot make, and leaves nothing.
     let stage = Stage::new();
     for given in [
         "GIT_DEFAULT_REF_FORMAT=reftable $G",

@@ -156,7 +156,7 @@ fn templates_of_every_kind() {
     }
 }
 
-/// What is no file where a clone writes one ends it, and leaves nothing.
+/// A clone ends, and leaves nothing, where the template has a directory in place of a file.
 #[test]
 fn what_cannot_be_written() {
     for setup in ["mkdir T/HEAD", "mkdir T/config", "echo x >T/config.lock"] {

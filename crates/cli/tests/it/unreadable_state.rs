@@ -56,7 +56,7 @@ fn rules_that_cannot_be_read_are_not_none() {
     }
 }
 
-/// What they do not concern goes on.
+/// Commands that do not need these files go on.
 #[test]
 fn rules_that_cannot_be_read_and_are_not_needed() {
     let oracle = Oracle::new(SAPWOOD, setup);

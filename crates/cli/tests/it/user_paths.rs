@@ -15,7 +15,7 @@ thread_local! {
     static GROUND: Ground = Ground::new();
 }
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Empty,
@@ -141,7 +141,7 @@ impl Case {
     }
 }
 
-/// Whether the last guard before anything is changed said so.
+/// Returns true if the guard refused the command.
 fn is_guarded(run: &testkit::Run) -> bool {
     run.code != 0 && run.stderr.contains_str("this repository's Git directory")
 }

@@ -201,7 +201,7 @@ fn is_compared(index: &Index, entry: &Entry) -> bool {
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 
-/// Whatever the link leads to, it is not the file.
+/// A link is not the file, wherever it leads.
 fn is_behind_a_link(seen: &Seen) -> bool {
     matches!(seen, Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink)
 }

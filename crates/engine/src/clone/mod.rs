@@ -146,7 +146,7 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
     Ok(Prepared { options, source, destination })
 }
 
-/// Whether the clone will have reflogs (`core.logAllRefUpdates`).
+/// Returns true if the clone will have reflogs (`core.logAllRefUpdates`).
 fn begins_reflogs(options: &Options) -> Result<bool, Error> {
     let own = options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
         Ok(Edit::Add { key, value }) if key == "core.logallrefupdates" => Some(value),
@@ -322,7 +322,7 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        // What an errand set is in effect, as in Git's own process.
+        // Settings that an errand wrote are in effect, as in Git's own process.
         let settings = if self.options.sparse { self.open(true)? } else { repo }.into_settings();
         Ok(Cloned { settings: Some(settings), ..self.cloned(worktree, Force::No, made.claim) })
     }

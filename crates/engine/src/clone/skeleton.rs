@@ -63,7 +63,7 @@ impl Template<'_> {
     }
 }
 
-/// What was made.
+/// The result of [`create`].
 pub(super) struct Made {
     pub(super) notices: Vec<Notice>,
     pub(super) claim: resume::Claim,
@@ -92,7 +92,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, with the place where the Git directory was to be instead of where it was put together.
+    /// This error with the path of the Git directory in place of the path of its assembly.
     pub(super) fn placed(self, assembly: &Path, git_dir: &Path) -> Error {
         let place = |path: PathBuf| match path.strip_prefix(assembly) {
             Ok(rest) => git_dir.join(rest),

@@ -16,9 +16,9 @@ use crate::{
     untracked,
 };
 
-/// What counts.
+/// The changes that count.
 pub(crate) struct Counted {
-    /// Of submodules (`--ignore-submodules`); `None`: what `.gitmodules` and the configuration say.
+    /// For submodules (`--ignore-submodules`); `None`: as `.gitmodules` and the configuration say.
     pub(crate) submodules: Option<Ignore>,
     /// Untracked files, in submodules too unless `submodules` says otherwise.
     pub(crate) untracked: bool,

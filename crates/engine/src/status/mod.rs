@@ -54,7 +54,7 @@ pub struct Options<'a> {
     pub touched: Touched,
     /// The file of an unmerged path is compared with the entry of this stage besides; `None`: with none.
     pub unmerged: Option<Stage>,
-    /// What counts of submodules.
+    /// The changes of submodules that count.
     pub submodules: Counts,
     /// What becomes of a submodule that is missing: nobody is asked about one that counts as it is in the index.
     pub missing: Missing,

@@ -163,7 +163,7 @@ fn of_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     }
 }
 
-/// What a reset changes, the last of it the ref that HEAD is or is on, whose name comes first.
+/// The ref changes of a reset. The ref that HEAD is, or is on, comes last; its name is returned first.
 fn reset_changes(
     repo: &repo::Repository,
     new: ObjectId,

@@ -22,7 +22,7 @@ enum Token {
     Never,
 }
 
-/// Whether `pattern` matches all of `text`.
+/// Returns true if `pattern` matches all of `text`.
 pub(crate) fn matches(pattern: &[u8], text: &[u8], pathname: bool, icase: bool) -> bool {
     let fold = |byte: u8| if icase { byte.to_ascii_lowercase() } else { byte };
     // The places in the text where the tokens so far may end.

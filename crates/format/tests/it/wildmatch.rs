@@ -34,7 +34,7 @@ const MODES: [Mode; 4] = [
     Mode { pathname: true, icase: true },
 ];
 
-/// Whether all is compared (`SAPWOOD_TEST_FULL`), or the slice that fits into CI.
+/// Returns true for the full comparison (`SAPWOOD_TEST_FULL`), false for the slice of CI.
 fn full() -> bool {
     std::env::var_os("SAPWOOD_TEST_FULL").is_some()
 }

@@ -264,7 +264,7 @@ impl Config {
     }
 }
 
-/// Whether Git takes the setting from the repository's own file alone.
+/// Returns true if Git takes the setting from the repository's own file alone.
 fn is_of_format(key: &str) -> bool {
     key.eq_ignore_ascii_case("core.repositoryFormatVersion")
         || key.get(..11).is_some_and(|section| section.eq_ignore_ascii_case("extensions."))

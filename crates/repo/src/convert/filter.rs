@@ -114,7 +114,7 @@ pub struct Metadata {
     pub treeish: Option<ObjectId>,
 }
 
-/// Whether a filter may deliver a file later than it is asked for it.
+/// The moment at which a filter may deliver a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delays {
     /// It is offered to.

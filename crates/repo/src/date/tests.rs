@@ -5,7 +5,7 @@ use testkit::{Repo, Sandbox};
 
 use super::parse;
 
-/// What Git makes of it as the date of a committer: `<seconds> <zone>`, if it takes it.
+/// Git's reading of a committer's date: `<seconds> <zone>`, or `None` if Git refuses it.
 fn gits(repo: &Repo<'_>, text: &str) -> Option<BString> {
     let mut command = repo.git_command();
     // Ours is this process's zone.

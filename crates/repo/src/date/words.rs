@@ -66,7 +66,7 @@ pub(super) const ZONES: [(&str, i32); 44] = [
     ("IDLE", 12),
 ];
 
-/// How many bytes `text` and `name` have in common, in whatever case; 0 if a letter or digit comes then.
+/// The length of the common prefix of `text` and `name`, case ignored; 0 if a letter or digit follows it.
 pub(super) fn common(text: &[u8], name: &str) -> usize {
     let len = text.iter().zip(name.as_bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
     match text.get(len) {

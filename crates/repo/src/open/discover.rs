@@ -222,7 +222,7 @@ fn refused(variable: &str) -> impl Fn(Refused) -> Error + '_ {
     move |refused| Error::new(format!("unable to use '{variable}': {refused}"))
 }
 
-/// What the file `commondir` says.
+/// The common directory that the file `commondir` names.
 pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
     match disk::read_optional(&file) {

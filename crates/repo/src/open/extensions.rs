@@ -12,7 +12,7 @@ use crate::{
     disk,
 };
 
-/// What the repository's own configuration says about its format, and about where its worktree is.
+/// The format of the repository and the place of its worktree, from its own configuration.
 #[derive(Default)]
 pub(super) struct Format {
     pub(super) bare: Option<bool>,
@@ -123,7 +123,7 @@ fn boolean(Pair { key, value, .. }: &Pair) -> Result<bool, Error> {
     config::parse_bool(value).ok_or_else(|| config::bad_boolean(value.unwrap_or_default(), key.as_bstr()))
 }
 
-/// What is judged together with the version once the file is read.
+/// Extensions that are checked against the version once the file is read.
 #[derive(Default)]
 struct Version {
     only_version_1: Vec<BString>,
@@ -250,7 +250,7 @@ impl Version {
 /// Extensions that only version 1 knows, and that a new repository keeps if its template has them.
 const KEPT: [&[u8]; 4] = [b"noop-v1", b"relativeworktrees", b"submodulepathconfig", b"compatobjectformat"];
 
-/// What a template's configuration says of the format of a repository that is made from it.
+/// The format that a template's configuration asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplateFormat {
     /// Why nothing of it is to be copied.

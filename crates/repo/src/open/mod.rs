@@ -54,7 +54,7 @@ pub(crate) struct Layout {
     /// Git takes it for bare before, and after, it has read all settings.
     pub(crate) found_bare: bool,
     pub(crate) bare: bool,
-    /// What the worktrees' refs share: `GIT_COMMON_DIR` does not move them.
+    /// The directory of the refs that all worktrees share. `GIT_COMMON_DIR` does not move it.
     pub(crate) refs_dir: PathBuf,
     pub(crate) extensions: Extensions,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<BString>,
 }
 
-/// Whether programs that are started are told where the Git directory is.
+/// Tells if child processes get `GIT_DIR`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exported {
     Yes,

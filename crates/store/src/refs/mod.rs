@@ -176,7 +176,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is about the ref `name` alone.
+    /// Returns true if the error is about the ref `name` alone.
     pub fn is_of(&self, name: &BStr) -> bool {
         match self {
             Error::CannotLock { name: of, .. }

@@ -41,7 +41,7 @@ pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
     options::TABLE.survey(args, crate::args::DashDash::Drop)
 }
 
-/// Whose settings are read.
+/// The commands whose settings are read.
 const READERS: [Reader; 8] = [
     Reader::Every,
     Reader::Repository,

@@ -301,7 +301,7 @@ fn append(file: &str, name: &str, value: &str) {
     write!(file, "[{section}]\n\t{name} = {value}\n").expect("it can be written");
 }
 
-/// How many there are in the full run; and in CI.
+/// The number of cases in the full run, and in CI.
 const CASES: (u64, u64) = (3000, 150);
 
 #[test]

@@ -104,7 +104,7 @@ impl Stage {
         differences(&theirs, &ours)
     }
 
-    /// What the program under test says that refuses to do `script`, and does nothing.
+    /// The answer of the program under test when it refuses to run `script`.
     pub(crate) fn refused(&self, script: &str) -> String {
         self.reset();
         let before = self.snapshot();
@@ -117,7 +117,7 @@ impl Stage {
     }
 }
 
-/// What is not the same.
+/// The differences between two runs.
 pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> Vec<String> {
     let ((theirs, their_world), (ours, our_world)) = (theirs, ours);
     let mut found = Vec::new();
@@ -140,7 +140,7 @@ pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> V
     found
 }
 
-/// What Git says, and what sapwood may say in its place: SHORTCOMINGS.md has the reasons.
+/// Git's words, and the words that sapwood may use instead: SHORTCOMINGS.md has the reasons.
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: not a git repository: (null)", "fatal: not a git repository: "),
     ("fatal: this operation must be run in a work tree", "fatal: cannot open '"),
@@ -192,7 +192,7 @@ fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
     all_known && (theirs.len() == ours.len() || !theirs.is_empty() && theirs.first() != ours.first())
 }
 
-/// What a command said, with the program's name taken out.
+/// The output of a command, without the program's name.
 pub(crate) fn said(mut command: Command) -> Run {
     use std::os::unix::process::ExitStatusExt as _;
     let output = command.output().expect("the program can be run");

@@ -13,7 +13,7 @@ use testkit::{Run, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Who is run.
+/// The program that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     Git,

@@ -65,7 +65,7 @@ fn removing() {
         "worktree add -q ../seven",
         "!mkdir ../seven/sub && for n in $(seq 300); do echo >../seven/sub/$n; done",
         "@seven/sub worktree remove -f ..",
-        // What a link leads to is emptied, and the link stays.
+        // The directory behind a link is emptied, and the link stays.
         "worktree add -q ../eight",
         "!mv ../eight ../real && ln -s real ../eight",
         "worktree remove eight",

@@ -76,7 +76,7 @@ pub struct ExecuteOptions<'a> {
     pub links: Links,
     /// What long-running filters are told about the commit.
     pub metadata: repo::convert::Metadata,
-    /// Whether they may deliver files later.
+    /// The moment at which process filters may deliver files.
     pub delays: repo::convert::Delays,
     /// Whose attribute files count.
     pub attributes: Attributes,

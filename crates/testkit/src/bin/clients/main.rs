@@ -132,7 +132,7 @@ fn main() -> ExitCode {
 /// The trials of the clients whose suite could be run.
 struct Findings {
     trials: Vec<Trial>,
-    /// Whether these are all that were asked for.
+    /// False if some clients that were asked for are missing.
     whole: bool,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) within: &'static str,
     /// Changes of the suite's copy: the file, the text that is there, the text in its place.
     pub(crate) edits: &'static [(&'static str, &'static str, &'static str)],
-    /// Whether the suite expects to lie in a repository, as it does for the client's developers.
+    /// True if the suite expects to lie in a repository, as it does for the client's developers.
     pub(crate) in_repository: bool,
     /// The command; `{results}` is the file for results in JUnit's format.
     pub(crate) run: &'static [&'static str],
