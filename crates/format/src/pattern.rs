@@ -57,7 +57,7 @@ impl Pattern {
         self.directory
     }
 
-    /// Whether a path matches; the caller asks [`Pattern::is_for_directories`]. `path` is the path from the directory
+    /// Returns true if a path matches; the caller asks [`Pattern::is_for_directories`]. `path` is the path from the directory
     /// of the pattern's file on, without a slash at its end; `name` is its last component.
     pub fn matches(&self, path: &[u8], name: &[u8], icase: bool) -> bool {
         let text = if self.is_name { name } else { path };

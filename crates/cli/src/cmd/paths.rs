@@ -242,7 +242,7 @@ fn use_dashes(run: &Invocation) -> String {
     )
 }
 
-/// Whether a word that is a revision may be a file, too: Git does not look within a Git directory, nor outside of the worktree,
+/// Returns true if a word that is a revision may be a file, too: Git does not look within a Git directory, nor outside of the worktree,
 /// where some commands still are when they read their arguments.
 fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     let Some(root) = repo.work_tree() else { return false };

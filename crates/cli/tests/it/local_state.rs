@@ -1,4 +1,4 @@
-//! Whether an entry's file is changed: each state of a file, link or submodule, under each mark and each `ignore` setting, is asked of each
+//! Changes of an entry's file: each state of a file, link or submodule, under each mark and each `ignore` setting, is asked of each
 //! command that tells it.
 
 use std::path::Path;

@@ -308,7 +308,7 @@ pub(crate) trait CleaningWorker: Send {
     }
 }
 
-/// Whether the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
+/// Returns true if the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
 pub(crate) fn same_content(
     root: &Dir,
     index: &Index,

@@ -215,7 +215,7 @@ fn is_type(mode: Mode, file_type: FileType) -> bool {
     }
 }
 
-/// What the worktree and the index hold that `tree` does not: `git diff-index --name-status <tree>`, by the rule of
+/// The differences of the worktree and the index from `tree`: `git diff-index --name-status <tree>`, by the rule of
 /// [`status::examine`]. Entries that are marked up to date are not looked at again.
 pub fn local_changes(
     repo: &repo::Repository,

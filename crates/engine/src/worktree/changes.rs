@@ -1,4 +1,4 @@
-//! Whether a worktree holds anything that is not in a commit: what `git status --porcelain --ignore-submodules=none`
+//! Changes in a worktree that are in no commit: what `git status --porcelain --ignore-submodules=none`
 //! would show. Nothing is changed.
 
 use format::{ObjectId, index::Index};

@@ -282,7 +282,7 @@ pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     Ok((!optional || exists()).then_some(path))
 }
 
-/// Whether a command of Git's takes a setting (in lower case) from what is configured when it begins. It asks for the others
+/// Returns true if a command of Git's takes a setting (in lower case) from what is configured when it begins. It asks for the others
 /// when it needs them. Source: what `git clone` does with each in a file that is included on a condition.
 fn is_read_at_once(key: &BString) -> bool {
     const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];

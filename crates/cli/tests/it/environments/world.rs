@@ -172,7 +172,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: failed to unpack tree object", "fatal: Not a valid object name"),
 ];
 
-/// Whether these are the same words, or [`OTHER_WORDS`]. Not compared are complaints about alternates, which Git repeats with
+/// Returns true for equal words, or [`OTHER_WORDS`]. Not compared are complaints about alternates, which Git repeats with
 /// each process, and locks that Git finds when it looks for untracked files while it holds them.
 fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
     let plain = |text: &BString| -> Vec<BString> {

@@ -279,7 +279,7 @@ pub(super) enum Part {
     Directory(Range<usize>, usize),
 }
 
-/// Whether the worktree is not asked about an entry: it is assumed to be unchanged, or not to be there, was found up to date before, or the
+/// Returns true if the worktree is not asked about an entry: it is assumed to be unchanged, or not to be there, was found up to date before, or the
 /// monitor vouches for it. The mark says nothing of what is in a submodule.
 fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
     entry.mode.is_tree()
