@@ -142,6 +142,8 @@ impl Repo<'_> {
             .env("TZ", "UTC")
             // `git reset --hard` shows progress without a terminal, once it takes long enough.
             .env("GIT_PROGRESS_DELAY", "3600")
+            // Maintenance after a commit ends with the commit: in the background it would race with the test.
+            .env("GIT_TEST_MAINT_AUTO_DETACH", "false")
             .env("TERM", "dumb");
         command
     }

@@ -45,7 +45,6 @@ const GOOD_DATE: &str = "1112911993 -0700";
 
 /// Two branches that differ in files, some of which a filter is named for, a tag, and a branch to follow.
 fn setup(repo: &Repo<'_>) {
-    repo.git(&["config", "maintenance.auto", "false"]);
     repo.write("a", "one\n");
     repo.write("dir/b", "one\n");
     repo.write("dir/f.x", "one\n");

@@ -118,10 +118,6 @@ fn modes(top: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(&dir).expect("listed") {
             let path = entry.expect("an entry").path();
             let mut name = path.strip_prefix(top).expect("below").display().to_string();
-            // Git's own, while it looks in the background whether there is something to tidy up.
-            if name.ends_with("/maintenance.lock") {
-                continue;
-            }
             // Named by the stat data it holds.
             if let Some((dir, _)) = name.split_once("sharedindex.") {
                 name = format!("{dir}sharedindex");

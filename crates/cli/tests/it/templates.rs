@@ -126,7 +126,7 @@ fn run(sandbox: &Sandbox, side: &str, case: &Case) -> (Run, BTreeMap<BString, (u
     let git = if side == "our" { SAPWOOD } else { "git" };
     let script = format!(
         "set -e; umask 022; mkdir T home o; git init -q o; git init -q -b main src; cd src; mkdir d; echo a >a; echo b >d/b\n\
-         git add .; git -c maintenance.auto=false commit -qm one; git branch topic; cd ..; {setup}\n\
+         git add .; git commit -qm one; git branch topic; cd ..; {setup}\n\
          set +e; env {variable} '{git}' clone {args} src c"
     );
     let mut command = place.command("sh".as_ref());

@@ -293,8 +293,6 @@ fn hook(sandbox: &Sandbox) -> String {
 /// A repository with a harmless `main` and the branch `evil`, and its path.
 fn source(sandbox: &Sandbox, name: &str, evil: &[(&str, Held<'_>)]) -> String {
     let repo = sandbox.init(name);
-    // It would go on behind our back, and be a change outside.
-    repo.git(&["config", "maintenance.auto", "false"]);
     repo.write("README", "harmless\n");
     repo.commit("harmless");
     let commit = commit(&repo, evil);
