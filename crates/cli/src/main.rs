@@ -4,30 +4,19 @@
 //! options, the command. Whatever happens, the exit code is decided
 //! here and nowhere else.
 
-mod args;
-mod cmd;
-mod console;
-mod failure;
-mod global;
-mod hook;
-mod interrupt;
-mod monitor;
-mod profile;
-mod progress;
-mod real_git;
-mod recursion;
-mod settings;
+mod commands;
+mod git;
+mod session;
 mod shim;
-mod sparse_index;
-mod text;
-mod trace;
-mod work;
+mod term;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use failure::Failure;
-use global::{Invocation, Program};
-use trace::Trace;
+use session::{
+    invocation::{Invocation, Program},
+    trace::Trace,
+};
+use term::{failure::Failure, interrupt};
 
 fn main() -> ExitCode {
     let started = std::time::Instant::now();
@@ -53,7 +42,7 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     invocation.enter()?;
     invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);
-    let result = cmd::dispatch(&invocation);
+    let result = commands::dispatch(&invocation);
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result

@@ -10,13 +10,16 @@ use repo::Repository;
 use sys::by_path;
 
 use super::{
-    Reason, builtins,
-    handover::{self, RealGit},
-    obstacles,
+    Reason, obstacles,
     scope::{self, First, Scope},
     submodules, worktree,
 };
-use crate::{args::Survey, cmd, failure::Failure, global::Invocation, recursion};
+use crate::{
+    commands,
+    git::{self, RealGit},
+    session::{invocation::Invocation, submodules::asked},
+    term::{args::Survey, failure::Failure},
+};
 
 /// `Ok` if the command is native in full. An alias in `run` is replaced by what it stands for, and the
 /// repository is left open in it.
@@ -27,15 +30,15 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
     let scope = match scope::of(run.command.as_bstr(), &run.args) {
         Some(scope) => scope,
         None if run.command.is_empty() => return Err(Reason::command_line("no command")),
-        None if builtins::is_builtin(&run.command) => return Err(unknown(run)),
+        None if git::builtins::is_builtin(&run.command) => return Err(unknown(run)),
         None => alias(run, git)?,
     };
-    let survey = cmd::survey(run.command.as_bstr(), &run.args).ok_or_else(|| unknown(run))?;
+    let survey = commands::survey(run.command.as_bstr(), &run.args).ok_or_else(|| unknown(run))?;
     let survey = survey.map_err(|_| Reason::command_line("a wrong or a help option"))?;
     if let Some(reason) = scope.obstacle(&survey) {
         return Err(reason);
     }
-    if scope.command == "ls-files" && cmd::ls_files::is_handed_over(&run.args) {
+    if scope.command == "ls-files" && commands::ls_files::is_handed_over(&run.args) {
         return Err(Reason::command_line("options or values that do not go together"));
     }
     match scope.first {
@@ -59,7 +62,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Scope, 
     let program = format!("git-{name}");
     let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
     let mut dirs = std::iter::once(exec_path).chain(std::env::split_paths(&path));
-    if dirs.any(|dir| handover::identity(&run.cwd.join(dir).join(&program)).is_some()) {
+    if dirs.any(|dir| git::identity(&run.cwd.join(dir).join(&program)).is_some()) {
         return Err(unknown(run));
     }
     let repo = run.look_for_repository().map_err(|_| unknown(run))?;
@@ -98,12 +101,12 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
     first(scope.obstacle_in(&repo, survey).into_iter().collect())?;
     scope.words(survey).try_for_each(|word| unambiguous(&repo, word))?;
     scope.words(survey).try_for_each(|word| known(&repo, word))?;
-    if let Some(dress) = cmd::diff::Dress::of(scope.command)
-        && let Some(what) = cmd::diff::obstacle(run, &repo, dress, &run.args)
+    if let Some(dress) = commands::diff::Dress::of(scope.command)
+        && let Some(what) = commands::diff::obstacle(run, &repo, dress, &run.args)
     {
         return Err(Reason::command_line(what));
     }
-    let asked = recursion::asked(survey).ok().flatten();
+    let asked = asked(survey).ok().flatten();
     first(obstacles::index(scope.command, &repo, &run.env))?;
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
     if scope.command == "read-tree" && !run.args.iter().any(merges) {
@@ -111,7 +114,7 @@ fn in_a_repository(run: &mut Invocation, scope: &Scope, survey: &Survey) -> Resu
         first(obstacles::partial(&repo))?;
     }
     if scope.command == "status"
-        && let Some(reason) = cmd::status::obstacle(run, &repo)
+        && let Some(reason) = commands::status::obstacle(run, &repo)
     {
         return Err(reason);
     }
@@ -166,7 +169,7 @@ pub(super) fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
 /// `-m` with nothing to merge is a plain switch. Whether it is, is planned in a repository opened for that
 /// alone: what the command has to say it says once.
 fn mergeless(run: &Invocation, name: &BStr) -> Result<(), Reason> {
-    let looked = run.open().and_then(|repo| cmd::branch::needs_a_merge(run, &repo, name));
+    let looked = run.open().and_then(|repo| commands::branch::needs_a_merge(run, &repo, name));
     match looked {
         Ok(Some(false)) => Ok(()),
         Ok(Some(true)) => Err(Reason::repository("local changes have to be merged")),
@@ -220,7 +223,7 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
     }
     let outside = repo::Outside::load(&run.outside()).map_err(|error| Reason::repository(error.message))?;
     first(obstacles::settings("clone", &outside, &run.env))?;
-    let looked = cmd::clone::look(run).map_err(|failure| Reason::repository(refusal(&failure)))?;
+    let looked = commands::clone::look(run).map_err(|failure| Reason::repository(refusal(&failure)))?;
     let Some(prepared) = looked else { return Ok(()) };
     let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
     first(obstacles::remote(&prepared.remote(&outside), &outside, &parameters))?;

@@ -7,14 +7,16 @@ use repo::Repository;
 use sys::by_path;
 
 use super::{
-    Reason,
-    handover::Find,
-    install,
+    Reason, install,
     obstacles::{self, Config},
     scope::{First, SCOPES, Scope},
     submodules, worktree,
 };
-use crate::{console, failure::Failure, global::Invocation};
+use crate::{
+    git::Find,
+    session::invocation::Invocation,
+    term::{console, failure::Failure},
+};
 
 /// Runs it. The exit code is 0 if nothing that is native in part is handed over for the repository's sake.
 pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {

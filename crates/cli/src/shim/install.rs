@@ -13,12 +13,14 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use sys::by_path;
 
-use super::handover::{self, Find};
+use crate::git::{self, Find};
 use crate::{
-    args::{DashDash, Opt, Table},
-    console::{self, text},
-    failure::Failure,
-    global::Invocation,
+    session::invocation::Invocation,
+    term::{
+        args::{DashDash, Opt, Table},
+        console::{self, text},
+        failure::Failure,
+    },
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ fn default_place(run: &Invocation) -> Option<PathBuf> {
 
 fn install(run: &Invocation, dir: &Path) -> Result<u8, Failure> {
     let failed = |what: &str, path: &Path, error: &std::io::Error| {
-        Failure::fatal(format!("cannot {what} '{}': {}", path.display(), crate::text::os_error(error)))
+        Failure::fatal(format!("cannot {what} '{}': {}", path.display(), crate::term::text::os_error(error)))
     };
     let program = Path::new("/proc/self/exe");
     let program = by_path::canonical(program).map_err(|error| failed("find", program, &error))?;
@@ -114,7 +116,7 @@ fn remove(dir: &Path) -> Result<u8, Failure> {
         return Err(Failure::fatal(format!("'{}' is not sapwood's, or not there", link.display())));
     }
     by_path::remove_file(&link).map_err(|error| {
-        Failure::fatal(format!("cannot remove '{}': {}", link.display(), crate::text::os_error(&error)))
+        Failure::fatal(format!("cannot remove '{}': {}", link.display(), crate::term::text::os_error(&error)))
     })?;
     // Whatever else is in there is not ours.
     let _ = by_path::remove_dir(dir);
@@ -140,7 +142,7 @@ pub(super) fn is_this_program(path: &Path) -> bool {
 pub(super) fn first_git(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(OsStr::new("PATH"))?;
     let programs = std::env::split_paths(path).map(|dir| run.cwd.join(dir).join("git"));
-    programs.into_iter().find(|path| handover::identity(path).is_some())
+    programs.into_iter().find(|path| git::identity(path).is_some())
 }
 
 /// What is in effect here. The exit code is 0 if `git` is sapwood.

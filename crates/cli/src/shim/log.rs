@@ -11,8 +11,9 @@ use std::{
     time::Instant,
 };
 
-use super::{Env, Reason};
-use crate::text::json;
+use super::Reason;
+use crate::git::Env;
+use crate::term::text::json;
 
 /// What became of an invocation.
 pub(super) enum Outcome<'a> {

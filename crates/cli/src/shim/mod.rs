@@ -6,10 +6,8 @@
 //! or `exec` of the real Git with the arguments, the environment, the directory and the standard input
 //! as they came. In doubt it is the real Git. Design: docs/design/shim.md.
 
-mod builtins;
 mod decide;
 mod doctor;
-mod handover;
 mod install;
 mod log;
 mod obstacles;
@@ -17,69 +15,27 @@ mod scope;
 mod submodules;
 mod worktree;
 
-use std::{collections::HashMap, ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
 
 use bstr::{BString, ByteSlice as _};
 
 pub(crate) use doctor::run as doctor;
 pub(crate) use install::run as command;
 
-use self::{
-    handover::{Find, RealGit},
-    log::{Log, Outcome},
-};
+use self::log::{Log, Outcome};
 use crate::{
-    cmd, console,
-    console::text,
-    failure::Failure,
-    global::{Invocation, Program},
-    interrupt::{self, Interrupt},
-    trace::Trace,
+    commands::{self, reason::Reason},
+    git::{self, Env, Find, RealGit},
+    session::{
+        invocation::{Invocation, Program},
+        trace::Trace,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+        interrupt::{self, Interrupt},
+    },
 };
-
-/// Variables by name.
-type Env = HashMap<OsString, OsString>;
-
-/// Why an invocation is the real Git's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Reason {
-    /// sapwood has no such command.
-    #[error("command '{0}'")]
-    Command(String),
-    /// An option, before or after the command's name, that is not native.
-    #[error("option '{0}'")]
-    Option(String),
-    /// Something else about the command line.
-    #[error("{0}")]
-    CommandLine(String),
-    /// A setting, by name.
-    #[error("{0} is set")]
-    Setting(String),
-    /// A variable that stands for a setting.
-    #[error("{0} is set")]
-    Variable(&'static str),
-    /// The state of the repository.
-    #[error("{0}")]
-    Repository(String),
-    /// `SAPWOOD_SHIM=off`
-    #[error("SAPWOOD_SHIM=off")]
-    Off,
-}
-
-impl Reason {
-    fn command_line(what: impl Into<String>) -> Reason {
-        Reason::CommandLine(what.into())
-    }
-
-    fn repository(what: impl Into<String>) -> Reason {
-        Reason::Repository(what.into())
-    }
-}
-
-/// The Git that is not us, if there is one.
-pub(crate) fn real_git(run: &Invocation) -> Option<RealGit> {
-    Find { env: &run.env, config: &run.config, cwd: &run.cwd }.git().ok()
-}
 
 /// What `SAPWOOD_SHIM` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +117,7 @@ impl Call {
         }
     }
 
-    fn find(&self, config: &[BString]) -> Result<RealGit, handover::Error> {
+    fn find(&self, config: &[BString]) -> Result<RealGit, git::Error> {
         let cwd = std::env::current_dir().unwrap_or_default();
         Find { env: &self.env, config, cwd: &cwd }.git()
     }
@@ -186,7 +142,7 @@ impl Call {
                 run.interrupt = interrupt;
                 run.enter()?;
                 trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
-                cmd::dispatch(&run)
+                commands::dispatch(&run)
             });
         let (code, signal) = match crate::readable(result) {
             Ok(code) => (code, None),
@@ -225,7 +181,7 @@ impl Call {
         self,
         switch: Switch,
         reason: Reason,
-        known: Option<(String, Result<RealGit, handover::Error>)>,
+        known: Option<(String, Result<RealGit, git::Error>)>,
     ) -> u8 {
         if switch != Switch::NativeOnly {
             return self.hand_over(&reason, known);
@@ -236,7 +192,7 @@ impl Call {
     }
 
     /// Becomes the real Git.
-    fn hand_over(self, reason: &Reason, known: Option<(String, Result<RealGit, handover::Error>)>) -> u8 {
+    fn hand_over(self, reason: &Reason, known: Option<(String, Result<RealGit, git::Error>)>) -> u8 {
         let (command, git) = known.unwrap_or_else(|| (String::new(), self.find(&[])));
         let git = match git {
             Ok(git) => git,

@@ -11,11 +11,14 @@ use format::{ObjectId, index::Glance};
 use repo::Repository;
 use sys::by_path;
 
-use super::{Env, Reason, submodules};
+use super::{Reason, submodules};
+use crate::git::Env;
 use crate::{
-    console::text,
-    monitor::{self, Monitor},
-    settings::shared_index_expire,
+    session::{
+        monitor::{self, Monitor},
+        settings::shared_index_expire,
+    },
+    term::console::text,
 };
 
 /// When a setting is an obstacle.

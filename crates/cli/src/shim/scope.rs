@@ -10,16 +10,16 @@ use repo::Repository;
 
 use super::Reason;
 use crate::{
-    args::{Given, Survey},
-    cmd::{check_attr, checkout::is_conflict_style},
-    recursion,
+    commands::{check_attr, checkout::is_conflict_style},
+    session::submodules,
+    term::args::{Given, Survey},
 };
 pub(super) use table::SCOPES;
 
 /// An option, and which of its forms are native.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Native {
-    /// As [`crate::args::Given::name`] has it.
+    /// As [`crate::term::args::Given::name`] has it.
     pub(super) option: &'static str,
     on: bool,
     off: bool,
@@ -114,7 +114,7 @@ impl Scope {
                 }));
             }
         }
-        if !matches!(self.command, "clone" | "ls-files") && recursion::asked(survey).is_err() {
+        if !matches!(self.command, "clone" | "ls-files") && submodules::asked(survey).is_err() {
             return Some(Reason::command_line("--recurse-submodules with what is no boolean"));
         }
         if self.command == "check-attr" && check_attr::is_mistaken(survey) {
@@ -228,14 +228,14 @@ fn merged_with(survey: &Survey) -> Option<&BStr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd;
+    use crate::commands;
 
     fn obstacle(line: &str) -> Option<String> {
         let mut words = line.split(' ').map(BString::from);
         let command = words.next().expect("a command");
         let args: Vec<BString> = words.collect();
         let scope = of(command.as_bstr(), &args).expect("in the table");
-        let survey = cmd::survey(command.as_bstr(), &args).expect("has a table");
+        let survey = commands::survey(command.as_bstr(), &args).expect("has a table");
         scope.obstacle(&survey.expect("no mistake")).map(|reason| reason.to_string())
     }
 
@@ -247,7 +247,7 @@ mod tests {
                 let (command, subcommand) = scope.names();
                 let words = subcommand.into_iter().chain([native.option, "value"]);
                 let args: Vec<BString> = words.map(BString::from).collect();
-                let survey = cmd::survey(command.into(), &args).expect("has a table");
+                let survey = commands::survey(command.into(), &args).expect("has a table");
                 let survey = survey.unwrap_or_else(|stop| panic!("{} {stop:?}", scope.command));
                 assert_eq!(survey.options[0].name, native.option, "{}", scope.command);
             }

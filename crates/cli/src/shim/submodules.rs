@@ -5,18 +5,19 @@ use std::path::Path;
 use repo::Repository;
 use sys::{FileType, by_path};
 
-use super::{Env, Reason, obstacles};
-use crate::recursion;
+use super::{Reason, obstacles};
+use crate::git::Env;
+use crate::session::submodules;
 
 /// Commands that can take submodules along (the others pay no heed to `submodule.recurse`).
 const RECURSING: &[&str] = &["checkout", "read-tree", "reset", "restore", "switch"];
 
 /// Whether some submodule may have to go along: whether they are to was `asked` for on the command line.
 pub(super) fn go_along(command: &str, asked: Option<bool>, repo: &Repository) -> Result<bool, Reason> {
-    if !RECURSING.contains(&command) || !recursion::may_be_active(repo) {
+    if !RECURSING.contains(&command) || !submodules::may_be_active(repo) {
         return Ok(false);
     }
-    recursion::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
+    submodules::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
 }
 
 /// What keeps them from it: whatever would be against a command in one, be it checked out or not, and what only Git can do.

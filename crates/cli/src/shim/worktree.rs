@@ -8,15 +8,16 @@ use repo::{Repository, Worktree};
 use sys::{FileType, by_path};
 
 use super::{
-    Env, Reason,
+    Reason,
     decide::{first, open, unambiguous},
     obstacles,
     scope::Scope,
 };
 use crate::{
-    args::Survey,
-    cmd::worktree::{basename, expire_date, meant, open_worktree},
-    global::Invocation,
+    commands::worktree::{basename, meant, open_worktree},
+    git::Env,
+    session::{invocation::Invocation, settings::expiry::expire_date},
+    term::args::Survey,
 };
 
 /// Variables that change what a repository's files are.

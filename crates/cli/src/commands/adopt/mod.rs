@@ -1,0 +1,134 @@
+//! `sapwood adopt`: takes a worktree that came from elsewhere (a cache, a copy, a reflink) for the index's, so that the next status
+//! reads no file.
+//!
+//! Order: the lock; the index, or one made from a tree where there is none; every file is verified; the index with their stat data. Nothing in the
+//! worktree is changed. Exit code: 0 if the worktree is the index's, 1 if something differs or is missing.
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    checkout::{self, IndexOptions},
+    status::adopt::{self, Patience, Report},
+};
+use format::index::{Flags, Index};
+use repo::Repository;
+
+use crate::{
+    session::{
+        apply::{Recorded, Work},
+        hooks::Changed,
+        invocation::Invocation,
+        settings::Settings,
+    },
+    term::{
+        args::{DashDash, Opt, Table},
+        console::{self, text},
+        failure::Failure,
+        text::relative::relative,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quiet,
+    Verbose,
+    DryRun,
+    From,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood adopt [-q | -v] [-n] [--from <tree-ish>]"],
+    options: &[
+        Opt::new(Key::Quiet, "-q, --quiet", "say nothing"),
+        Opt::new(Key::Verbose, "-v, --verbose", "name what differs or is missing"),
+        Opt::new(Key::DryRun, "-n, --dry-run", "verify, and leave the index as it is"),
+        Opt::new(Key::From, "--from <tree-ish>", "make the index from a tree, where there is none"),
+    ],
+};
+
+#[derive(Default)]
+struct Request {
+    quiet: bool,
+    verbose: bool,
+    dry_run: bool,
+    from: Option<BString>,
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::Quiet => request.quiet = event.on,
+            Key::Verbose => request.verbose = event.on,
+            Key::DryRun => request.dry_run = event.on,
+            Key::From => request.from = event.value,
+        }
+    }
+    if let Some(extra) = parsed.rest.first() {
+        return Err(Failure::Fatal(text!("adopt takes no paths, and so not '", extra, "'")));
+    }
+    let repo = run.open()?;
+    if repo.work_tree().is_none() {
+        return Err(Failure::no_worktree());
+    }
+    let settings = Settings::read(run, &repo)?;
+    let is_there = sys::by_path::stat_followed(&repo.index_path()).is_ok_and(|found| found.is_some());
+    match (&request.from, is_there) {
+        (Some(_), true) => {
+            return Err(Failure::fatal(
+                "there is an index already: what is staged in it would be lost by --from",
+            ));
+        }
+        (None, false) => {
+            return Err(Failure::fatal("there is no index: name a tree to make it from, as in --from HEAD"));
+        }
+        _ => {}
+    }
+    let mut work = Work::start(run, &repo, &settings, request.dry_run)?;
+    work.changed = Changed::IndexAlone;
+    if let Some(tree) = &request.from {
+        make(&repo, &mut work, tree)?;
+    }
+    // What a monitor elsewhere said of files elsewhere counts for nothing here.
+    work.index.fsmonitor = None;
+    work.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
+    let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
+    let mut index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
+    let report = adopt::adopt(&repo, work.worktree(), &mut index, patience, run.interrupt.flag())?;
+    work.index = index;
+    run.interrupt.check()?;
+    // What was read was racy, or is adopted: an index that is younger than the files spares reading them again.
+    if !request.dry_run && (report.read > 0 || request.from.is_some()) {
+        work.finish(Recorded::Yes)?;
+    }
+    tell(&request, &repo, &settings, &report);
+    Ok(u8::from(!report.differ.is_empty() || !report.missing.is_empty()))
+}
+
+/// The index of `tree`, with the marks of a sparse worktree.
+fn make(repo: &Repository, work: &mut Work<'_>, tree: &BString) -> Result<(), Failure> {
+    let named = repo.rev_parse(tree.as_bstr()).and_then(|oid| repo.tree_of(oid));
+    let tree = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", tree)))?;
+    let patterns = work.patterns()?;
+    let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: patterns.as_deref() };
+    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
+    work.index = checkout::plan_index(repo, index, &options)?.index;
+    Ok(())
+}
+
+fn tell(request: &Request, repo: &Repository, settings: &Settings, report: &Report) {
+    if request.quiet {
+        return;
+    }
+    if request.verbose {
+        let name = |path: &BString| {
+            format::quote(relative(path.as_bstr(), repo.prefix()).as_bstr(), settings.quote_path)
+        };
+        report.differ.iter().for_each(|path| console::out(text!("differs: ", name(path))));
+        report.missing.iter().for_each(|path| console::out(text!("missing: ", name(path))));
+    }
+    let Report { verified, adopted, .. } = report;
+    let (differ, missing) = (report.differ.len(), report.missing.len());
+    console::out(format!("verified: {verified}, adopted: {adopted}, differ: {differ}, missing: {missing}"));
+}

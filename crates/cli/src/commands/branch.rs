@@ -1,0 +1,527 @@
+//! Switching: the worktree and the index to another commit, then HEAD.
+//!
+//! Order: checks that need no lock; plan, refusals; whether refs can be changed; execute, record; only then refs, state
+//! files and the `post-checkout` hook. If files could not be written, HEAD still moves and the exit code is 1,
+//! as with Git; if a signal came, what was done is recorded and HEAD stays.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{self, Files, Force, Merge, PlanError, PlanOptions, Sparse},
+    switch::{
+        self, Target, names,
+        state::{self, Operation},
+        tracking::Track,
+    },
+};
+use format::ObjectId;
+use repo::{Head, Repository, convert::Metadata};
+use store::refs::LogPolicy;
+
+use crate::{
+    commands::{
+        checkout::{Dress, NewBranch, NewBranchKind, Request, Source, describe},
+        upstream,
+    },
+    session::{
+        apply::{Done, Foresee, Rest, Work, load_index},
+        hooks,
+        invocation::{Invocation, Program},
+        revisions::warn_ambiguous,
+        settings::Settings,
+        submodules, tracking,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs `checkout <branch>` and `switch`. Returns the exit code.
+pub(crate) fn run(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: Request,
+    source: Option<Source>,
+) -> Result<u8, Failure> {
+    let old = Old::read(repo)?;
+    if request.dress == Dress::Switch {
+        refuse_in_progress(repo)?;
+    }
+    let new_branch = request.new_branch.as_ref();
+    match (&source, new_branch) {
+        (Some(Source { branch: Some(branch), .. }), None) if !request.detach => {
+            refuse_used_elsewhere(repo, &request, &old, branch.as_bstr())?;
+        }
+        (_, Some(NewBranch { name, kind: NewBranchKind::Reset })) => {
+            let name = names::local_branch(repo, name.as_bstr())?;
+            refuse_used_elsewhere(repo, &request, &old, text!(names::BRANCHES, name).as_bstr())?;
+        }
+        _ => {}
+    }
+    let switch = Switch { run, repo, settings, request, old };
+    if source.is_none() && switch.old.is_unborn && switch.request.new_branch.is_some() {
+        return switch.rename_unborn();
+    }
+    switch.go(source)
+}
+
+/// Whether local changes are in the way of switching to what `name` stands for, so that `-m` has something to
+/// merge; `None` if `name` is no commit. Only looks; a conflicted index needs no merge, it is refused.
+pub(crate) fn needs_a_merge(
+    run: &Invocation,
+    repo: &Repository,
+    name: &BStr,
+) -> Result<Option<bool>, Failure> {
+    let name = if name == "-" { BStr::new("@{-1}") } else { name };
+    let oid = match repo.rev_parse_or_base(name) {
+        Ok(oid) => oid,
+        Err(error) if error.is_unreadable || error.is_final => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
+    let source = describe(repo, name, oid)?;
+    if source.commit.is_none() {
+        return Ok(None);
+    }
+    let settings = Settings::read(run, repo)?;
+    let index = load_index(repo, &settings)?;
+    let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
+    let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
+    let head = Old::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;
+    let original_cwd = run.original_cwd(repo);
+    let options = PlanOptions { original_cwd, ..PlanOptions::switch(head, source.tree) };
+    match checkout::plan(repo, &root, index, &options) {
+        Ok(_) => Ok(Some(false)),
+        Err(PlanError::Refused(_)) => Ok(Some(true)),
+        Err(error) => Err(Failure::fatal(error.to_string())),
+    }
+}
+
+/// Where HEAD is.
+struct Old {
+    /// Full name of the branch, born or not.
+    branch: Option<BString>,
+    /// The branch does not exist yet. A branch that exists can lack a commit, too: the object may be
+    /// missing.
+    is_unborn: bool,
+    commit: Option<ObjectId>,
+}
+
+impl Old {
+    fn read(repo: &Repository) -> Result<Old, Failure> {
+        let head = repo.head()?;
+        // Git can leave a branch whose object is missing, or no commit, as it leaves an unborn one.
+        let commit = head.oid().map(|oid| repo.commit_if_there(oid)).transpose()?.flatten();
+        let is_unborn = matches!(head, Head::Unborn { .. });
+        Ok(Old { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
+    }
+
+    /// As reflogs name it.
+    fn described(&self) -> BString {
+        let branch = self.branch.as_ref().and_then(|full| full.strip_prefix(names::BRANCHES));
+        match (branch, self.commit) {
+            (Some(branch), _) => branch.into(),
+            (None, Some(commit)) => commit.to_string().into(),
+            (None, None) => "(invalid)".into(),
+        }
+    }
+}
+
+struct Switch<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    request: Request,
+    old: Old,
+}
+
+/// Where HEAD is going.
+struct New {
+    /// As messages and reflogs name it.
+    name: BString,
+    /// Full name of the branch HEAD is to be on.
+    branch: Option<BString>,
+    commit: Option<ObjectId>,
+}
+
+impl Switch<'_> {
+    /// `-b` on an unborn branch: HEAD only changes its name.
+    fn rename_unborn(self) -> Result<u8, Failure> {
+        let Some(branch) = &self.request.new_branch else {
+            return Err(Failure::fatal("You are on a branch yet to be born"));
+        };
+        let full = text!(names::BRANCHES, branch.name);
+        if self.request.dry_run {
+            console::out(text!("HEAD -> ", full));
+            return Ok(0);
+        }
+        let refs = self.settings.refs(self.repo)?;
+        switch::move_head(&refs, Target::Branch(full.as_bstr()), "checkout -b".into())
+            .map_err(cannot_update_head)?;
+        if !self.request.quiet {
+            console::note(text!("Switched to a new branch '", branch.name, "'"));
+        }
+        Ok(0)
+    }
+
+    fn go(self, source: Option<Source>) -> Result<u8, Failure> {
+        let from_nothing = self.request.dress == Dress::Switch && self.makes(NewBranchKind::Orphan);
+        let stays = source.is_none() && !from_nothing;
+        let new = match &source {
+            _ if from_nothing => New { name: "(empty)".into(), branch: None, commit: None },
+            Some(source) => {
+                New { name: source.name.clone(), branch: source.branch.clone(), commit: source.commit }
+            }
+            None => {
+                let commit = self.old.commit;
+                commit.ok_or_else(|| Failure::fatal("You are on a branch yet to be born"))?;
+                New { name: "HEAD".into(), branch: None, commit }
+            }
+        };
+        let mut code = 0;
+        let foresee = || self.foresee_refs(&new);
+        if !(stays && self.request.only_makes_a_branch()) {
+            let tree = match (&source, new.commit) {
+                (Some(source), _) => source.tree,
+                (None, Some(commit)) => self.repo.tree_of(commit)?,
+                (None, None) => ObjectId::empty_tree(self.repo.hash()),
+            };
+            let metadata = match source {
+                Some(source) => source.metadata,
+                None => Metadata { reference: None, treeish: new.commit },
+            };
+            match self.worktree(tree, new.commit, metadata, Box::new(foresee))? {
+                Done::Planned => return Ok(0),
+                Done::Complete => {}
+                // Git says what could not be written, and calls it a success.
+                Done::Incomplete => code = u8::from(self.run.program == Program::Sapwood),
+                Done::Unfinished => {
+                    console::hint("HEAD was not moved; the same command, run again, does the rest");
+                    return Err(Failure::Said(1));
+                }
+            }
+        } else if self.request.dry_run {
+            return Ok(0);
+        } else {
+            foresee()?;
+        }
+        if !self.request.quiet && self.old.branch.is_none() && new.commit != self.old.commit {
+            self.leave_detached(new.commit)?;
+        }
+        let new = self.update_refs(new)?;
+        let hook = hooks::post_checkout(self.repo, self.settings, self.old.commit, new.commit, true)?;
+        Ok(if hook == 0 { code } else { 1 })
+    }
+
+    fn makes(&self, kind: NewBranchKind) -> bool {
+        self.request.new_branch.as_ref().is_some_and(|new| new.kind == kind)
+    }
+
+    /// Brings worktree and index to `tree`.
+    fn worktree(
+        &self,
+        tree: ObjectId,
+        commit: Option<ObjectId>,
+        metadata: Metadata,
+        foresee: Foresee<'_>,
+    ) -> Result<Done, Failure> {
+        let request = &self.request;
+        let mut work = Work::start_sparse(self.run, self.repo, self.settings, request.dry_run)?;
+        work.progress = request.shows_progress();
+        work.metadata = metadata;
+        work.merges = request.merges();
+        work.foresee = Some(foresee);
+        if self.run.program == Program::Sapwood {
+            work.rest = Rest::Again;
+        }
+        work.recurses = submodules::wanted(request.recurse, self.repo)?;
+        let merge = match (request.discard, self.old.commit) {
+            (true, _) => Merge::OneWay { target: tree },
+            (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },
+            (false, None) => Merge::TwoWay { head: None, target: tree },
+        };
+        if !request.discard && work.index.is_unmerged() {
+            work.list_unmerged();
+            console::error("you need to resolve your current index first");
+            return Err(Failure::Said(1));
+        }
+        let lists_changes = !request.quiet && !request.discard && commit.is_some() && !request.dry_run;
+        // Only sapwood itself looks, with `-q`, at nothing but what it is about to change.
+        let refreshes =
+            lists_changes || (self.run.program == Program::Git && !request.discard && !request.dry_run);
+        if refreshes {
+            work.refresh()?;
+        }
+        let options = PlanOptions {
+            merge,
+            force: match (request.discard, request.force) {
+                (true, true) => Force::OverwriteUntracked,
+                (true, false) => Force::ProtectUntracked,
+                (false, _) => Force::No,
+            },
+            files: Files::Update,
+            overwrite_ignored: request.overwrite_ignore,
+            refresh: !request.discard,
+            original_cwd: self.run.original_cwd(self.repo),
+            sparse: Sparse::Configured,
+            // `checkout -f` speaks as the plumbing does, one path at a time.
+            operation: if request.discard { "reset" } else { "checkout" },
+        };
+        let code = if request.discard { 128 } else { 1 };
+        work.perform(&options, code, lists_changes.then_some(tree))
+    }
+
+    fn leave_detached(&self, new: Option<ObjectId>) -> Result<(), Failure> {
+        let Some(old) = self.old.commit else { return Ok(()) };
+        let lost = self.repo.left_behind(old, new)?;
+        if lost.total == 0 {
+            return self.describe("Previous HEAD position was ", old);
+        }
+        let mut list = BString::default();
+        for (short, subject) in &lost.listed {
+            list.extend_from_slice(&text!("  ", short, " ", subject, "\n"));
+        }
+        if lost.total > lost.listed.len() {
+            let more = lost.total - lost.listed.len();
+            list.extend_from_slice(format!(" ... and {more} more.\n").as_bytes());
+        }
+        let (s, them) = if lost.total == 1 { ("", "it") } else { ("s", "them") };
+        console::note(text!(
+            format!("Warning: you are leaving {} commit{s} behind, not connected to\n", lost.total),
+            "any of your branches:\n\n",
+            list
+        ));
+        if self.settings.advises(self.repo, "detachedHead")? {
+            let short = self.repo.abbreviate(old)?;
+            console::note(format!(
+                "If you want to keep {them} by creating a new branch, this may be a good time\n\
+                 to do so with:\n\n git branch <new-branch-name> {short}\n"
+            ));
+        }
+        Ok(())
+    }
+
+    fn describe(&self, lead: &str, commit: ObjectId) -> Result<(), Failure> {
+        let short = self.repo.abbreviate(commit)?;
+        let wants_dots = self.run.variable("GIT_PRINT_SHA1_ELLIPSIS");
+        let dots =
+            if wants_dots.is_some_and(|value| value.eq_ignore_ascii_case(b"yes")) { "..." } else { "" };
+        console::note(text!(lead, short, dots, " ", self.repo.subject(commit)?));
+        Ok(())
+    }
+
+    /// An error if [`Switch::update_refs`] would fail: asked before the worktree is changed.
+    fn foresee_refs(&self, new: &New) -> Result<(), Failure> {
+        let (request, repo) = (&self.request, self.repo);
+        let mut refs = self.settings.refs(repo)?;
+        let mut target = new.branch.clone();
+        if let Some(branch) = &request.new_branch {
+            let short = names::local_branch(repo, branch.name.as_bstr())?;
+            let full = text!(names::BRANCHES, short);
+            if let (Some(commit), false) = (new.commit, branch.kind == NewBranchKind::Orphan) {
+                if request.reflog {
+                    refs.log = LogPolicy::Standard;
+                }
+                let exists = repo.find_ref(full.as_bstr())?.is_some();
+                let track = self.track()?;
+                let name = new.name.as_bstr();
+                let start = match upstream::Start::find(repo, name, track) {
+                    Ok(start) => start,
+                    Err(failure) => {
+                        warn_ambiguous(repo, self.settings, name, 1)?;
+                        return Err(failure);
+                    }
+                };
+                switch::foresee_branch(&refs, full.as_bstr(), commit, exists)?;
+                upstream::foresee(repo, self.settings, short.as_bstr(), &start, track)?;
+            }
+            target = Some(full);
+        }
+        let commit = new.commit.filter(|_| !self.makes(NewBranchKind::Orphan));
+        match (&target, commit) {
+            (Some(full), commit) if !request.detach => {
+                switch::foresee_head(&refs, Target::Branch(full.as_bstr()), commit)
+                    .map_err(cannot_update_head)
+            }
+            (None, _) if new.name == "HEAD" && !request.detach => Ok(()),
+            (_, Some(commit)) => {
+                switch::foresee_head(&refs, Target::Commit(commit), Some(commit)).map_err(cannot_detach_head)
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
+    fn track(&self) -> Result<Track, Failure> {
+        match self.request.track {
+            Some(track) => Ok(track),
+            None => Ok(Track::configured(self.repo)?),
+        }
+    }
+
+    /// Makes the branch, moves HEAD, and says so.
+    fn update_refs(&self, mut new: New) -> Result<New, Failure> {
+        let (request, repo) = (&self.request, self.repo);
+        let mut refs = self.settings.refs(repo)?;
+        let mut existed = false;
+        if let Some(branch) = &request.new_branch {
+            let short = names::local_branch(repo, branch.name.as_bstr())?;
+            let full = text!(names::BRANCHES, short);
+            existed = repo.find_ref(full.as_bstr())?.is_some();
+            if branch.kind == NewBranchKind::Orphan {
+                if request.reflog && refs.log == LogPolicy::Never {
+                    store::refs::begin_log(&refs, full.as_bstr()).map_err(switch::Error::from)?;
+                }
+            } else {
+                if request.reflog {
+                    refs.log = LogPolicy::Standard;
+                }
+                let commit = new.commit.expect("only an orphan starts from nothing");
+                let track = self.track()?;
+                warn_ambiguous(repo, self.settings, new.name.as_bstr(), 1)?;
+                let start = upstream::Start::find(repo, new.name.as_bstr(), track)?;
+                switch::create_branch(&refs, full.as_bstr(), commit, new.name.as_bstr(), existed)?;
+                upstream::set(repo, self.settings, short.as_bstr(), start, track, request.quiet)?;
+            }
+            new = New {
+                name: short,
+                commit: if branch.kind == NewBranchKind::Orphan { None } else { new.commit },
+                branch: Some(full),
+            };
+        }
+        let message = match self.run.variable("GIT_REFLOG_ACTION") {
+            Some(action) => action.into(),
+            None => text!("checkout: moving from ", self.old.described(), " to ", new.name),
+        };
+        let message = message.as_bstr();
+        match (&new.branch, new.commit) {
+            (None, _) if new.name == "HEAD" && !request.detach => {}
+            (Some(full), _) if !request.detach => {
+                switch::move_head(&refs, Target::Branch(full.as_bstr()), message)
+                    .map_err(cannot_update_head)?;
+                if !request.quiet {
+                    self.say_switched(full, existed);
+                }
+                self.drop_unborn_reflog()?;
+            }
+            (_, commit) => {
+                let commit = commit.expect("HEAD can only be detached at a commit");
+                switch::move_head(&refs, Target::Commit(commit), message).map_err(cannot_detach_head)?;
+                if !request.quiet {
+                    let advises = self.settings.advises(repo, "detachedHead")?;
+                    if self.old.branch.is_some() && advises && !request.detach {
+                        console::note(text!("Note: switching to '", new.name, "'.\n\n", DETACHED));
+                    }
+                    self.describe("HEAD is now at ", commit)?;
+                }
+            }
+        }
+        let ended = state::end(repo, &refs)?;
+        if ended.cherry_pick && !request.quiet {
+            console::warning("cancelling a cherry picking in progress");
+        }
+        if ended.revert && !request.quiet {
+            console::warning("cancelling a revert in progress");
+        }
+        let reports = !request.quiet && !request.detach && (new.branch.is_some() || new.name == "HEAD");
+        if let (true, Some(branch)) = (reports, new.branch.as_ref().or(self.old.branch.as_ref())) {
+            tracking::report(repo, self.settings, branch.as_bstr())?;
+        }
+        Ok(new)
+    }
+
+    fn say_switched(&self, full: &BString, existed: bool) {
+        let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
+        let same = self.old.branch.as_ref() == Some(full);
+        let lead = match self.request.new_branch.as_ref().map(|new| new.kind) {
+            Some(NewBranchKind::Reset) if same => "Reset branch '",
+            _ if same => "Already on '",
+            Some(_) if existed => "Switched to and reset branch '",
+            Some(_) => "Switched to a new branch '",
+            None => "Switched to branch '",
+        };
+        console::note(text!(lead, short, "'"));
+    }
+
+    /// A branch that was never born leaves no reflog behind.
+    fn drop_unborn_reflog(&self) -> Result<(), Failure> {
+        match &self.old.branch {
+            Some(branch) if self.old.is_unborn => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// HEAD cannot be put on a branch.
+pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
+    if error.is_of_committer() {
+        return error.into();
+    }
+    console::error(error.to_string());
+    Failure::fatal("unable to update HEAD").advised(error.advice())
+}
+
+fn cannot_detach_head(error: switch::Error) -> Failure {
+    match error.is_of_committer() {
+        true => error.into(),
+        false => Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
+    }
+}
+
+/// What Git tells whoever detaches HEAD without saying `--detach`.
+pub(crate) const DETACHED: &str = "\
+You are in 'detached HEAD' state. You can look around, make experimental
+changes and commit them, and you can discard any commits you make in this
+state without impacting any branches by switching back to a branch.
+
+If you want to create a new branch to retain commits you create, you may
+do so (now or later) by using -c with the switch command. Example:
+
+  git switch -c <new-branch-name>
+
+Or undo this operation with:
+
+  git switch -
+
+Turn off this advice by setting config variable advice.detachedHead to false
+";
+
+/// `switch` does not walk away from an unfinished operation.
+fn refuse_in_progress(repo: &Repository) -> Result<(), Failure> {
+    let found = state::in_progress(repo)?;
+    let (doing, quit) = match found.operation {
+        Some(Operation::Merge) => ("while merging", "merge"),
+        Some(Operation::Am) => ("in the middle of an am session", "am"),
+        Some(Operation::Rebase) => ("while rebasing", "rebase"),
+        Some(Operation::CherryPick) => ("while cherry-picking", "cherry-pick"),
+        Some(Operation::Revert) => ("while reverting", "revert"),
+        None => {
+            if found.bisect {
+                console::warning("you are switching branch while bisecting");
+            }
+            return Ok(());
+        }
+    };
+    Err(Failure::fatal(format!(
+        "cannot switch branch {doing}\nConsider \"git {quit} --quit\" or \"git worktree add\"."
+    )))
+}
+
+/// A branch can be checked out in one worktree at a time.
+fn refuse_used_elsewhere(
+    repo: &Repository,
+    request: &Request,
+    old: &Old,
+    branch: &BStr,
+) -> Result<(), Failure> {
+    if request.ignore_other_worktrees || old.branch.as_ref().is_some_and(|old| old == branch) {
+        return Ok(());
+    }
+    match repo.worktree_using(branch, true)? {
+        None => Ok(()),
+        Some(path) => {
+            let short = branch.strip_prefix(names::BRANCHES).unwrap_or(branch);
+            let path = path.display().to_string();
+            Err(Failure::Fatal(text!("'", short, "' is already used by worktree at '", path, "'")))
+        }
+    }
+}

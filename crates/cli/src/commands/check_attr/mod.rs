@@ -1,0 +1,313 @@
+//! `sapwood check-attr`: the attributes of paths.
+//!
+//! Order: arguments; the index, the tree that attributes are read from if one is named, and the attribute files of everywhere; then one path after another, each answered before the
+//! next is read. Nothing is changed.
+
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{pathspec, sparse};
+use format::{
+    Mode, ObjectId,
+    index::{Index, Stage},
+};
+use repo::{
+    Repository,
+    attributes::{Attributes, Source, Value},
+};
+use sys::{FileType, UserPath};
+
+use crate::{
+    commands::names::Names,
+    session::{
+        apply,
+        invocation::Invocation,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        sparse_index::{self, Tell},
+    },
+    term::{
+        args::{DashDash, Opt, Stop, Survey, Table},
+        console::{self, Listing, text},
+        failure::Failure,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    All,
+    Cached,
+    Stdin,
+    Nul,
+    Source,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood check-attr [--source <tree-ish>] [-a | --all | <attr>...] [--] <pathname>...",
+        "sapwood check-attr --stdin [-z] [--source <tree-ish>] [-a | --all | <attr>...]",
+    ],
+    options: &[
+        Opt::new(Key::All, "-a, --all", "report all attributes set on file"),
+        Opt::new(Key::Cached, "--cached", "use .gitattributes only from the index"),
+        Opt::new(Key::Stdin, "--stdin", "read file names from stdin"),
+        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character"),
+        Opt::new(Key::Source, "--source <tree-ish>", "which tree-ish to check attributes at"),
+    ],
+};
+
+/// The attribute that nobody sets: every file has it.
+const OBJECT_MODE: &str = "builtin_objectmode";
+
+/// What an error calls the output.
+const OUTPUT: &str = "'attribute to stdout'";
+
+#[derive(Default)]
+struct Request {
+    all: bool,
+    cached: bool,
+    stdin: bool,
+    nul: bool,
+    source: Option<BString>,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Keep)
+}
+
+/// Whether the arguments are too many or too few.
+pub(crate) fn is_mistaken(survey: &Survey) -> bool {
+    let on = |name: &str| {
+        survey.options.iter().rev().find(|given| given.name == name).is_some_and(|given| given.on)
+    };
+    let request = Request { all: on("--all"), stdin: on("--stdin"), ..Request::default() };
+    request.split(&survey.rest).is_err()
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::All => request.all = event.on,
+            Key::Cached => request.cached = event.on,
+            Key::Stdin => request.stdin = event.on,
+            Key::Nul => request.nul = event.on,
+            Key::Source => request.source = event.value.filter(|_| event.on),
+        }
+    }
+    let repo = run.open()?;
+    if repo.work_tree().is_none() && !repo.is_found_bare() {
+        return Err(Failure::no_worktree());
+    }
+    let settings = Settings::read(run, &repo)?.for_answers();
+    refused::check(&repo, &[Reader::Hooks])?;
+    let index = apply::load_raw(&repo, &settings)?;
+    let (names, files) = request.split(&parsed.rest)?;
+    let info = repo.called_file("info/attributes");
+    if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
+        return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));
+    }
+    let tree = request.tree(run, &repo)?;
+    let source = match tree {
+        _ if request.cached => Source::Index,
+        Some(tree) => Source::Tree(tree),
+        None if repo.is_bare() => Source::Nothing,
+        None if repo.work_tree().is_none() => Source::Index,
+        None => Source::Worktree,
+    };
+    let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;
+    let mut check = Check {
+        repo: &repo,
+        settings: &settings,
+        git_dir: match run.cwd == repo.git_dir() {
+            true => text!(repo.git_dir().as_os_str().as_bytes(), "/."),
+            false => repo.git_dir().as_os_str().as_bytes().into(),
+        },
+        index: &index,
+        full: None,
+        cached: request.cached,
+        nul: request.nul,
+        asked: (!request.all).then_some(names),
+        quote_path: settings.quote_path,
+        attributes,
+        listing: Listing::default(),
+    };
+    let done = match request.stdin {
+        true => check.all_of_stdin(),
+        false => files.iter().try_for_each(|file| check.path(file.as_bstr())),
+    };
+    // What was found before a mistake is told.
+    let written = check.listing.write(OUTPUT);
+    done.and(written)?;
+    Ok(0)
+}
+
+impl Request {
+    /// Which of the arguments are attributes, and which files.
+    fn split<'a>(&self, args: &'a [BString]) -> Result<(&'a [BString], &'a [BString]), Failure> {
+        let wrong = |message: &str| {
+            Err(Failure::Usage(Stop::Mistake { message: message.into(), usage: Some(TABLE.help()) }))
+        };
+        let dashes = args.iter().position(|arg| arg == "--");
+        let (names, files) = match dashes {
+            Some(1..) if self.all => return wrong("Attributes and --all both specified"),
+            _ if self.all => (&args[..0], &args[dashes.map_or(0, |at| at + 1)..]),
+            Some(0) => return wrong("No attribute specified"),
+            None if args.is_empty() => return wrong("No attribute specified"),
+            Some(at) => (&args[..at], &args[at + 1..]),
+            None if self.stdin => (args, &args[args.len()..]),
+            None => args.split_at(1),
+        };
+        match (self.stdin, files.is_empty()) {
+            (true, false) => wrong("Can't specify files with --stdin"),
+            (false, true) => wrong("No file specified"),
+            _ => Ok((names, files)),
+        }
+    }
+
+    /// The tree that attributes are read from, by the option, a variable or a setting. What cannot be one (a blob) has none.
+    fn tree(&self, run: &Invocation, repo: &Repository) -> Result<Option<ObjectId>, Failure> {
+        let resolve = |name: &BStr| repo.resolve(name).ok().flatten();
+        let named = match (&self.source, run.variable("GIT_ATTR_SOURCE")) {
+            (Some(name), _) => resolve(name.as_bstr())
+                .ok_or_else(|| Failure::Fatal(text!(name, ": not a valid tree-ish source")))
+                .map(Some)?,
+            (None, Some(name)) => resolve(name.into())
+                .ok_or_else(|| Failure::fatal("bad --attr-source or GIT_ATTR_SOURCE"))
+                .map(Some)?,
+            // One that names nothing is none.
+            (None, None) => repo.config_str("attr.tree").and_then(|name| resolve(name.as_bstr())),
+        };
+        Ok(named.map(|oid| repo.tree_of(oid).unwrap_or(oid)))
+    }
+}
+
+struct Check<'a> {
+    repo: &'a Repository,
+    settings: &'a Settings,
+    /// As Git calls it.
+    git_dir: BString,
+    /// It may be sparse.
+    index: &'a Index,
+    /// The same, made full, once something was asked for that is in a directory that stands as one entry.
+    full: Option<Index>,
+    cached: bool,
+    nul: bool,
+    /// `None`: all that are set.
+    asked: Option<&'a [BString]>,
+    quote_path: bool,
+    attributes: Attributes<&'a Repository, &'a Index>,
+    listing: Listing,
+}
+
+impl Check<'_> {
+    fn all_of_stdin(&mut self) -> Result<(), Failure> {
+        let mut names = Names::new(self.nul);
+        while let Some(name) = names.next(&mut self.listing, OUTPUT)? {
+            self.path(name.as_bstr())?;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self, file: &BStr) -> Result<(), Failure> {
+        let root =
+            self.repo.work_tree().map_or(self.git_dir.as_bstr(), |top| top.as_os_str().as_bytes().into());
+        let is_inside = self.repo.work_tree().is_some() || !file.starts_with(b"/");
+        let path = pathspec::normalize(file, self.repo.prefix(), root)
+            .filter(|_| is_inside)
+            .ok_or_else(|| Failure::Fatal(text!("'", file, "' is outside repository at '", root, "'")))?;
+        self.attributes.look_up(path.as_bstr());
+        self.attributes.take_messages().iter().for_each(console::note);
+        let is_mode_asked = self.asked.is_some_and(|names| names.iter().any(|name| name == OBJECT_MODE));
+        let mode = if is_mode_asked { self.mode(path.as_bstr())? } else { None };
+        let quoted = if self.nul { file.to_owned() } else { format::quote(file, self.quote_path) };
+        let out = self.listing.buffer();
+        match self.asked {
+            Some(names) => {
+                for name in names {
+                    let value = match (&mode, name == OBJECT_MODE) {
+                        (Some(mode), true) => Value::Text(BStr::new(mode.as_str())),
+                        _ => self.attributes.value(name.as_bstr()),
+                    };
+                    record(out, self.nul, &quoted, name, value);
+                }
+            }
+            None => {
+                for name in self.attributes.names() {
+                    match self.attributes.value(name.as_bstr()) {
+                        Value::Unspecified => {}
+                        value => record(out, self.nul, &quoted, name, value),
+                    }
+                }
+            }
+        }
+        self.listing.relieve()
+    }
+}
+
+impl Check<'_> {
+    /// The mode that the file at `path` has, or would have in the index; with `--cached` the index's, if it has one.
+    fn mode(&mut self, path: &BStr) -> Result<Option<String>, Failure> {
+        if self.cached && self.full.is_none() && self.index.sparse && sparse::is_inside(self.index, path) {
+            sparse_index::expanded(self.repo, self.settings, self.index, Tell::Hint)?;
+            let mut full = self.index.clone();
+            sparse_index::fill(self.repo, &mut full)?;
+            self.full = Some(full);
+        }
+        let index = self.full.as_ref().unwrap_or(self.index);
+        let entry = index.position(path, Stage::Normal).ok().map(|at| index.mode_at(at));
+        if self.cached {
+            return Ok(entry.map(shown));
+        }
+        // In a bare repository it is looked for where we are.
+        let place = UserPath::new(path).resolve(self.repo.work_tree().unwrap_or(Path::new("")));
+        let failed = |reason: &str| Failure::Fatal(text!("unable to stat '", path, "': ", reason));
+        let stat = match place.map_err(Into::into).and_then(|place| sys::by_path::stat(&place)) {
+            Ok(Some(stat)) => stat,
+            Ok(_) => return Err(failed("No such file or directory")),
+            Err(error) => return Err(failed(&crate::term::text::os_error(&error))),
+        };
+        let mode = match stat.file_type {
+            FileType::File if stat.is_executable() => Mode::EXECUTABLE,
+            FileType::File => Mode::FILE,
+            FileType::Symlink => Mode::SYMLINK,
+            FileType::Directory => match entry {
+                Some(entry) if !entry.is_gitlink() => Mode::TREE,
+                None if !self.is_repository(path) => Mode::TREE,
+                _ => Mode::GITLINK,
+            },
+            FileType::Other => Mode::GITLINK,
+        };
+        Ok(Some(shown(mode)))
+    }
+
+    /// Whether there is a repository in a directory, with a commit.
+    fn is_repository(&self, path: &BStr) -> bool {
+        let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+        let found = self.repo.submodule(path).ok().flatten();
+        found.and_then(|found| found.head().ok()?.oid()).is_some()
+    }
+}
+
+fn shown(mode: Mode) -> String {
+    format!("{:06o}", mode.bits())
+}
+
+fn record(out: &mut Vec<u8>, nul: bool, file: &BString, name: &BString, value: Value<'_>) {
+    let value = match value {
+        Value::Set => "set".into(),
+        Value::Unset => "unset".into(),
+        Value::Unspecified => "unspecified".into(),
+        Value::Text(text) => text,
+    };
+    let (between, end): (&[u8], u8) = if nul { (b"\0", b'\0') } else { (b": ", b'\n') };
+    for part in [file, between, name, between, value] {
+        out.extend_from_slice(part);
+    }
+    out.push(end);
+}

@@ -1,0 +1,291 @@
+//! `sapwood check-ignore`: which rule ignores a path.
+//!
+//! Order: arguments; the index and the rules of everywhere; then one path after another, each answered before the next is
+//! read. Nothing is changed.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    ignore::check::{Checker, Match, Sources},
+    pathspec::Pathspecs,
+};
+use format::index::Index;
+use repo::Repository;
+
+use crate::{
+    commands::{names::Names, paths},
+    session::{
+        apply,
+        invocation::Invocation,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        sparse_index::{self, Tell},
+    },
+    term::{
+        args::{DashDash, Opt, Stop, Survey, Table},
+        console::{self, Listing, text},
+        failure::Failure,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quiet,
+    Verbose,
+    Stdin,
+    Nul,
+    NonMatching,
+    NoIndex,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood check-ignore [<options>] <pathname>...", "sapwood check-ignore [<options>] --stdin"],
+    options: &[
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting"),
+        Opt::new(Key::Verbose, "-v, --verbose", "be verbose"),
+        Opt::new(Key::Stdin, "--stdin", "read file names from stdin"),
+        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character"),
+        Opt::new(Key::NonMatching, "-n, --non-matching", "show non-matching input paths"),
+        Opt::new(Key::NoIndex, "--no-index", "ignore index when checking"),
+    ],
+};
+
+/// What an error calls the output.
+const OUTPUT: &str = "'check-ignore to stdout'";
+
+#[derive(Default)]
+struct Request {
+    quiet: bool,
+    verbose: bool,
+    stdin: bool,
+    nul: bool,
+    non_matching: bool,
+    no_index: bool,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::Quiet => request.quiet = event.on,
+            Key::Verbose => request.verbose = event.on,
+            Key::Stdin => request.stdin = event.on,
+            Key::Nul => request.nul = event.on,
+            Key::NonMatching => request.non_matching = event.on,
+            Key::NoIndex => request.no_index = event.on,
+        }
+    }
+    let repo = run.open()?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let settings = Settings::read(run, &repo)?.for_answers();
+    refused::check(&repo, &[Reader::Hooks])?;
+    request.judge(&parsed.rest)?;
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let index = match request.no_index {
+        true => Index::empty(repo.hash()),
+        false => {
+            let mut index = apply::load_raw(&repo, &settings)?;
+            // Git wants it full whatever the patterns say.
+            if index.sparse {
+                sparse_index::expanded(&repo, &settings, &index, Tell::Hint)?;
+                sparse_index::fill(&repo, &mut index)?;
+            }
+            index
+        }
+    };
+    let mut sources = Sources::default();
+    let info = repo.called_file("info/exclude");
+    sources.add_standard(&repo, info.as_os_str().as_bytes().into())?;
+    let known = (!request.no_index).then_some(&index);
+    let checker = Checker::new(&repo, Some(&worktree), known, sources)?;
+    let quote_path = settings.quote_path;
+    let mut check = Check {
+        run,
+        repo: &repo,
+        request: &request,
+        index: &index,
+        submodules: index.gitlinks().collect(),
+        worktree: &worktree,
+        directory: BString::default(),
+        quote_path,
+        checker,
+        listing: Listing::default(),
+        ignored: false,
+    };
+    check.warn();
+    let done = match request.stdin {
+        true => check.all_of_stdin(),
+        false => check.paths(&parsed.rest),
+    };
+    // What was found before a mistake is told.
+    let written = check.listing.write(OUTPUT);
+    done.and(written)?;
+    Ok(u8::from(!check.ignored))
+}
+
+impl Request {
+    fn judge(&self, args: &[BString]) -> Result<(), Failure> {
+        let wrong = match self {
+            Request { stdin: true, .. } if !args.is_empty() => "cannot specify pathnames with --stdin",
+            Request { stdin: false, nul: true, .. } => "-z only makes sense with --stdin",
+            Request { stdin: false, .. } if args.is_empty() => "no path specified",
+            Request { quiet: true, .. } if args.len() > 1 => "--quiet is only valid with a single pathname",
+            Request { quiet: true, verbose: true, .. } => "cannot have both --quiet and --verbose",
+            Request { non_matching: true, verbose: false, .. } => {
+                "--non-matching is only valid with --verbose"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::fatal(wrong))
+    }
+}
+
+struct Check<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    request: &'a Request,
+    index: &'a Index,
+    /// Positions in it.
+    submodules: Vec<usize>,
+    worktree: &'a sys::Dir,
+    /// What was seen last to be a directory, no link on the way, with a slash at its end. Like Git's it is believed until another one is met.
+    directory: BString,
+    quote_path: bool,
+    checker: Checker<'a>,
+    listing: Listing,
+    /// Some path is.
+    ignored: bool,
+}
+
+impl Check<'_> {
+    fn all_of_stdin(&mut self) -> Result<(), Failure> {
+        let mut names = Names::new(self.request.nul);
+        while let Some(name) = names.next(&mut self.listing, OUTPUT)? {
+            self.paths(&[name])?;
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self) {
+        self.checker.take_warnings().iter().for_each(console::warning);
+    }
+
+    /// Checks what is wrong with any of the paths first.
+    fn paths(&mut self, args: &[BString]) -> Result<(), Failure> {
+        let mut specs = Vec::new();
+        for arg in args {
+            let spec = paths::parse_path(self.run, self.repo, arg)?;
+            self.must_not_be_behind_a_link(&spec)?;
+            specs.push(spec);
+        }
+        let paths = specs.iter().map(|spec| self.outside_of_submodules(spec));
+        let paths: Vec<BString> = paths.collect::<Result<_, _>>()?;
+        for (spec, path) in specs.iter().zip(&paths) {
+            let (_, original) = spec.patterns().next().expect("one was parsed");
+            self.path(spec, path.as_bstr(), original)?;
+        }
+        Ok(())
+    }
+
+    fn must_not_be_behind_a_link(&mut self, spec: &Pathspecs) -> Result<(), Failure> {
+        for (path, original) in spec.patterns() {
+            let shared = path.iter().zip(self.directory.iter()).take_while(|(one, two)| one == two).count();
+            let known = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
+            self.directory.truncate(known);
+            for slash in path[known..].find_iter("/").map(|slash| known + slash) {
+                // What is above has been seen.
+                let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
+                match found.map(|stat| stat.file_type) {
+                    Some(sys::FileType::Symlink) => {
+                        return Err(Failure::Fatal(text!(
+                            "pathspec '",
+                            original,
+                            "' is beyond a symbolic link"
+                        )));
+                    }
+                    Some(sys::FileType::Directory) => self.directory = path[..=slash].into(),
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The path; that of a submodule without a slash at its end.
+    fn outside_of_submodules(&self, spec: &Pathspecs) -> Result<BString, Failure> {
+        let (path, original) = spec.patterns().next().expect("one was parsed");
+        for slash in path.find_iter("/") {
+            let dir = path[..slash].as_bstr();
+            let entries = self.index.range_of(dir);
+            if !self.submodules.iter().any(|at| entries.contains(at)) {
+                continue;
+            }
+            if slash + 1 == path.len() {
+                return Ok(dir.to_owned());
+            }
+            return Err(Failure::Fatal(text!("Pathspec '", original, "' is in submodule '", dir, "'")));
+        }
+        Ok(path.to_owned())
+    }
+
+    fn path(&mut self, spec: &Pathspecs, path: &BStr, original: &BStr) -> Result<(), Failure> {
+        // What is tracked is not ignored.
+        let is_tracked = spec.match_any(self.index);
+        let found = if is_tracked { None } else { self.checker.find(path, None) };
+        let found = found.filter(|found| self.request.verbose || !found.negative);
+        self.ignored |= found.is_some();
+        if !self.request.quiet && (found.is_some() || self.request.non_matching) {
+            let buffer = self.listing.buffer();
+            match self.request.nul {
+                true => record(buffer, self.request.verbose, found, original),
+                false => line(buffer, self.request.verbose, found, original, self.quote_path),
+            }
+            self.listing.relieve()?;
+        }
+        self.warn();
+        Ok(())
+    }
+}
+
+fn pattern(found: &Match<'_>) -> BString {
+    let (bang, slash) = (if found.negative { "!" } else { "" }, if found.directory { "/" } else { "" });
+    text!(bang, found.pattern, slash)
+}
+
+fn line(out: &mut Vec<u8>, verbose: bool, found: Option<Match<'_>>, path: &BStr, quote_path: bool) {
+    if verbose {
+        match found {
+            Some(found) => {
+                out.extend_from_slice(&format::quote(found.source, quote_path));
+                out.extend_from_slice(&text!(":", found.line.to_string(), ":", pattern(&found), "\t"));
+            }
+            None => out.extend_from_slice(b"::\t"),
+        }
+    }
+    out.extend_from_slice(&format::quote(path, quote_path));
+    out.push(b'\n');
+}
+
+fn record(out: &mut Vec<u8>, verbose: bool, found: Option<Match<'_>>, path: &BStr) {
+    if verbose {
+        match found {
+            Some(found) => {
+                let fields = text!(found.source, "\0", found.line.to_string(), "\0", pattern(&found), "\0");
+                out.extend_from_slice(&fields);
+            }
+            None => out.extend_from_slice(b"\0\0\0"),
+        }
+    }
+    out.extend_from_slice(path);
+    out.push(0);
+}

@@ -1,0 +1,533 @@
+//! `sapwood checkout-index`: entries of the index, whatever their stage, as files.
+//!
+//! Order: options; the index; paths, as they are given; files. What is wrong with one path does not stop the others,
+//! but for a mistake that Git dies of: what came before that is done all the same.
+
+use std::{
+    io::Read as _,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{Attributes, EntryOptions, EntryPlan, Force, StepError, Temporaries, Verdict, plan_entries},
+    guard::Guard,
+    pathspec,
+};
+use format::index::{Flags, Index, Stage};
+use repo::{Repository, convert::Delays};
+use sys::{UserPath, by_path};
+
+use crate::{
+    session::{
+        apply::{Done, Recorded, Work},
+        invocation::Invocation,
+        settings::Settings,
+        sparse_index,
+    },
+    term::{
+        args::{DashDash, Event, Opt, Stop, Survey, Table},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    All,
+    IgnoreSkipWorktree,
+    Force,
+    Quiet,
+    NoCreate,
+    Index,
+    Nul,
+    Stdin,
+    Temp,
+    Prefix,
+    Stage,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood checkout-index [<options>] [--] [<file>...]"],
+    options: &[
+        Opt::new(Key::All, "-a, --all", "check out all files in the index"),
+        Opt::new(
+            Key::IgnoreSkipWorktree,
+            "--ignore-skip-worktree-bits",
+            "do not skip files with skip-worktree set",
+        ),
+        Opt::new(Key::Force, "-f, --force", "force overwrite of existing files"),
+        Opt::new(Key::Quiet, "-q, --quiet", "no warning for existing files and files not in index"),
+        Opt::new(Key::NoCreate, "-n, --no-create", "don't checkout new files"),
+        Opt::new(Key::Index, "-u, --index", "update stat information in the index file"),
+        Opt::new(Key::Nul, "-z", "paths are separated with NUL character").only(),
+        Opt::new(Key::Stdin, "--stdin", "read list of paths from the standard input"),
+        Opt::new(Key::Temp, "--temp", "write the content to temporary files"),
+        Opt::new(Key::Prefix, "--prefix <string>", "when creating files, prepend <string>"),
+        Opt::new(Key::Stage, "--stage <(1|2|3|all)>", "copy out the files from named stage").only(),
+    ],
+};
+
+/// What a directory cannot be made for where something else stands.
+const EEXIST: i32 = 17;
+
+/// Which entries of a path are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    One(Stage),
+    /// All that are unmerged.
+    All,
+}
+
+struct Request {
+    all: bool,
+    include_sparse: bool,
+    force: bool,
+    quiet: bool,
+    no_create: bool,
+    index: bool,
+    nul: bool,
+    stdin: bool,
+    /// Unset, `--stage=all` decides.
+    temp: Option<bool>,
+    prefix: BString,
+    which: Which,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let request = Request::of(parsed.events)?;
+    let temp = request.temp.unwrap_or(request.which == Which::All);
+    if !temp && request.which == Which::All {
+        return Err(Failure::fatal("options '--stage=all' and '--no-temp' cannot be used together"));
+    }
+    let noted = request.index && request.prefix.is_empty() && !temp;
+    let mut work = match noted {
+        true => Work::start_sparse(run, &repo, &settings, false)?,
+        false => Work::start_reading(run, &repo, &settings)?,
+    };
+    work.attributes = Attributes::OfWorktree;
+    work.delays = Delays::Refused;
+    if !request.all || request.include_sparse {
+        sparse_index::fill(&repo, &mut work.index)?;
+    }
+    let asked = request.asked(&repo, top, &mut work, parsed.rest)?;
+    console::complaints(&repo);
+    let code = match temp {
+        true => temporary(&request, &repo, &settings, top, &work.index, asked)?,
+        false => Checkout { request: &request, repo: &repo, top, noted }.go(&mut work, asked)?,
+    };
+    if code == 0 {
+        work.finish(Recorded::Yes)?;
+    }
+    Ok(code)
+}
+
+/// What came of one path that was asked for, in order.
+enum Asked {
+    /// These entries of it.
+    Entries(Vec<usize>),
+    /// Nothing, and this is why.
+    Complaint(BString),
+    /// A mistake that Git dies of.
+    Fatal(BString),
+}
+
+impl Request {
+    fn of(events: Vec<Event<Key>>) -> Result<Request, Failure> {
+        let mut request = Request {
+            all: false,
+            include_sparse: false,
+            force: false,
+            quiet: false,
+            no_create: false,
+            index: false,
+            nul: false,
+            stdin: false,
+            temp: None,
+            prefix: BString::default(),
+            which: Which::One(Stage::Normal),
+        };
+        for Event { key, on, value } in events {
+            match key {
+                Key::All => request.all = on,
+                Key::IgnoreSkipWorktree => request.include_sparse = on,
+                Key::Force => request.force = on,
+                Key::Quiet => request.quiet = on,
+                Key::NoCreate => request.no_create = on,
+                Key::Index => request.index = on,
+                Key::Nul => request.nul = on,
+                Key::Stdin => request.stdin = on,
+                Key::Temp => request.temp = Some(on),
+                Key::Prefix => request.prefix = value.unwrap_or_default(),
+                Key::Stage => request.which = which(value.unwrap_or_default().as_bstr())?,
+            }
+        }
+        Ok(request)
+    }
+
+    /// What is asked for, in the order in which Git comes to it.
+    fn asked(
+        &self,
+        repo: &Repository,
+        top: &Path,
+        work: &mut Work<'_>,
+        args: Vec<BString>,
+    ) -> Result<Vec<Asked>, Failure> {
+        let mixed = |what: &str| Asked::Fatal(text!("git checkout-index: don't mix ", what));
+        let mut asked = Vec::new();
+        if !args.is_empty() {
+            if self.all {
+                return Ok(vec![mixed("'--all' and explicit filenames")]);
+            }
+            if self.stdin {
+                return Ok(vec![mixed("'--stdin' and explicit filenames")]);
+            }
+        }
+        let mut ask = |asked: &mut Vec<Asked>, path: &BStr| {
+            let normal = pathspec::normalize(path, repo.prefix(), top.as_os_str().as_bytes().as_bstr());
+            let Some(normal) = normal else {
+                let top = top.as_os_str().as_bytes();
+                asked.push(Asked::Fatal(text!("'", path, "' is outside repository at '", top, "'")));
+                return Ok(false);
+            };
+            work.looks_for(normal.as_bstr())?;
+            asked.push(self.entries_of(&work.index, work.before.as_ref(), normal.as_bstr()));
+            Ok::<bool, Failure>(true)
+        };
+        for arg in args {
+            if !ask(&mut asked, arg.as_bstr())? {
+                return Ok(asked);
+            }
+        }
+        if self.stdin {
+            if self.all {
+                return Ok(vec![mixed("'--all' and '--stdin'")]);
+            }
+            let mut content = Vec::new();
+            // As in Git, what cannot be read is the end.
+            let _ = std::io::stdin().read_to_end(&mut content);
+            let end = if self.nul { b'\0' } else { b'\n' };
+            let content = content.strip_suffix(&[end]).unwrap_or(&content);
+            let lines = content.split(|&byte| byte == end).skip(usize::from(content.is_empty()));
+            for line in lines {
+                let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
+                let path = match line.first() {
+                    Some(b'"') if !self.nul => match format::unquote(line) {
+                        Some((path, _)) => path,
+                        None => {
+                            asked.push(Asked::Fatal("line is badly quoted".into()));
+                            return Ok(asked);
+                        }
+                    },
+                    _ => line.into(),
+                };
+                if !ask(&mut asked, path.as_bstr())? {
+                    return Ok(asked);
+                }
+            }
+        }
+        if self.all {
+            if self.include_sparse {
+                work.needs_full()?;
+            }
+            self.everything(repo, &work.index, &mut asked);
+        }
+        Ok(asked)
+    }
+
+    fn is_meant(&self, stage: Stage) -> bool {
+        match self.which {
+            Which::One(one) => stage == one,
+            Which::All => stage != Stage::Normal,
+        }
+    }
+
+    /// `before`: the sparse index that it was.
+    fn entries_of(&self, index: &Index, before: Option<&Index>, path: &BStr) -> Asked {
+        let of_path = index.range_of(path);
+        if before.is_some_and(|before| before.position(path, Stage::Normal).is_ok()) && of_path.is_empty() {
+            return match self.which {
+                Which::All => Asked::Entries(Vec::new()),
+                Which::One(_) => {
+                    Asked::Complaint(text!("git checkout-index: ", path, " is a sparse directory"))
+                }
+            };
+        }
+        let is_sparse =
+            |at: usize| !self.include_sparse && index.entries()[at].flags.contains(Flags::SKIP_WORKTREE);
+        let looked_at = of_path.clone().take_while(|&at| !is_sparse(at));
+        let seen = looked_at.clone().count();
+        let entries: Vec<usize> = looked_at.filter(|&at| self.is_meant(index.entries()[at].stage)).collect();
+        if !entries.is_empty() || (!of_path.is_empty() && self.which == Which::All) {
+            return Asked::Entries(entries);
+        }
+        let why = match self.which {
+            _ if of_path.is_empty() => "is not in the cache".to_owned(),
+            _ if seen == 0 => {
+                "has skip-worktree enabled; use '--ignore-skip-worktree-bits' to checkout".to_owned()
+            }
+            Which::One(Stage::Normal) => "is unmerged".to_owned(),
+            Which::One(stage) => format!("does not exist at stage {}", stage as u8),
+            Which::All => unreachable!("what has any entry has been found"),
+        };
+        Asked::Complaint(text!("git checkout-index: ", path, " ", why))
+    }
+
+    /// `-a`: all entries below where we are, those of a path together.
+    fn everything(&self, repo: &Repository, index: &Index, asked: &mut Vec<Asked>) {
+        let prefix = repo.prefix();
+        let mut last: Option<&BStr> = None;
+        for at in index.range_below(prefix.strip_suffix(b"/").unwrap_or(prefix).as_bstr()) {
+            let entry = &index.entries()[at];
+            let is_sparse = !self.include_sparse && entry.flags.contains(Flags::SKIP_WORKTREE);
+            if is_sparse || !self.is_meant(entry.stage) {
+                continue;
+            }
+            let path = index.path(entry);
+            match asked.last_mut() {
+                Some(Asked::Entries(entries)) if last == Some(path) => entries.push(at),
+                _ => asked.push(Asked::Entries(vec![at])),
+            }
+            last = Some(path);
+        }
+    }
+
+    fn complain(&self, complaint: &BString) {
+        if !self.quiet {
+            console::note(complaint);
+        }
+    }
+}
+
+fn which(stage: &BStr) -> Result<Which, Failure> {
+    match stage.as_bytes() {
+        b"all" => Ok(Which::All),
+        [b'1', ..] => Ok(Which::One(Stage::Base)),
+        [b'2', ..] => Ok(Which::One(Stage::Ours)),
+        [b'3', ..] => Ok(Which::One(Stage::Theirs)),
+        _ => Err(Failure::fatal("stage should be between 1 and 3 or all")),
+    }
+}
+
+struct Checkout<'a> {
+    request: &'a Request,
+    repo: &'a Repository,
+    top: &'a Path,
+    noted: bool,
+}
+
+impl Checkout<'_> {
+    /// Writes files. Returns the exit code.
+    fn go(&self, work: &mut Work<'_>, asked: Vec<Asked>) -> Result<u8, Failure> {
+        let request = self.request;
+        let (place, lead) = self.place();
+        let shown_place = place;
+        let place = self.below(place)?;
+        let elsewhere = match shown_place.is_empty() {
+            true => None,
+            // Where nothing can be opened nothing is.
+            false => sys::Dir::open(&place).ok(),
+        };
+        let missing = !shown_place.is_empty() && elsewhere.is_none();
+        let chosen: Vec<usize> = asked.iter().flat_map(Asked::entries).copied().collect();
+        let made;
+        let elsewhere = match elsewhere {
+            None if missing && !chosen.is_empty() && !request.no_create => {
+                self.make_place()?;
+                made = sys::Dir::open(&place).map_err(|error| self.no_directory(shown_place, &error))?;
+                Some(made)
+            }
+            None if missing => return self.tell(&work.index, asked, &[]),
+            elsewhere => elsewhere,
+        };
+        let options = EntryOptions {
+            elsewhere: elsewhere.as_ref(),
+            lead,
+            force: if request.force { Force::OverwriteUntracked } else { Force::No },
+            create: !request.no_create,
+            noted: self.noted,
+        };
+        let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
+        let planned = plan_entries(self.repo, work.worktree(), index, &chosen, &options)
+            .map_err(|error| work.explain(error, "checkout-index", 1))?;
+        let EntryPlan { plan, verdicts } = planned;
+        let told = self.tell(&plan.index, asked, &verdicts);
+        if !request.prefix.is_empty() {
+            work.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
+        }
+        let done = work.carry_out(plan)?;
+        // The mistakes are told; what came before them is done.
+        let code = told?;
+        Ok(if done == Done::Incomplete { 1 } else { code })
+    }
+
+    /// Says what there is to say, in order. `verdicts` are those of the entries; with none, none was looked at.
+    fn tell(&self, index: &Index, asked: Vec<Asked>, verdicts: &[Verdict]) -> Result<u8, Failure> {
+        let mut verdicts = verdicts.iter();
+        let mut code = 0;
+        for asked in asked {
+            match asked {
+                Asked::Fatal(message) => return Err(Failure::Fatal(message)),
+                Asked::Complaint(complaint) => {
+                    self.request.complain(&complaint);
+                    code = 1;
+                }
+                Asked::Entries(entries) => {
+                    for (at, verdict) in entries.into_iter().zip(&mut verdicts) {
+                        let path = index.path_at(at);
+                        match *verdict {
+                            Verdict::Written | Verdict::Left => {}
+                            Verdict::Exists => {
+                                let shown = text!(self.request.prefix, path);
+                                self.request.complain(&text!(shown, " already exists, no checkout"));
+                                code = 1;
+                            }
+                            Verdict::Blocked(len) => {
+                                let (place, lead) = self.place();
+                                let path = text!(lead, path);
+                                let exists = std::io::Error::from_raw_os_error(EEXIST);
+                                return Err(self.no_directory(text!(place, path[..len]), &exists));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// The prefix: a directory, and what the names in it begin with.
+    fn place(&self) -> (&[u8], &[u8]) {
+        let prefix = self.request.prefix.as_slice();
+        prefix.split_at(prefix.rfind_byte(b'/').map_or(0, |slash| slash + 1))
+    }
+
+    /// A part of the prefix, from the top of the worktree; the empty one is the top.
+    fn below(&self, part: &[u8]) -> Result<PathBuf, Failure> {
+        let path = UserPath::new(part);
+        path.resolve_or_base(self.top).map_err(|refused| Failure::refused(&path, refused))
+    }
+
+    /// Makes the directories that the prefix names. Links to directories in it are followed.
+    fn make_place(&self) -> Result<(), Failure> {
+        let prefix = &self.request.prefix;
+        let ends = prefix.find_iter("/").filter(|&end| end > 0);
+        for end in ends {
+            let shown = &prefix[..end];
+            let path = self.below(shown)?;
+            let is_directory = |stat: &sys::Stat| stat.file_type == sys::FileType::Directory;
+            if matches!(by_path::stat_followed(&path), Ok(Some(stat)) if is_directory(&stat)) {
+                continue;
+            }
+            let made = match by_path::create_dir(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && self.request.force => {
+                    Guard::of(self.repo, &path)?;
+                    by_path::remove_file(&path).and_then(|()| by_path::create_dir(&path))
+                }
+                made => made,
+            };
+            made.map_err(|error| self.no_directory(shown, &error))?;
+        }
+        Ok(())
+    }
+
+    fn no_directory(&self, shown: impl AsRef<[u8]>, error: &std::io::Error) -> Failure {
+        Failure::Fatal(text!(
+            "cannot create directory at '",
+            shown,
+            "': ",
+            crate::term::text::os_error(error)
+        ))
+    }
+}
+
+impl Asked {
+    fn entries(&self) -> &[usize] {
+        match self {
+            Asked::Entries(entries) => entries,
+            Asked::Complaint(_) | Asked::Fatal(_) => &[],
+        }
+    }
+}
+
+/// `--temp`: files with names of their own, and on standard output which is whose.
+fn temporary(
+    request: &Request,
+    repo: &Repository,
+    settings: &Settings,
+    top: &Path,
+    index: &Index,
+    asked: Vec<Asked>,
+) -> Result<u8, Failure> {
+    let mut temporaries = Temporaries::new(repo, index, top)?;
+    let mut code = 0;
+    for asked in asked {
+        let entries = match asked {
+            Asked::Fatal(message) => return Err(Failure::Fatal(message)),
+            Asked::Complaint(complaint) => {
+                request.complain(&complaint);
+                code = 1;
+                continue;
+            }
+            Asked::Entries(entries) => entries,
+        };
+        let mut names: [Option<BString>; 4] = Default::default();
+        for &at in &entries {
+            let entry = &index.entries()[at];
+            let path = index.path(entry);
+            let written = match entry.mode.is_gitlink() {
+                true => Err(text!("cannot create temporary submodule ", path)),
+                false => temporaries.write(path, entry).map_err(|error| match error {
+                    StepError::Io { .. } => error.message(".merge_file_XXXXXX".into()).into(),
+                    error => error.message(path).into(),
+                }),
+            };
+            for message in temporaries.take_messages() {
+                console::raw(format!("{message}\n").as_bytes());
+            }
+            match written {
+                Ok(name) => names[entry.stage as usize] = Some(name),
+                Err(message) => {
+                    console::error(message);
+                    code = 1;
+                }
+            }
+        }
+        let Some(&at) = entries.first() else { continue };
+        if names.iter().all(Option::is_none) {
+            continue;
+        }
+        let shown = match request.which {
+            Which::All => {
+                let of_stages = names[1..].iter().map(|name| name.as_ref().map_or(&b"."[..], |name| name));
+                bstr::join(" ", of_stages).into()
+            }
+            Which::One(stage) => names[stage as usize].take().unwrap_or_default(),
+        };
+        let path = relative(index.path_at(at), repo.prefix());
+        match request.nul {
+            true => console::out_raw(&text!(shown, "\t", path, "\0")),
+            false => console::out(text!(shown, "\t", format::quote(path.as_bstr(), settings.quote_path))),
+        }
+    }
+    Ok(code)
+}
+
+/// `path` as seen from the directory `prefix`, which ends in a slash or is empty.
+fn relative(path: &BStr, prefix: &BStr) -> BString {
+    let shared = path.iter().zip(prefix.iter()).take_while(|(one, other)| one == other).count();
+    let shared = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
+    let up = prefix[shared..].iter().filter(|&&byte| byte == b'/').count();
+    text!("../".repeat(up), path[shared..])
+}

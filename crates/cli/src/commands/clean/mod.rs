@@ -1,0 +1,196 @@
+//! `sapwood clean`: removes what is untracked.
+//!
+//! Order: arguments; the walk; what was found goes, then each thing is told of. Nothing that is tracked is touched, no lock taken.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::Workers,
+    clean::{self, Act, Event, Repositories},
+    pathspec::Pathspecs,
+    untracked::{self, Excludes, Ignored, Nested},
+};
+use repo::Repository;
+
+use crate::{
+    commands::paths,
+    session::{
+        apply,
+        invocation::Invocation,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        sparse_index::Tell,
+        trace,
+    },
+    term::{
+        args::{DashDash, Opt, Stop, Survey, Table},
+        console::{self, text},
+        failure::Failure,
+        text::relative::relative,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quiet,
+    DryRun,
+    Force,
+    Interactive,
+    Directories,
+    Exclude,
+    IgnoredToo,
+    OnlyIgnored,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood clean [-d] [-f] [-i] [-n] [-q] [-e <pattern>] [-x | -X] [--] [<pathspec>...]"],
+    options: &[
+        Opt::new(Key::Quiet, "-q, --quiet", "do not print names of files removed"),
+        Opt::new(Key::DryRun, "-n, --dry-run", "dry run"),
+        Opt::new(Key::Force, "-f, --force", "force"),
+        Opt::new(Key::Interactive, "-i, --interactive", "interactive cleaning"),
+        Opt::new(Key::Directories, "-d", "remove whole directories"),
+        Opt::new(Key::Exclude, "-e, --exclude <pattern>", "add <pattern> to ignore rules").only(),
+        Opt::new(Key::IgnoredToo, "-x", "remove ignored files, too"),
+        Opt::new(Key::OnlyIgnored, "-X", "remove only ignored files"),
+    ],
+};
+
+#[derive(Default)]
+struct Request {
+    quiet: bool,
+    dry_run: bool,
+    /// How often it was given: from two on, other repositories go as well.
+    force: usize,
+    interactive: bool,
+    directories: bool,
+    excludes: Vec<BString>,
+    ignored_too: bool,
+    only_ignored: bool,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::Quiet => request.quiet = event.on,
+            Key::DryRun => request.dry_run = event.on,
+            Key::Force => request.force = if event.on { request.force + 1 } else { 0 },
+            Key::Interactive => request.interactive = event.on,
+            Key::Directories => request.directories = event.on,
+            Key::Exclude => request.excludes.extend(event.value),
+            Key::IgnoredToo => request.ignored_too = event.on,
+            Key::OnlyIgnored => request.only_ignored = event.on,
+        }
+    }
+    if request.interactive {
+        return Err(Failure::unsupported("option '--interactive'"));
+    }
+    let repo = run.open()?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let requires_force = repo.config_bool("clean.requireForce")?.unwrap_or(true);
+    if requires_force && request.force == 0 && !request.dry_run {
+        return Err(Failure::fatal("clean.requireForce is true and -f not given: refusing to clean"));
+    }
+    if request.ignored_too && request.only_ignored {
+        return Err(Failure::fatal("options '-x' and '-X' cannot be used together"));
+    }
+    // What is named is to go, a directory too.
+    request.directories |= !parsed.rest.is_empty();
+    let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let index = apply::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
+    let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
+    let doomed = find(run, &repo, &request, &worktree, &index, &specs)?;
+    run.interrupt.check()?;
+    let cwd = run.original_cwd(&repo);
+    let options = clean::Options {
+        act: if request.dry_run { Act::Pretend } else { Act::Remove },
+        repositories: if request.force > 1 { Repositories::Go } else { Repositories::Stay },
+        cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
+        workers: Workers::Auto,
+        interrupt: run.interrupt.flag(),
+    };
+    let outcomes = clean::remove(&repo, (root, &worktree), &doomed, &options)
+        .map_err(|error| Failure::fatal(error.to_string()))?;
+    let mut code = 0;
+    for (path, outcome) in doomed.iter().zip(&outcomes) {
+        code |= u8::from(outcome.failed);
+        outcome.events.iter().for_each(|event| tell(&repo, &settings, &request, path.as_bstr(), event));
+    }
+    run.interrupt.check()?;
+    Ok(code)
+}
+
+/// What is to go.
+fn find(
+    run: &Invocation,
+    repo: &Repository,
+    request: &Request,
+    worktree: &sys::Dir,
+    index: &format::index::Index,
+    specs: &Pathspecs,
+) -> Result<Vec<BString>, Failure> {
+    let excludes = match request.ignored_too {
+        true => Excludes::only(repo, &request.excludes)?,
+        false => Excludes::standard(repo, &request.excludes)?,
+    };
+    let options = untracked::Options {
+        directories: untracked::Directories::Whole,
+        ignored: match (request.only_ignored, request.directories, request.ignored_too) {
+            (true, _, _) => Ignored::Only,
+            (false, false, _) => Ignored::Left,
+            (false, true, true) => Ignored::TooWithContents,
+            (false, true, false) => Ignored::MatchingWithContents,
+        },
+        nested: if request.force > 1 { Nested::AsOne } else { Nested::Skipped },
+        workers: Workers::Auto,
+    };
+    let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
+    trace::walk(1, specs.common_directory(), &found);
+    found.warnings.iter().for_each(|warning| console::warning(warning.message()));
+    let directories = match request.directories {
+        true => clean::Directories::Go,
+        false => clean::Directories::Stay,
+    };
+    Ok(clean::doomed(found, index, directories, request.only_ignored))
+}
+
+fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
+    // What is below a path is said as that path is.
+    let said = |path: &BStr| {
+        let said = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
+        format::quote(said.as_bstr(), settings.quote_path)
+    };
+    let line = |done: &str, would: &str| console::out(if request.dry_run { would } else { done });
+    match event {
+        Event::Failed(path, error) => {
+            let reason = crate::term::text::os_error(error);
+            console::warning(text!("failed to remove ", said(path.as_bstr()), ": ", reason));
+        }
+        Event::Cwd => {
+            line(
+                "Refusing to remove current working directory",
+                "Would refuse to remove current working directory",
+            );
+        }
+        _ if request.quiet => {}
+        Event::Removed(path) => {
+            let action = if request.dry_run { "Would remove " } else { "Removing " };
+            console::out(text!(action, said(path.as_bstr())));
+        }
+        Event::Repository(path) => {
+            let action = if request.dry_run { "Would skip repository " } else { "Skipping repository " };
+            console::out(text!(action, said(path.as_bstr())));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What Git's own clone leaves to other commands of Git's, and so does ours: it runs the real Git.
+
+use std::{
+    io::Write as _,
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use engine::clone::{Cloned, Errand, Prepared};
+use format::ObjectId;
+
+use super::Submodules;
+use crate::{
+    session::{invocation::Invocation, real_git},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Does it in the repository that is being made. Whether it went well; Git has said what did not.
+pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: Errand<'_>) -> bool {
+    let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else {
+        // Without a Git nobody can be asked.
+        return matches!(errand, Errand::Connected { .. });
+    };
+    match errand {
+        Errand::Repack => git.args(["repack", "-a", "-d"]).stdin(Stdio::null()),
+        Errand::Sparse => git.args(["sparse-checkout", "set"]),
+        Errand::Connected { tips, partial } => return is_connected(git, tips, partial),
+    };
+    let done = git.status().is_ok_and(|status| status.success());
+    if errand == Errand::Sparse && !done {
+        console::error("failed to initialize sparse-checkout");
+    }
+    done
+}
+
+/// The names go by standard input: there may be many.
+fn is_connected(mut git: Command, tips: &[ObjectId], partial: bool) -> bool {
+    git.args(["rev-list", "--objects", "--stdin", "--quiet"]);
+    if partial {
+        git.arg("--exclude-promisor-objects");
+    }
+    let asked = git.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().and_then(|mut child| {
+        let names: String = tips.iter().map(|oid| format!("{oid}\n")).collect();
+        if let Some(mut input) = child.stdin.take() {
+            // If it ends early its exit code says why.
+            let _ = input.write_all(names.as_bytes());
+        }
+        child.wait()
+    });
+    asked.is_ok_and(|status| status.success())
+}
+
+/// Clones the submodules of a clone whose worktree is filled. Returns Git's exit code.
+pub(super) fn submodules(run: &Invocation, cloned: &Cloned, how: &Submodules) -> Result<u8, Failure> {
+    let Some(mut git) = here(run, &cloned.git_dir, cloned.work_tree.as_deref()) else {
+        return Err(Failure::fatal("submodules need a git, and there is none"));
+    };
+    git.args(["submodule", "update", "--require-init", "--recursive"]);
+    if how.shallow {
+        git.arg("--depth=1");
+    }
+    if let Some(jobs) = &how.jobs {
+        git.arg(sys::os_str(&text!("--jobs=", jobs)));
+    }
+    if how.progress {
+        git.arg("--progress");
+    }
+    if how.quiet {
+        git.arg("--quiet");
+    }
+    if how.remote {
+        git.args(["--remote", "--no-fetch"]);
+    }
+    if let Some(format) = how.ref_format {
+        git.arg(format!("--ref-format={format}"));
+    }
+    git.arg(if how.single_branch { "--single-branch" } else { "--no-single-branch" });
+    let status =
+        git.status().map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;
+    let signal = || 128 + status.signal().unwrap_or(0);
+    Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
+}
+
+/// The real Git in a repository.
+fn here(run: &Invocation, git_dir: &Path, work_tree: Option<&Path>) -> Option<Command> {
+    let mut git = real_git::command(run)?;
+    git.env("GIT_DIR", git_dir).env_remove("GIT_WORK_TREE");
+    if let Some(work_tree) = work_tree {
+        git.current_dir(work_tree).env("GIT_WORK_TREE", ".");
+    }
+    console::flush();
+    Some(git)
+}

@@ -1,0 +1,497 @@
+//! `sapwood clone`.
+//!
+//! Order: options; what is to be cloned and where to ([`clone::prepare`], which touches nothing); the
+//! clone without its worktree; the worktree, by the same road as `checkout`; the `post-checkout` hook.
+//! A failure before the worktree leaves nothing behind, one after it leaves the clone, and says so.
+
+use std::{path::PathBuf, time::Instant};
+
+use bstr::{BStr, BString};
+use engine::{
+    checkout::{Files, Merge, PlanOptions, Sparse},
+    clone::{self, Cloned, Errand, Kind, Options, Prepared, Reference, Worktree},
+};
+use format::ObjectId;
+use repo::{Repository, convert::Metadata};
+
+use crate::{
+    commands::branch::DETACHED,
+    session::{
+        apply::{Done, Filled, Work},
+        hooks,
+        invocation::{Invocation, Program},
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+    },
+    term::{
+        args::{DashDash, Opt, Parsed, Stop, Survey, Table},
+        console::{self, text},
+        failure::Failure,
+        text::sideband::Sideband,
+    },
+};
+
+mod errand;
+mod packets;
+mod report;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Verbose,
+    Quiet,
+    Progress,
+    RejectShallow,
+    NoCheckout,
+    Bare,
+    Mirror,
+    Local,
+    NoHardlinks,
+    Shared,
+    RecurseSubmodules,
+    Jobs,
+    Template,
+    Reference,
+    ReferenceIfAble,
+    Dissociate,
+    Origin,
+    Branch,
+    Revision,
+    UploadPack,
+    Depth,
+    ShallowSince,
+    ShallowExclude,
+    SingleBranch,
+    Tags,
+    ShallowSubmodules,
+    SeparateGitDir,
+    RefFormat,
+    Config,
+    ServerOption,
+    IpV4,
+    IpV6,
+    Filter,
+    AlsoFilterSubmodules,
+    RemoteSubmodules,
+    Sparse,
+    BundleUri,
+    DryRun,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
+    options: &[
+        Opt::new(Key::Verbose, "-v, --verbose", "be more verbose"),
+        Opt::new(Key::Quiet, "-q, --quiet", "be more quiet"),
+        Opt::new(Key::Progress, "--progress", "force progress reporting"),
+        Opt::new(Key::RejectShallow, "--reject-shallow", "don't clone shallow repository"),
+        Opt::new(Key::NoCheckout, "-n, --no-checkout", "don't create a checkout"),
+        Opt::new(Key::Bare, "--bare", "create a bare repository"),
+        Opt::new(Key::Bare, "--naked", "create a bare repository").hidden(),
+        Opt::new(Key::Mirror, "--mirror", "create a mirror repository (implies --bare)"),
+        Opt::new(Key::Local, "-l, --local", "to clone from a local repository"),
+        Opt::new(Key::NoHardlinks, "--no-hardlinks", "don't use local hardlinks, always copy"),
+        Opt::new(Key::Shared, "-s, --shared", "setup as shared repository"),
+        Opt::new(
+            Key::RecurseSubmodules,
+            "--recurse-submodules[=<pathspec>]",
+            "initialize submodules in the clone",
+        ),
+        Opt::new(Key::RecurseSubmodules, "--recursive[=<pathspec>]", "alias of --recurse-submodules"),
+        Opt::new(Key::Jobs, "-j, --jobs <n>", "number of submodules cloned in parallel"),
+        Opt::new(
+            Key::Template,
+            "--template <template-directory>",
+            "directory from which templates will be used",
+        ),
+        Opt::new(Key::Reference, "--reference <repo>", "reference repository"),
+        Opt::new(Key::ReferenceIfAble, "--reference-if-able <repo>", "reference repository"),
+        Opt::new(Key::Dissociate, "--dissociate", "use --reference only while cloning"),
+        Opt::new(Key::Origin, "-o, --origin <name>", "use <name> instead of 'origin' to track upstream"),
+        Opt::new(Key::Branch, "-b, --branch <branch>", "checkout <branch> instead of the remote's HEAD"),
+        Opt::new(Key::Revision, "--revision <rev>", "clone single revision <rev> and check out"),
+        Opt::new(Key::UploadPack, "-u, --upload-pack <path>", "path to git-upload-pack on the remote"),
+        Opt::new(Key::Depth, "--depth <depth>", "create a shallow clone of that depth"),
+        Opt::new(Key::ShallowSince, "--shallow-since <time>", "create a shallow clone since a specific time"),
+        Opt::new(
+            Key::ShallowExclude,
+            "--shallow-exclude <ref>",
+            "deepen history of shallow clone, excluding ref",
+        ),
+        Opt::new(Key::SingleBranch, "--single-branch", "clone only one branch, HEAD or --branch"),
+        Opt::new(Key::Tags, "--tags", "clone tags, and make later fetches not to follow them"),
+        Opt::new(Key::ShallowSubmodules, "--shallow-submodules", "any cloned submodules will be shallow"),
+        Opt::new(Key::SeparateGitDir, "--separate-git-dir <gitdir>", "separate git dir from working tree"),
+        Opt::new(Key::RefFormat, "--ref-format <format>", "specify the reference format to use"),
+        Opt::new(Key::Config, "-c, --config <key=value>", "set config inside the new repository"),
+        Opt::new(Key::ServerOption, "--server-option <server-specific>", "option to transmit"),
+        Opt::new(Key::IpV4, "-4, --ipv4", "use IPv4 addresses only").only(),
+        Opt::new(Key::IpV6, "-6, --ipv6", "use IPv6 addresses only").only(),
+        Opt::new(Key::Filter, "--filter <args>", "object filtering"),
+        Opt::new(
+            Key::AlsoFilterSubmodules,
+            "--also-filter-submodules",
+            "apply partial clone filters to submodules",
+        ),
+        Opt::new(
+            Key::RemoteSubmodules,
+            "--remote-submodules",
+            "any cloned submodules will use their remote-tracking branch",
+        ),
+        Opt::new(Key::Sparse, "--sparse", "initialize sparse-checkout file to include only files at root"),
+        Opt::new(
+            Key::BundleUri,
+            "--bundle-uri <uri>",
+            "a URI for downloading bundles before fetching from origin remote",
+        ),
+        Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
+    ],
+};
+
+/// What was asked, beside the engine's options.
+#[derive(Default)]
+struct Request {
+    options: Options,
+    /// How often `-v` came, or, negative, `-q`.
+    verbosity: i32,
+    progress: Option<bool>,
+    single_branch: Option<bool>,
+    separate_git_dir: bool,
+    dry_run: bool,
+    submodules: Submodules,
+}
+
+/// How submodules are cloned.
+#[derive(Clone, Default)]
+struct Submodules {
+    /// `--recurse-submodules`, whichever.
+    wanted: bool,
+    jobs: Option<BString>,
+    shallow: bool,
+    remote: bool,
+    ref_format: Option<&'static str>,
+    single_branch: bool,
+    progress: bool,
+    quiet: bool,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    refused::check_outside(
+        &repo::Outside::load(&run.outside())?,
+        &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone],
+    )?;
+    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    match parsed.rest.len() {
+        0 => return Err(misused("You must specify a repository to clone.")),
+        1 | 2 => {}
+        _ => return Err(misused("Too many arguments.")),
+    }
+    let mut request = Request::of(parsed)?;
+    if request.is_contradictory() {
+        return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
+    }
+    let prepared = request.prepare(run).map_err(|error| report::failure(run, error))?;
+    request.finish(run, prepared)
+}
+
+/// Looks at what `run` would clone, and where to. Touches nothing. `None`: it will be refused, as Git
+/// refuses it.
+pub(crate) fn look(run: &Invocation) -> Result<Option<Prepared>, Failure> {
+    let mut request = Request::of(TABLE.parse(&run.args, DashDash::Drop)?)?;
+    if request.is_contradictory() {
+        return Ok(None);
+    }
+    match request.prepare(run) {
+        Ok(prepared) => Ok(Some(prepared)),
+        Err(error) if error.is_gits() => Ok(None),
+        Err(error) => Err(report::failure(run, error)),
+    }
+}
+
+/// A wrong number of arguments: said with the usage.
+fn misused(message: &str) -> Failure {
+    console::report("fatal", message);
+    console::note("");
+    console::raw(TABLE.help().as_bytes());
+    Failure::Said(129)
+}
+
+impl Request {
+    fn of(parsed: Parsed<Key>) -> Result<Request, Failure> {
+        let mut request = Request::default();
+        for event in parsed.events {
+            request.take(event.key, event.on, event.value)?;
+        }
+        let mut rest = parsed.rest.into_iter();
+        request.options.source = rest.next().unwrap_or_default();
+        request.options.directory = rest.next();
+        Ok(request)
+    }
+
+    fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
+        let options = &mut self.options;
+        match key {
+            Key::Verbose if on => self.verbosity = self.verbosity.max(0) + 1,
+            Key::Quiet if on => self.verbosity = self.verbosity.min(0) - 1,
+            Key::Verbose | Key::Quiet => self.verbosity = 0,
+            Key::Progress => self.progress = Some(on),
+            Key::RejectShallow => options.reject_shallow = Some(on),
+            Key::NoCheckout => options.no_checkout = on,
+            Key::Bare => options.bare = on,
+            Key::Mirror => options.mirror = on,
+            Key::Local => options.local = Some(on),
+            Key::NoHardlinks => options.no_hardlinks = on,
+            Key::Shared => options.shared = on,
+            Key::Template => options.template = value,
+            Key::Reference | Key::ReferenceIfAble => {
+                let required = key == Key::Reference;
+                match value {
+                    Some(repository) => options.references.push(Reference { repository, required }),
+                    None => options.references.retain(|reference| reference.required != required),
+                }
+            }
+            Key::Origin => options.origin = value,
+            Key::Branch => options.branch = value,
+            Key::UploadPack => options.upload_pack = value,
+            Key::SingleBranch => self.single_branch = Some(on),
+            Key::Tags => options.no_tags = !on,
+            Key::SeparateGitDir => {
+                self.separate_git_dir = on;
+                options.separate_git_dir = value;
+            }
+            Key::Config => match value {
+                Some(setting) => options.config.push(setting),
+                None => options.config.clear(),
+            },
+            Key::Depth => options.depth = value,
+            Key::ShallowSince => options.shallow_since = value,
+            Key::ShallowExclude => match value {
+                Some(name) => options.shallow_exclude.push(name),
+                None => options.shallow_exclude.clear(),
+            },
+            Key::Filter => {
+                let filter = value.as_ref().map(|text| clone::Filter::parse(text.as_ref()));
+                options.filter = match (filter, &options.filter) {
+                    (None, _) => None,
+                    (Some(Some(filter)), None) => Some(filter),
+                    _ => return Err(Failure::unsupported("a filter of this kind, or more than one,")),
+                };
+            }
+            Key::RefFormat => match value.as_deref().map(Vec::as_slice) {
+                None => {
+                    self.submodules.ref_format = None;
+                    options.ref_files = false;
+                }
+                Some(b"files") => {
+                    self.submodules.ref_format = Some("files");
+                    options.ref_files = true;
+                }
+                Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
+                Some(other) => {
+                    return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
+                }
+            },
+            Key::RecurseSubmodules if on => options.submodules.push(value.unwrap_or_else(|| ".".into())),
+            Key::RecurseSubmodules => options.submodules.clear(),
+            Key::Sparse => options.sparse = on,
+            Key::Jobs => self.submodules.jobs = value,
+            Key::ShallowSubmodules => self.submodules.shallow = on,
+            Key::RemoteSubmodules => self.submodules.remote = on,
+            Key::Dissociate => options.dissociate = on,
+            Key::Revision if on => return Err(Failure::unsupported("option '--revision'")),
+            Key::AlsoFilterSubmodules if on => {
+                return Err(Failure::unsupported("option '--also-filter-submodules'"));
+            }
+            Key::BundleUri if on => return Err(Failure::unsupported("option '--bundle-uri'")),
+            Key::DryRun => self.dry_run = on,
+            // Nothing here can be said to a server.
+            Key::Revision
+            | Key::AlsoFilterSubmodules
+            | Key::BundleUri
+            | Key::ServerOption
+            | Key::IpV4
+            | Key::IpV6 => {}
+        }
+        Ok(())
+    }
+
+    /// `--bare` and `--separate-git-dir`
+    fn is_contradictory(&self) -> bool {
+        (self.options.bare || self.options.mirror) && self.separate_git_dir
+    }
+
+    fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
+        let options = &self.options;
+        let deepens =
+            options.depth.is_some() || options.shallow_since.is_some() || !options.shallow_exclude.is_empty();
+        self.options.single_branch = self.single_branch.unwrap_or(deepens);
+        self.options.remote_progress = self.shows_progress();
+        self.options.tracer = packets::tracer(run);
+        self.submodules.wanted = !self.options.submodules.is_empty();
+        self.submodules.single_branch = self.options.single_branch;
+        self.submodules.progress = self.shows_progress();
+        self.submodules.quiet = self.verbosity < 0;
+        self.options.default_template = default_template(run);
+        self.options.workers = sys::cores();
+        self.options.open = run.outside();
+        clone::prepare(std::mem::take(&mut self.options))
+    }
+
+    fn shows_progress(&self) -> bool {
+        self.progress.unwrap_or(self.verbosity >= 0 && is_terminal())
+    }
+
+    fn finish(self, run: &Invocation, prepared: Prepared) -> Result<u8, Failure> {
+        if self.dry_run {
+            console::out(planned(&prepared));
+            return Ok(0);
+        }
+        let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
+        let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
+        let errand = |errand: Errand<'_>| errand::run(run, &prepared, errand);
+        let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
+        reporter.finish();
+        let mut cloned = cloned.map_err(|error| report::failure(run, error))?;
+        let mut goes_on = false;
+        let outcome = check_out(run, &mut cloned, self.verbosity, &mut goes_on);
+        if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
+            cloned.finish().map_err(|error| report::failure(run, error))?;
+        }
+        let filled = matches!(cloned.worktree, Worktree::Branch(_) | Worktree::Detached(_));
+        match outcome {
+            Ok(0) if filled && self.submodules.wanted => errand::submodules(run, &cloned, &self.submodules),
+            other => other,
+        }
+    }
+}
+
+/// What a dry run prints.
+fn planned(prepared: &Prepared) -> BString {
+    let (what, path) = match &prepared.source().kind {
+        Kind::Repository { git_dir } => ("repository", git_dir),
+        Kind::File { path } => ("repository, through upload-pack,", path),
+        Kind::Bundle { path } => ("bundle", path),
+    };
+    let path = path.as_os_str().as_encoded_bytes();
+    text!("Would clone the ", what, " '", path, "' into '", prepared.directory(), "'")
+}
+
+fn is_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr())
+}
+
+fn is_dumb(run: &Invocation) -> bool {
+    matches!(run.variable("TERM"), None | Some(b"dumb"))
+}
+
+/// Git's own templates: beside the Git that would be run, or where it is usually installed.
+fn default_template(run: &Invocation) -> Option<PathBuf> {
+    let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+    let found = || std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    let git = run.git.clone().or_else(found);
+    let prefix = git.and_then(|git| Some(git.canonicalize().ok()?.parent()?.parent()?.to_owned()));
+    prefix
+        .into_iter()
+        .chain(["/usr".into(), "/usr/local".into()])
+        .map(|prefix| prefix.join("share/git-core/templates"))
+        .find(|templates| templates.is_dir())
+}
+
+/// Fills the worktree. Whatever goes wrong from here on, the clone stays. `goes_on` is set if the
+/// same command can finish it: what was in the way may be taken away, a filter mended, a disk answer.
+fn check_out(
+    run: &Invocation,
+    cloned: &mut Cloned,
+    verbosity: i32,
+    goes_on: &mut bool,
+) -> Result<u8, Failure> {
+    let (oid, detached) = match cloned.worktree {
+        Worktree::None => return Ok(0),
+        Worktree::Nonexistent => {
+            console::warning("remote HEAD refers to nonexistent ref, unable to checkout");
+            return Ok(0);
+        }
+        Worktree::Branch(oid) => (oid, false),
+        Worktree::Detached(oid) => (oid, true),
+    };
+    *goes_on = true;
+    fill(run, cloned, (oid, detached), verbosity, goes_on)
+        .inspect_err(|failure| {
+            failure.say();
+            console::warning(
+                "Clone succeeded, but checkout failed.\n\
+             You can inspect what was checked out with 'git status'\n\
+             and retry with 'git restore --source=HEAD :/'\n",
+            );
+        })
+        .map_err(|failure| match failure {
+            Failure::Signal(signal) => Failure::Signal(signal),
+            said => Failure::Said(said.code()),
+        })
+}
+
+/// What Git dies of if the worktree of a clone could not be filled.
+const UNFILLED: &str = "unable to checkout working tree";
+
+fn fill(
+    run: &Invocation,
+    cloned: &mut Cloned,
+    (oid, detached): (ObjectId, bool),
+    verbosity: i32,
+    goes_on: &mut bool,
+) -> Result<u8, Failure> {
+    let mut repo = Repository::open(&repo::OpenOptions {
+        git_dir: Some(cloned.git_dir.clone()),
+        work_tree: cloned.work_tree.clone(),
+        made_here: true,
+        ..run.outside()
+    })?;
+    if let Some(before) = cloned.settings.take() {
+        repo.begin_with(before);
+    }
+    console::complaints(&repo);
+    let settings = Settings::read(run, &repo)?;
+    if detached && settings.advises(&repo, "detachedHead")? {
+        console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
+    }
+    let started = Instant::now();
+    let mut work = Work::start(run, &repo, &settings, false)?;
+    work.progress = verbosity >= 0;
+    let reference = if detached { None } else { repo.head()?.branch().map(BStr::to_owned) };
+    work.metadata = Metadata { reference, treeish: Some(oid) };
+    let options = PlanOptions {
+        merge: Merge::OneWay { target: repo.tree_of(oid)? },
+        force: cloned.force,
+        files: Files::Update,
+        overwrite_ignored: true,
+        refresh: false,
+        original_cwd: None,
+        sparse: Sparse::Configured,
+        operation: "checkout",
+    };
+    let filled = work.fill(&options, goes_on).map_err(|failure| match failure {
+        // A path no worktree may have: it has been named.
+        Failure::Said(_) => Failure::fatal(UNFILLED),
+        failure => failure,
+    });
+    let Filled { done, written, collided } = filled?;
+    let took = started.elapsed().as_secs_f64();
+    if !collided.is_empty() {
+        console::warning(report::collisions(collided, repo.config_bool("core.ignoreCase")?.unwrap_or(false)));
+    }
+    if matches!(done, Done::Incomplete | Done::Unfinished) {
+        return Err(Failure::fatal(UNFILLED));
+    }
+    if verbosity > 0 && run.program == Program::Sapwood {
+        let rate = written as f64 / took;
+        console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
+    }
+    hooks::post_checkout(&repo, &settings, None, Some(oid), true)
+}

@@ -1,0 +1,63 @@
+//! `GIT_TRACE_PACKET` and `GIT_TRACE_PACKFILE`: what is said to the other side and what it answers, in Git's format.
+//!
+//! A file that cannot be written changes nothing.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use engine::clone::Tracer;
+use repo::fetch::Packet;
+use sys::File;
+
+use crate::session::{invocation::Invocation, trace};
+
+/// Where lines begin, after the time and where in the program they come from.
+const COLUMN: usize = 40;
+
+/// What sees everything; `None` without the variables.
+pub(super) fn tracer(run: &Invocation) -> Option<Tracer> {
+    let (lines, packs) = (target(run, "GIT_TRACE_PACKET"), target(run, "GIT_TRACE_PACKFILE"));
+    if lines.is_none() && packs.is_none() {
+        return None;
+    }
+    let write = |file: &Option<Mutex<File>>, bytes: &[u8]| {
+        if let Some(file) = file {
+            let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
+        }
+    };
+    Some(Tracer(Arc::new(move |packet| match packet {
+        Packet::Sent(content) => write(&lines, &line('>', content)),
+        Packet::Received(content) => write(&lines, &line('<', content)),
+        Packet::Pack(content) => write(&packs, content),
+    })))
+}
+
+fn line(direction: char, content: &[u8]) -> Vec<u8> {
+    let time = trace::wall_clock();
+    let mut line = format!("{time} clone: ");
+    line.push_str(&" ".repeat(COLUMN.saturating_sub(line.len())));
+    line.push_str(&format!("packet: {:>12}{direction} ", "clone"));
+    for &byte in content.iter().filter(|&&byte| byte != b'\n') {
+        match byte {
+            0x20..=0x7e => line.push(char::from(byte)),
+            _ => line.push_str(&format!("\\{byte:o}")),
+        }
+    }
+    line.push('\n');
+    line.into_bytes()
+}
+
+/// The file or descriptor that a variable names.
+fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
+    let value = run.variable(variable)?;
+    let path = match value {
+        b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
+        [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
+        [b'/', ..] => Path::new(sys::os_str(value)).to_owned(),
+        _ => return None,
+    };
+    sys::by_path::append(&path, true, 0o666).ok().map(Mutex::new)
+}

@@ -1,0 +1,137 @@
+//! What a clone says: events and errors as Git's texts.
+
+use std::{io, sync::Mutex, time::Duration};
+
+use bstr::{BStr, BString};
+use engine::clone::{Error, Event};
+use repo::pack::Stage;
+
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        progress::Progress,
+        text::{os_error, sideband::Sideband},
+    },
+};
+
+/// Prints events as they come, from any thread.
+pub(super) struct Reporter {
+    quiet: bool,
+    receiving: Progress,
+    indexing: Progress,
+    last: Mutex<Option<repo::pack::Progress>>,
+    sideband: Mutex<Sideband>,
+}
+
+impl Reporter {
+    pub(super) fn new(quiet: bool, progress: bool, sideband: Sideband) -> Reporter {
+        Reporter {
+            quiet,
+            receiving: Progress::new("Receiving objects", progress, Duration::ZERO),
+            indexing: Progress::new("Indexing objects", progress, Duration::ZERO),
+            last: Mutex::new(None),
+            sideband: Mutex::new(sideband),
+        }
+    }
+
+    pub(super) fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Begin { directory, bare } if !self.quiet => {
+                let what = if bare { "bare repository " } else { "" };
+                console::note(text!("Cloning into ", what, "'", directory, "'..."));
+            }
+            Event::Done if !self.quiet => console::note("done."),
+            Event::Begin { .. } | Event::Done => {}
+            Event::Warning(message) => console::warning(message),
+            Event::Error(message) => console::error(message),
+            Event::Info(message) => console::report("info", message),
+            Event::DefaultBranch(name) => console::hint(default_branch_hint(name)),
+            Event::Remote(bytes) => {
+                let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                console::raw(&sideband.push(bytes));
+            }
+            Event::Pack(now) => self.pack(now),
+        }
+    }
+
+    fn pack(&self, now: repo::pack::Progress) {
+        let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if now.stage == Stage::Resolving {
+            if last.is_none_or(|last| last.stage == Stage::Receiving) {
+                self.receiving.finish(now.total, now.total);
+            }
+            self.indexing.update(now.done, now.total);
+        } else {
+            self.receiving.update(now.done, now.total);
+        }
+        *last = Some(now);
+    }
+
+    /// Ends the lines that are open.
+    pub(super) fn finish(&self) {
+        let last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(last) = *last
+            && last.stage == Stage::Resolving
+        {
+            self.indexing.finish(last.done, last.total);
+        }
+        let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        console::raw(&sideband.finish());
+    }
+}
+
+fn default_branch_hint(name: &BStr) -> BString {
+    text!(
+        "Using '",
+        name,
+        "' as the name for the initial branch. This default branch name\n\
+         will change to \"main\" in Git 3.0. To configure the initial branch name\n\
+         to use in all of your new repositories, which will suppress this warning,\n\
+         call:\n\n\
+         \tgit config --global init.defaultBranch <name>\n\n\
+         Names commonly chosen instead of 'master' are 'main', 'trunk' and\n\
+         'development'. The just-created branch can be renamed via this command:\n\n\
+         \tgit branch -m <name>\n\n\
+         Disable this message with \"git config set advice.defaultBranchName false\""
+    )
+}
+
+/// The list of paths that share a name on this file system.
+pub(super) fn collisions(mut paths: Vec<BString>, ignore_case: bool) -> BString {
+    match ignore_case {
+        true => paths.sort_by_key(|path| path.to_ascii_lowercase()),
+        false => paths.sort(),
+    }
+    let mut message = BString::from(
+        "the following paths have collided (e.g. case-sensitive paths\n\
+         on a case-insensitive filesystem) and only one from the same\n\
+         colliding group is in the working tree:\n",
+    );
+    for path in paths {
+        message.extend_from_slice(&text!("\n  '", path, "'"));
+    }
+    message
+}
+
+/// How an error ends the command.
+pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
+    if run.interrupt.check().is_err() {
+        return run.interrupt.failure();
+    }
+    error.warnings().iter().for_each(console::warning);
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        match cause.downcast_ref::<io::Error>() {
+            Some(cause) if message.ends_with(&os_error(cause)) => {}
+            Some(cause) => message.push_str(&format!(": {}", os_error(cause))),
+            // Git says first what is wrong with a parameter, then that it cannot write it.
+            None if cause.is::<format::config::Error>() => console::error(cause.to_string()),
+            None => {}
+        }
+        source = cause.source();
+    }
+    Failure::fatal(message)
+}

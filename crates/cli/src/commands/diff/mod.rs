@@ -1,0 +1,461 @@
+//! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of what differs.
+//!
+//! Order: arguments; index; what differs; renames among it; their order; what is shown of that. Nothing is written, and no lock taken: the index is
+//! not refreshed, so a file that was touched is listed until somebody refreshes it.
+
+mod options;
+mod order;
+mod show;
+
+use std::collections::HashSet;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    diff::{
+        self, Against, Collapsed, Counts, Intended, Pair, Status, Unchanged,
+        pickaxe::{self, Haystack, Needle},
+        renames::{self, Skipped, Uses},
+        rewrites,
+    },
+    pathspec::Pathspecs,
+    sparse::Course,
+    status::{self, Worktree},
+};
+use format::{
+    ObjectId,
+    index::{Index, Stage},
+};
+use repo::{Repository, objects};
+use sys::Dir;
+
+pub(crate) use options::{Dress, survey};
+
+use crate::{
+    commands::{paths, unseen},
+    session::{
+        apply,
+        invocation::Invocation,
+        monitor,
+        revisions::warn_ambiguous,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        sparse_index::{self, Fill, Read, Tell},
+    },
+    term::{
+        console::{self, text},
+        failure::{self, Failure},
+    },
+};
+use options::{Kind, Request};
+use show::{Dots, Format};
+
+/// `diff-files`. Returns the exit code.
+pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
+    let mut request = Request::parse(Dress::Files, &run.args)?;
+    let repo = run.open()?;
+    refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
+    let settings = Settings::read(run, &repo)?.for_answers();
+    resolve_objects(&repo, &settings, &mut request)?;
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let specs = pathspecs(run, &repo, &request, &request.words)?;
+    must_agree(&request)?;
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
+    let Read { index, before, .. } = load(run, &repo, &settings, &root, Fill::Later)?;
+    let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
+    unseen::tell(&index, &specs, &worktree);
+    let intended = request.intended.unwrap_or(Intended::Hidden);
+    let mut pairs = diff::unstaged(&index, worktree.changes, intended);
+    if request.unchanged == Unchanged::Listed {
+        let scope = scope(&request, &specs);
+        let unreadable = &worktree.unreadable;
+        // Git has the directories of a sparse index there as they are.
+        let index = before.as_ref().unwrap_or(&index);
+        pairs = diff::with_unchanged(&repo, index, pairs, unreadable, (&scope, request.stage))?;
+    }
+    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+/// `diff-index`. Returns the exit code.
+pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
+    let mut request = Request::parse(Dress::Index, &run.args)?;
+    let repo = run.open()?;
+    refused::check(
+        &repo,
+        &[Reader::Every, Reader::Repository, Reader::Plumbing, Reader::Refs, Reader::Hooks],
+    )?;
+    let settings = Settings::read(run, &repo)?.for_answers();
+    resolve_objects(&repo, &settings, &mut request)?;
+    let (word, words) = request.words.split_first().expect("one is asked for");
+    let named = named(run, &repo, &settings, &request, word.as_bstr())?;
+    let specs = pathspecs(run, &repo, &request, words)?;
+    must_agree(&request)?;
+    let tree = tree(&repo, &request, word.as_bstr(), named)?;
+    let top = match repo.work_tree() {
+        Some(top) => top,
+        None if request.cached => repo.git_dir(),
+        None => return Err(Failure::no_worktree()),
+    };
+    console::complaints(&repo);
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
+    // What does not differ is wanted file by file, too.
+    let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
+    let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
+    sparse_index::settle(&repo, &mut index, &|_| Course::Compare(tree))?;
+    let worktree = match request.cached {
+        true => Worktree::default(),
+        false => examine(run, &repo, &root, &index, &specs, &request, None)?,
+    };
+    worktree.warnings.iter().for_each(console::warning);
+    let against = match request.cached {
+        true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
+        false => Against::Worktree {
+            changes: &worktree.changes,
+            unreadable: &worktree.unreadable,
+            missing: request.missing,
+        },
+    };
+    let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
+    // Git reads it once.
+    if worktree.warnings.is_empty() {
+        found.warnings.iter().for_each(console::warning);
+    }
+    let patterns = if before.is_some() { sparse_index::wanted(&repo)? } else { None };
+    let pairs = match (&before, &patterns) {
+        (Some(index), Some(patterns)) => {
+            let collapsed = Collapsed { index, patterns };
+            collapsed.shape(&repo, tree, found.pairs, &specs, request.depth)?
+        }
+        _ => found.pairs,
+    };
+    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+}
+
+fn must_agree(request: &Request) -> Result<(), Failure> {
+    request.clash.map_or(Ok(()), |clash| Err(Failure::fatal(clash)))
+}
+
+/// Finds what `--find-object` names: before any word that is no option.
+fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request) -> Result<(), Failure> {
+    for word in &request.object_words {
+        let missing = || Failure::Error(text!("unable to resolve '", word, "'"), 129);
+        request.objects.push(repo.resolve(word.as_bstr())?.ok_or_else(missing)?);
+        warn_ambiguous(repo, settings, word.as_bstr(), 1)?;
+    }
+    Ok(())
+}
+
+/// What is meant of what there is.
+fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
+    let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
+    diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
+}
+
+/// The index as it is, which may be sparse, with what the file system monitor has to say.
+fn load(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    root: &Dir,
+    fill: Fill,
+) -> Result<Read, Failure> {
+    let mut read = apply::read_index(repo, settings, root, Tell::Hint, fill)?;
+    monitor::refresh(run, repo, settings, &mut read.index)?;
+    Ok(read)
+}
+
+/// What differs between index and worktree, of `unmerged` paths from that stage, too; stat data that are not the file's are a difference.
+fn examine(
+    run: &Invocation,
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    specs: &Pathspecs,
+    request: &Request,
+    unmerged: Option<Stage>,
+) -> Result<Worktree, Failure> {
+    let options = status::Options {
+        pathspecs: specs,
+        untracked: None,
+        touched: status::Touched::Changed,
+        unmerged,
+        submodules: request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given),
+        missing: request.missing,
+        ignore_untracked_in_submodules: false,
+        when_cold: &|| {},
+        interrupt: run.interrupt.flag(),
+    };
+    let worktree = status::examine(repo, root, index, &options)?;
+    run.interrupt.check()?;
+    Ok(worktree)
+}
+
+/// The object that `word` names.
+fn named(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    word: &BStr,
+) -> Result<ObjectId, Failure> {
+    let Some(oid) = repo.resolve(word)?.filter(|_| !is_a_range(word)) else {
+        if request.paths.is_none() {
+            paths::must_be_a_file(run, repo, word)?;
+        }
+        return Err(Failure::Fatal(text!("bad revision '", word, "'")));
+    };
+    warn_ambiguous(repo, settings, word, 1)?;
+    if request.paths.is_none() {
+        paths::must_not_be_a_file(run, repo, word)?;
+    }
+    Ok(oid)
+}
+
+/// The tree of the object that `word` names, or of what is the base of it.
+fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Result<ObjectId, Failure> {
+    let oid = if request.merge_base { base(repo, oid)? } else { oid };
+    repo.tree_of(oid).map_err(|error| match error.is_unreadable {
+        true => error.into(),
+        false if !repo.objects().contains(&oid) => Failure::Fatal(text!("bad object ", word)),
+        false => {
+            console::error(text!("bad tree object ", word));
+            Failure::Said(128)
+        }
+    })
+}
+
+/// The merge base of a commit and HEAD.
+fn base(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
+    let (untagged, kind) = repo.untagged(oid)?;
+    let is_commit = kind == objects::Kind::Commit;
+    if !is_commit {
+        console::error(format!("object {oid} is a {kind}, not a commit"));
+    }
+    let head = repo.head()?.oid().ok_or_else(|| Failure::fatal("unable to get HEAD"))?;
+    let bases = if is_commit { repo.merge_bases(untagged, head)? } else { Vec::new() };
+    match bases[..] {
+        [] => Err(Failure::fatal("no merge base found")),
+        [base] => Ok(base),
+        _ => Err(Failure::fatal("multiple merge bases found")),
+    }
+}
+
+fn is_a_range(word: &BStr) -> bool {
+    word.starts_with(b"^") || [&b".."[..], b"^@", b"^!", b"^-"].iter().any(|mark| word.contains_str(mark))
+}
+
+/// What is behind a `--`, or the words that are no revisions.
+fn pathspecs(
+    run: &Invocation,
+    repo: &Repository,
+    request: &Request,
+    words: &[BString],
+) -> Result<Pathspecs, Failure> {
+    if let Some(given) = &request.paths {
+        return paths::parse(run, repo, given);
+    }
+    if let Some((first, others)) = words.split_first() {
+        if repo.resolve(first.as_bstr())?.is_some() {
+            paths::must_not_be_a_file(run, repo, first.as_bstr())?;
+            return Err(Failure::Fatal(text!("'", first, "' is one revision too many")));
+        }
+        paths::must_be_a_file(run, repo, first.as_bstr())?;
+        others.iter().try_for_each(|word| match word.starts_with(b"-") {
+            true => paths::must_be_a_file(run, repo, word.as_bstr()),
+            false => paths::must_be_another_file(run, repo, word.as_bstr()),
+        })?;
+    }
+    paths::parse(run, repo, words)
+}
+
+/// Whether these words are for the real Git: one that should be a tree and is none, or a path that is not there or a revision.
+pub(crate) fn obstacle(
+    run: &Invocation,
+    repo: &Repository,
+    dress: Dress,
+    args: &[BString],
+) -> Option<&'static str> {
+    let Ok(request) = Request::parse(dress, args) else {
+        return Some("options or arguments that do not go together");
+    };
+    let is_plain = |word: &BString| matches!(repo.resolve(word.as_bstr()), Ok(Some(_)));
+    let is_clear = |word: &BString| repo.ambiguous_names(word.as_bstr()).is_ok_and(|it| it.is_empty());
+    if !request.object_words.iter().all(|word| is_plain(word) && is_clear(word)) {
+        return Some("an argument that may be no object");
+    }
+    // Git warns of line ends that would not come back.
+    let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
+    let reads_again = request.detect.is_some() && (has_text || request.rewrites.is_some());
+    let looks_into_files = !request.cached && reads_again;
+    if looks_into_files && !matches!(repo.config_bool("core.autocrlf"), Ok(None | Some(false))) {
+        return Some("'-B', '-S' or '-G' among renames where line ends are converted");
+    }
+    let mut words = &request.words[..];
+    if dress == Dress::Index {
+        let (word, others) = words.split_first().expect("one is asked for");
+        words = others;
+        let word = word.as_bstr();
+        let oid = repo.resolve(word).ok().flatten().filter(|_| !is_a_range(word));
+        let base = |oid| if request.merge_base { base(repo, oid).ok() } else { Some(oid) };
+        let is_file = request.paths.is_none() && paths::must_not_be_a_file(run, repo, word).is_err();
+        if is_file || oid.and_then(base).is_none_or(|oid| repo.tree_of(oid).is_err()) {
+            return Some("an argument that may be no tree");
+        }
+    }
+    let is_revision = words.first().is_some_and(|word| !matches!(repo.resolve(word.as_bstr()), Ok(None)));
+    let is_path = |word: &BString| paths::must_be_a_file(run, repo, word.as_bstr()).is_ok();
+    (is_revision || !words.iter().all(is_path)).then_some("an argument that may be no path")
+}
+
+/// Finds renames, and shows what there is.
+fn finish(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    (root, index): (&Dir, &Index),
+    mut pairs: Vec<Pair>,
+) -> Result<u8, Failure> {
+    let base = match &request.relative {
+        None => BString::default(),
+        Some(None) => repo.prefix().to_owned(),
+        Some(Some(base)) => base.clone(),
+    };
+    pairs.retain(|pair| pair.path.starts_with(&base));
+    if request.is_quick() {
+        leave_the_first(&mut pairs, request.is_of_trees_first);
+    }
+    if request.reverse {
+        pairs = pairs.into_iter().map(Pair::reversed).collect();
+    }
+    if let Some(scores) = request.rewrites {
+        let said;
+        (pairs, said) = rewrites::split(repo, pairs, scores, (root, index), request.tells_of_line_ends())?;
+        said.iter().for_each(console::note);
+    }
+    let (mut skipped, mut uses, mut hashed) = (None, Uses::default(), HashSet::new());
+    if let Some(detect) = request.detect {
+        let configured = repo.config_int("diff.renameLimit")?;
+        let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
+        let options = renames::Options {
+            detect,
+            minimum: request.minimum,
+            limit: request.limit.or(configured).unwrap_or(renames::DEFAULT_LIMIT),
+            empty: request.empty,
+            worktree: Some((root, index)),
+        };
+        let found = renames::detect(repo, pairs, &options)?;
+        (pairs, skipped, uses, hashed) = (found.pairs, found.skipped, found.uses, found.hashed);
+    }
+    if request.rewrites.is_some() {
+        pairs = rewrites::join(pairs, &mut uses);
+    }
+    if let Some(needle) = &request.needle {
+        let haystack = Haystack {
+            worktree: (root, index),
+            hashed: &hashed,
+            is_reversed: request.reverse,
+            is_one_enough: request.all_if_any,
+            tells: request.tells_of_line_ends(),
+        };
+        search(repo, request, needle, &haystack, &mut pairs)?;
+    }
+    order::arrange(run, repo, request, &mut pairs)?;
+    uses.tell_copies(&mut pairs);
+    for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
+        console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
+    }
+    let filter = &request.filter;
+    let is_taken = |pair: &Pair| filter.takes(pair.class());
+    match filter.is_all_or_none() {
+        true if pairs.iter().any(is_taken) => {}
+        true => pairs.clear(),
+        false => pairs.retain(is_taken),
+    }
+    failure::must_have_been_readable()?;
+    if request.kind != Kind::Nothing {
+        console::out_raw(&show::lines(repo, &pairs, &format(run, repo, settings, request, base)?)?);
+    }
+    if let Some(skipped) = skipped {
+        console::flush();
+        let (what, limit) = match skipped {
+            Skipped::All(limit) => ("exhaustive rename detection was skipped", limit),
+            Skipped::Unchanged(limit) => ("only found copies from modified paths", limit),
+        };
+        console::warning(format!("{what} due to too many files."));
+        console::warning(format!(
+            "you may want to set your diff.renameLimit variable to at least {limit} and retry the command."
+        ));
+    }
+    Ok(u8::from(request.exit_code && !pairs.is_empty()))
+}
+
+/// Leaves what Git has found when it knows that there is a difference. Of a tree and the worktree it looks at the paths of the tree first.
+fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
+    if is_of_trees_first {
+        pairs.sort_by_key(|pair| pair.old.is_none());
+    }
+    let first = pairs.iter().position(|pair| pair.status != Status::Unmerged);
+    pairs.truncate(first.map_or(pairs.len(), |first| first + 1));
+}
+
+/// Leaves what has to do with what is looked for, or everything (`--pickaxe-all`) if anything has.
+fn search(
+    repo: &Repository,
+    request: &Request,
+    needle: &options::Needle,
+    haystack: &Haystack<'_>,
+    pairs: &mut Vec<Pair>,
+) -> Result<(), Failure> {
+    let regex;
+    let needle = match needle {
+        options::Needle::Text(text) => Needle::Text(text.as_bstr()),
+        options::Needle::Matches(pattern) => {
+            regex = compile(pattern)?;
+            Needle::Matches(&regex)
+        }
+        options::Needle::Lines(pattern) => {
+            regex = compile(pattern)?;
+            Needle::Lines(&regex)
+        }
+        options::Needle::Objects => Needle::Objects(&request.objects),
+    };
+    let found = pickaxe::find(repo, pairs, needle, haystack)?;
+    found.messages.iter().for_each(console::note);
+    if !request.all_if_any || !found.pairs.contains(&true) {
+        let mut found = found.pairs.into_iter();
+        pairs.retain(|_| found.next().unwrap_or(false));
+    }
+    Ok(())
+}
+
+fn compile(pattern: &BString) -> Result<sys::Regex, Failure> {
+    sys::Regex::new(pattern).map_err(|message| Failure::Fatal(text!("invalid regex: ", message.as_bstr())))
+}
+
+fn format(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    base: BString,
+) -> Result<Format, Failure> {
+    let wants_dots =
+        run.variable("GIT_PRINT_SHA1_ELLIPSIS").is_some_and(|it| it.eq_ignore_ascii_case(b"yes"));
+    let digits = match request.abbrev {
+        None => None,
+        Some(Some(digits)) => Some(digits.min(repo.hash().hex_len())),
+        Some(None) => Some(repo.abbreviation_length()?),
+    };
+    let dots = if request.abbrev == Some(None) { Dots::Three } else { Dots::Aligned };
+    Ok(Format {
+        kind: request.kind,
+        nul: request.nul,
+        quote_path: settings.quote_path,
+        digits,
+        ellipsis: wants_dots.then_some(dots),
+        lead: request.line_prefix.clone(),
+        base,
+    })
+}

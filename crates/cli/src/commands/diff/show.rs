@@ -1,0 +1,135 @@
+//! Pairs as lines: Git's raw format, and names with and without what became of them.
+
+use std::{collections::HashMap, io::Write as _};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::diff::{MAX_SCORE, Pair, Side, Status};
+use format::ObjectId;
+use repo::Repository;
+
+use super::options::Kind;
+use crate::term::failure::Failure;
+
+/// How they look.
+pub(super) struct Format {
+    pub(super) kind: Kind,
+    /// Fields end with NUL, and names are as they are.
+    pub(super) nul: bool,
+    /// `core.quotePath`
+    pub(super) quote_path: bool,
+    /// So many digits at least; `None`: all.
+    pub(super) digits: Option<usize>,
+    /// Dots follow what was abbreviated (`GIT_PRINT_SHA1_ELLIPSIS`): to so many digits, or to what was found enough.
+    pub(super) ellipsis: Option<Dots>,
+    /// Before each line.
+    pub(super) lead: BString,
+    /// What paths are shown without.
+    pub(super) base: BString,
+}
+
+/// How many dots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dots {
+    /// Names and dots are aligned where a name had to be longer.
+    Aligned,
+    /// Three.
+    Three,
+}
+
+const IN_MEMORY: &str = "memory takes what is written";
+
+/// All of it.
+pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Result<BString, Failure> {
+    let mut out = BString::default();
+    let mut names = Names { repo, format, known: HashMap::new() };
+    let (between, end) = if format.nul { (b'\0', b'\0') } else { (b'\t', b'\n') };
+    for pair in pairs.iter().filter(|pair| pair.status != Status::Unknown) {
+        let is_moved = matches!(pair.status, Status::Renamed | Status::Copied);
+        let source = pair.source.as_ref().unwrap_or(&pair.path).as_bstr();
+        out.extend_from_slice(&format.lead);
+        if format.kind == Kind::NameOnly {
+            push(&mut out, pair.path.as_bstr(), format, end);
+            continue;
+        }
+        if format.kind == Kind::Raw {
+            for (before, side) in [(b':', pair.old), (b' ', pair.new)] {
+                out.push(before);
+                push_mode(&mut out, side.map_or(0, |side| side.mode.bits()));
+            }
+            out.push(b' ');
+            for side in [pair.old, pair.new] {
+                names.push(&mut out, side)?;
+                out.push(b' ');
+            }
+        }
+        out.push(pair.status.letter());
+        if pair.score > 0 {
+            let percent = u64::from(pair.score) * 100 / u64::from(MAX_SCORE);
+            write!(*out, "{percent:03}").expect(IN_MEMORY);
+        }
+        out.push(between);
+        if is_moved {
+            push(&mut out, source, format, between);
+            push(&mut out, pair.path.as_bstr(), format, end);
+        } else {
+            push(&mut out, source, format, end);
+        }
+    }
+    Ok(out)
+}
+
+/// In octal, six digits at least.
+fn push_mode(out: &mut BString, mode: u32) {
+    if mode >> 18 != 0 {
+        write!(**out, "{mode:o}").expect(IN_MEMORY);
+        return;
+    }
+    out.extend((0..6).rev().map(|digit| b'0' + (mode >> (3 * digit) & 7) as u8));
+}
+
+fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
+    let mut path = path;
+    if !format.base.is_empty() {
+        path = path[format.base.len().min(path.len())..].as_bstr();
+        path = path.strip_prefix(b"/").unwrap_or(path).as_bstr();
+    }
+    match format.nul {
+        true => out.extend_from_slice(path),
+        false => format::quote_into(out, path, format.quote_path),
+    }
+    out.push(end);
+}
+
+/// Objects' names as they are shown.
+struct Names<'a> {
+    repo: &'a Repository,
+    format: &'a Format,
+    known: HashMap<ObjectId, String>,
+}
+
+impl Names<'_> {
+    fn push(&mut self, out: &mut BString, side: Option<Side>) -> Result<(), Failure> {
+        let oid = side.and_then(|side| side.oid).unwrap_or(ObjectId::null(self.repo.hash()));
+        let Some(least) = self.format.digits else {
+            out.extend_from_slice(oid.digits(&mut [0; 64]));
+            return Ok(());
+        };
+        if let Some(known) = self.known.get(&oid) {
+            out.extend_from_slice(known.as_bytes());
+            return Ok(());
+        }
+        let short = self.repo.abbreviate_to(oid, least)?;
+        let full = self.repo.hash().hex_len();
+        let shown = match self.format.ellipsis {
+            None => short,
+            Some(_) if least == full || short.len() + 3 >= full => oid.to_string(),
+            Some(Dots::Aligned) if least < short.len() && short.len() <= least + 2 => {
+                format!("{short}{}", &".."[..least + 3 - short.len()])
+            }
+            Some(_) => format!("{short}..."),
+        };
+        out.extend_from_slice(shown.as_bytes());
+        self.known.insert(oid, shown);
+        Ok(())
+    }
+}

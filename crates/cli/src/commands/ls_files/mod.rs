@@ -1,0 +1,422 @@
+//! `sapwood ls-files`: what is in the index, and what is not.
+//!
+//! Order: arguments; the index; paths that are not in it, the killed ones, then entry by entry, then what conflicts were. Nothing
+//! is changed. A sparse index is made full where Git's would be: when a directory that stands as one entry would be shown.
+
+mod format;
+mod prune;
+mod recurse;
+mod request;
+mod show;
+
+use std::ops::Range;
+
+use ::format::{
+    Mode,
+    index::{Flags, Index, Stage},
+};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::Workers,
+    ignore::check::{Checker, Sources},
+    pathspec::{Pathspecs, Seen},
+    status::files::{self, State},
+    untracked::{self, Excludes, Ignored, Nested, Warning},
+};
+use repo::Repository;
+
+pub(crate) use self::request::{is_handed_over, survey};
+use self::{recurse::Recursion, request::Request, show::Show};
+use crate::{
+    commands::paths,
+    session::{
+        apply,
+        invocation::Invocation,
+        monitor,
+        settings::Settings,
+        sparse_index::{self, Fill, Read, Tell},
+        trace,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let request = Request::parse(&run.args)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?.for_answers();
+    if request.needs_worktree() && repo.work_tree().is_none() {
+        return Err(Failure::no_worktree());
+    }
+    request.judge_recursion()?;
+    let top = repo.work_tree().unwrap_or(repo.git_dir());
+    let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+    let Read { mut index, .. } = apply::read_index(&repo, &settings, &root, Tell::Hint, Fill::Asked)?;
+    // One that was never asked has nothing to say.
+    if request.asks_monitor() && index.fsmonitor.is_some() {
+        monitor::refresh(run, &repo, &settings, &mut index)?;
+    }
+    let sources = request.sources(&repo, top)?;
+    let mut specs = paths::parse_or_here(run, &repo, &request.paths)?;
+    if specs.ask_attributes() {
+        let mut index = apply::load_index(&repo, &settings)?;
+        if !request.recurse {
+            index = prune::for_attributes(index, &specs);
+        }
+        specs = paths::parse_or_here_by(run, &repo, &request.paths, index)?;
+    }
+    request.judge()?;
+    let mut list = List {
+        run,
+        repo: &repo,
+        settings: &settings,
+        root: &root,
+        request: &request,
+        index,
+        specs: &specs,
+        seen: Seen::default(),
+    };
+    if let Some(tree) = &request.with_tree {
+        list.lay_under(tree)?;
+    }
+    let mut show = Show::new(&repo, &settings, &request);
+    let done = match request.recurse {
+        true => list.with_submodules(sources, &mut show),
+        false => list.all(sources, &mut show),
+    };
+    let written = show.finish();
+    done?;
+    written?;
+    run.interrupt.check()?;
+    if !request.error_unmatch {
+        return Ok(0);
+    }
+    let unmatched = list.unmatched();
+    for spec in &unmatched {
+        console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
+    }
+    if unmatched.is_empty() {
+        return Ok(0);
+    }
+    console::note("Did you forget to 'git add'?");
+    Ok(1)
+}
+
+struct List<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    root: &'a sys::Dir,
+    request: &'a Request,
+    index: Index,
+    specs: &'a Pathspecs,
+    /// Which pathspecs were of use.
+    seen: Seen,
+}
+
+impl List<'_> {
+    /// Adds what the index does not have of a tree.
+    fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
+        let missing = || Failure::Fatal(text!("tree-ish ", name, " not found."));
+        let oid = self.repo.rev_parse(name.as_bstr()).map_err(|error| Failure::of_name(error, missing()))?;
+        let bad = || Failure::Fatal(text!("bad tree-ish ", name));
+        let tree = self.repo.tree_of(oid).map_err(|error| Failure::of_name(error, bad()))?;
+        self.fill()?;
+        Ok(engine::diff::overlay(self.repo, &mut self.index, tree)?)
+    }
+
+    /// Makes a sparse index full, as Git's is then.
+    fn fill(&mut self) -> Result<(), Failure> {
+        if self.index.sparse {
+            sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint)?;
+            sparse_index::fill(self.repo, &mut self.index)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a sparse index full if what stands as one entry among these is not to be listed as such.
+    fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
+        let is_collapsed = |index: &Index| range.clone().any(|at| index.mode_at(at).is_tree());
+        match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
+            true => self.fill(),
+            false => Ok(()),
+        }
+    }
+
+    fn all(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let request = self.request;
+        std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
+        if prune::needs_full_index(&self.index, self.specs) {
+            self.fill()?;
+        }
+        if request.others || request.killed {
+            self.outside(&sources, show)?;
+        }
+        if request.lists_entries() {
+            self.entries(sources, show)?;
+        }
+        if request.resolve_undo {
+            self.resolved(show)?;
+        }
+        Ok(())
+    }
+
+    fn with_submodules(&mut self, mut sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        std::mem::take(&mut sources.warnings).iter().for_each(console::warning);
+        self.fill_to_list(0..self.index.len())?;
+        let List { run, repo, settings, request, ref index, specs, .. } = *self;
+        let checker = self.checker(sources)?;
+        let top = (repo, settings, index);
+        let mut recursion = Recursion { run, request, specs, top, checker };
+        recursion.list((repo, settings), index, BStr::new(""), show)
+    }
+
+    /// What tells which entries are ignored, if only these are listed.
+    fn checker(&self, sources: Sources) -> Result<Option<Checker<'_>>, Failure> {
+        let worktree = self.repo.work_tree().map(|_| self.root);
+        let checker = || Checker::new(self.repo, worktree, Some(&self.index), sources);
+        Ok(self.request.ignored.then(checker).transpose()?)
+    }
+
+    /// What is not in the index.
+    fn outside(&mut self, sources: &Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let options = untracked::Options {
+            directories: self.request.directories(),
+            ignored: if self.request.ignored { Ignored::Only } else { Ignored::Left },
+            nested: Nested::AsOne,
+            workers: Workers::Auto,
+        };
+        let (excludes, interrupt) = (Excludes::of(sources), self.run.interrupt.flag());
+        let rules = sources.per_directory.as_ref().map(|name| name.as_bstr());
+        let pruned = prune::for_the_worktree(&self.index, self.specs, rules);
+        let index = pruned.as_ref().unwrap_or(&self.index);
+        let found = untracked::walk(self.repo, self.root, index, self.specs, &excludes, &options, interrupt)?;
+        trace::walk(1, self.specs.common_directory(), &found);
+        self.run.interrupt.check()?;
+        let goes = |warning: &&Warning| {
+            let path = warning.path();
+            // What all pathspecs have in common is tried, whatever it is.
+            let path =
+                path.strip_suffix(b"/").filter(|_| path == self.specs.common_directory()).unwrap_or(path);
+            self.request.others || leads_to_killed(&self.index, &self.range(), path.as_bstr())
+        };
+        found.warnings.iter().filter(goes).for_each(|warning| console::warning(warning.message()));
+        let paths = if self.request.ignored { found.ignored } else { found.untracked };
+        if self.request.others {
+            for path in &paths {
+                if !prune::is_above(self.specs, path.as_bstr())
+                    && !untracked::is_other(&self.index, path.as_bstr())
+                {
+                    continue;
+                }
+                self.matched(path.as_bstr())?;
+                show.other("? ", &self.index, path.as_bstr())?;
+            }
+        }
+        if self.request.killed {
+            let within = self.range();
+            for path in &paths {
+                let comes = self.request.others || leads_to_killed(&self.index, &within, path.as_bstr());
+                if !comes || !is_killed(&self.index, &within, path.as_bstr()) {
+                    continue;
+                }
+                self.matched(path.as_bstr())?;
+                show.other("K ", &self.index, path.as_bstr())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A path is to be shown. Git gives up where that is a directory above all that was asked for.
+    fn matched(&mut self, path: &BStr) -> Result<(), Failure> {
+        if prune::is_above(self.specs, path) {
+            let words = "git ls-files: internal error - directory entry not superset of prefix";
+            return Err(Failure::fatal(words));
+        }
+        if self.request.error_unmatch {
+            // Shown it is, whatever the answer.
+            let (path, mode) = match path.strip_suffix(b"/") {
+                Some(dir) => (dir.as_bstr(), Mode::TREE),
+                None => (path, Mode::FILE),
+            };
+            self.specs.matches_in_turn(path, mode, &mut self.seen);
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
+        let request = self.request;
+        self.fill_to_list(self.range())?;
+        // What would be listed if nothing left it out makes a pathspec one that matched something.
+        let asked = match request.error_unmatch {
+            true => &self.specs.without_exclusions(),
+            false => self.specs,
+        };
+        let changed = match request.deleted || request.modified {
+            true => {
+                let interrupt = self.run.interrupt.flag();
+                files::changed(self.repo, self.root, &self.index, asked, request.modified, interrupt)?
+            }
+            false => Vec::new(),
+        };
+        // With a single pathspec Git asks first whether an entry is meant.
+        let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
+            true => files::unreadable_beside(self.root, &self.index, self.range(), asked),
+            false => Vec::new(),
+        };
+        self.run.interrupt.check()?;
+        let mut changed = changed.into_iter().peekable();
+        let mut beside = beside.into_iter().peekable();
+        let List { repo, root, index, specs, seen, .. } = self;
+        let worktree = repo.work_tree().map(|_| *root);
+        let mut checker = match request.ignored {
+            true => Some(Checker::new(repo, worktree, Some(index), sources)?),
+            false => None,
+        };
+        let mut done: Option<&BStr> = None;
+        let mut compared = Seen::default();
+        // Files that cannot be looked at are told of wherever they are.
+        let meant = match request.deleted || request.modified {
+            true => 0..index.len(),
+            false => asked.bounds(index),
+        };
+        let left = prune::range(index, specs);
+        for at in left.start.max(meant.start)..left.end.min(meant.end) {
+            let path = index.path_at(at);
+            while changed.next_if(|(other, _)| *other < at).is_some() {}
+            let state = changed.next_if(|(other, _)| *other == at).map(|(_, state)| state);
+            while beside.next_if(|(other, _)| *other < at).is_some() {}
+            let unreadable = beside.next_if(|(other, _)| *other == at).map(|(_, error)| error);
+            let is_asked = asked.is_empty() || asked.matches_entry(path, index.mode_at(at), &mut compared);
+            let is_beside = !is_asked && unreadable.is_none();
+            let is_repeated = request.deduplicates() && index.stage_at(at) != Stage::Normal;
+            if done == Some(path) || is_beside && !is_repeated {
+                continue;
+            }
+            let entry = &index.entry(at);
+            let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
+            if let Some(checker) = &mut checker {
+                // Of a directory is what is one in the worktree, whatever the entry is.
+                let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
+                checker.take_warnings().iter().for_each(console::warning);
+                if !ignored {
+                    continue;
+                }
+            }
+            let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
+            if is_beside {
+                // A stage that no pathspec means stands for the others as if it were shown.
+                let differs = missing && request.deleted || state.is_some() && request.modified;
+                if is_shown || differs && !specs.is_single() {
+                    done = Some(path);
+                }
+                continue;
+            }
+            let mut told = false;
+            if let Some(error) = unreadable {
+                if !(is_shown && request.deduplicates()) {
+                    cannot_lstat(path, &error);
+                }
+                if request.deduplicates() {
+                    done = Some(path);
+                }
+                continue;
+            }
+            if is_shown {
+                let tag = match entry.stage {
+                    Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
+                    Stage::Normal => "H ",
+                    _ => "M ",
+                };
+                if has_its_turn(request, specs, path, entry.mode, seen) {
+                    show.entry(tag, index, entry)?;
+                }
+                told = true;
+            }
+            if !(told && request.deduplicates()) {
+                if let Some(State::Unreadable(error)) = &state {
+                    cannot_lstat(path, error);
+                }
+                if missing && request.deleted {
+                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                        show.entry("R ", index, entry)?;
+                    }
+                    told = true;
+                }
+                if state.is_some() && request.modified && !(told && request.deduplicates()) {
+                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                        show.entry("C ", index, entry)?;
+                    }
+                    told = true;
+                }
+            }
+            if told && request.deduplicates() {
+                done = Some(path);
+            }
+        }
+        Ok(())
+    }
+
+    /// What conflicts were before they were resolved.
+    fn resolved(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
+        let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
+        for (path, stages) in &undo.paths {
+            let path = path.as_bstr();
+            let is_meant = match self.request.error_unmatch {
+                true => self.specs.matches_in_turn(path, Mode::FILE, &mut self.seen),
+                false => self.specs.matches(path, &mut self.seen),
+            };
+            if !self.specs.is_empty() && !is_meant {
+                continue;
+            }
+            for (number, stage) in stages.iter().enumerate() {
+                if let Some((mode, oid)) = stage {
+                    show.resolved(path, *mode, *oid, number + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn range(&self) -> Range<usize> {
+        prune::range(&self.index, self.specs)
+    }
+
+    /// The pathspecs that matched nothing; one that is given twice is as good as the other.
+    fn unmatched(&self) -> Vec<BString> {
+        self.specs.unseen(&self.seen).map(BStr::to_owned).collect()
+    }
+}
+
+/// Whether an entry that pathspecs ask for is shown in one more list: who wants to know which of them match nothing asks each only until it was all of a
+/// path.
+fn has_its_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
+    !request.error_unmatch || specs.is_empty() || specs.matches_in_turn(path, mode, seen)
+}
+
+fn cannot_lstat(path: &BStr, error: &std::io::Error) {
+    console::error(text!("cannot lstat '", path, "': ", crate::term::text::os_error(error)));
+}
+
+/// Whether what is at `path` has to go if the entries `within` are checked out: a directory above it is a file there, or it a directory.
+fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
+    let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok_and(|at| within.contains(&at));
+    let above = path.find_iter("/").any(|slash| is_file(path[..slash].as_bstr()));
+    if above || path.ends_with(b"/") {
+        return above;
+    }
+    // Of what is below it Git asks the next merged entry alone, be that another name's.
+    let next = (index.seek(0, path)..index.len()).find(|&at| index.stage_at(at) == Stage::Normal);
+    let rest = next.and_then(|next| index.path_at(next).strip_prefix(path.as_bytes()));
+    rest.is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// Whether Git comes to `path` if it looks for nothing else: it enters a directory that is a file among the entries `within`, or has something in.
+fn leads_to_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
+    let meets = |range: Range<usize>| range.start.max(within.start) < range.end.min(within.end);
+    let mut dirs = path.find_iter("/").map(|slash| path[..slash].as_bstr());
+    dirs.all(|dir| meets(index.range_of(dir)) || meets(index.range_below(dir)))
+}

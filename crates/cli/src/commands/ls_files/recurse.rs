@@ -1,0 +1,133 @@
+//! `--recurse-submodules`: in the place of a submodule that is active stands what its index has.
+//!
+//! Pathspecs are about whole paths, so every such submodule is looked into. One that is not checked out is listed if its repository is kept in that of its
+//! superproject; one without a repository is not listed at all, as by Git.
+//!
+//! Rules, attributes, files and how long an abbreviation is are the superproject's, by whole paths; objects and what is unique among
+//! them are the submodule's own, but for names in a `--format` and for line ends in the index.
+
+use std::path::PathBuf;
+
+use ::format::index::{Flags, Index, Stage};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    ignore::check::Checker,
+    pathspec::{Pathspecs, Seen},
+};
+use repo::Repository;
+
+use super::{
+    request::Request,
+    show::{Place, Show},
+};
+use crate::{
+    session::{
+        apply,
+        invocation::Invocation,
+        monitor,
+        settings::Settings,
+        sparse_index::{Fill, Tell},
+        submodules::{self, Submodules},
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+pub(super) struct Recursion<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) request: &'a Request,
+    pub(super) specs: &'a Pathspecs,
+    /// The superproject, its settings and its index.
+    pub(super) top: (&'a Repository, &'a Settings, &'a Index),
+    /// Where only what is ignored is listed.
+    pub(super) checker: Option<Checker<'a>>,
+}
+
+impl Recursion<'_> {
+    /// Lists `index`, that of `repo`; `lead` is where it is (with a slash at its end).
+    pub(super) fn list(
+        &mut self,
+        (repo, settings): (&Repository, &Settings),
+        index: &Index,
+        lead: &BStr,
+        show: &mut Show<'_>,
+    ) -> Result<(), Failure> {
+        let mut submodules = None;
+        let mut done: Option<&BStr> = None;
+        for entry in index.entries() {
+            let path = index.path(entry);
+            if done == Some(path) {
+                continue;
+            }
+            self.run.interrupt.check()?;
+            let whole: BString = text!(lead, path);
+            if !self.goes_by_rules(whole.as_bstr()) {
+                continue;
+            }
+            if entry.mode.is_gitlink() {
+                let submodules = match &mut submodules {
+                    Some(submodules) => submodules,
+                    none => none.insert(Submodules::new(self.run, repo, settings, index, lead)?),
+                };
+                if submodules.is_active(path)? {
+                    let kept = submodules::kept(repo, submodules.name(path).as_ref());
+                    if let Some(submodule) = opened(repo, path, kept)? {
+                        self.enter(&submodule, text!(whole, "/").as_bstr(), show)?;
+                    }
+                    done = self.request.deduplicates().then_some(path);
+                    continue;
+                }
+            }
+            if self.specs.is_empty()
+                || self.specs.matches_entry(whole.as_bstr(), entry.mode, &mut Seen::default())
+            {
+                let tag = match entry.stage {
+                    Stage::Normal if entry.flags.contains(Flags::SKIP_WORKTREE) => "S ",
+                    Stage::Normal => "H ",
+                    _ => "M ",
+                };
+                let place = Place { repo, index, top: self.top.2, path: whole.as_bstr() };
+                show.entry_at(tag, &place, entry)?;
+            }
+            done = self.request.deduplicates().then_some(path);
+        }
+        Ok(())
+    }
+
+    /// Whether rules do not leave it out.
+    fn goes_by_rules(&mut self, path: &BStr) -> bool {
+        let Some(checker) = &mut self.checker else { return true };
+        // Of a directory is what is one in the worktree, whatever the entry is.
+        let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
+        checker.take_warnings().iter().for_each(console::warning);
+        ignored
+    }
+
+    fn enter(&mut self, submodule: &Repository, lead: &BStr, show: &mut Show<'_>) -> Result<(), Failure> {
+        // Git reads it with the index, whatever it holds.
+        submodule.config_bool("index.sparse")?;
+        let settings = Settings::read(self.run, submodule)?;
+        let top = submodule.work_tree().unwrap_or(submodule.git_dir());
+        let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+        let mut index = apply::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
+        if self.request.asks_monitor() && index.fsmonitor.is_some() {
+            monitor::refresh_submodule(
+                self.run,
+                (self.top.0, self.top.1),
+                (submodule, &settings),
+                &mut index,
+            )?;
+        }
+        self.list((submodule, &settings), &index, lead, show)
+    }
+}
+
+/// The repository of the submodule at `path`: that of its directory, else the one that is kept at `kept`.
+fn opened(repo: &Repository, path: &BStr, kept: Option<PathBuf>) -> Result<Option<Repository>, Failure> {
+    if let Ok(Some(submodule)) = repo.submodule(path) {
+        return Ok(Some(submodule));
+    }
+    Ok(kept.map(|place| repo.opened_at(&place)).transpose()?)
+}

@@ -1,0 +1,59 @@
+//! Names on standard input, each dealt with before the next is waited for, so that another program can ask one at a time.
+
+use std::io::{BufRead as _, BufReader, StdinLock};
+
+use bstr::{BString, ByteSlice as _};
+
+use crate::term::{console::Listing, failure::Failure};
+
+/// The names that are still to come.
+pub(crate) struct Names {
+    input: BufReader<StdinLock<'static>>,
+    /// They end in NUL and are not quoted.
+    nul: bool,
+}
+
+impl Names {
+    /// `nul`: `-z`.
+    pub(crate) fn new(nul: bool) -> Names {
+        Names { input: BufReader::with_capacity(64 << 10, std::io::stdin().lock()), nul }
+    }
+
+    /// The next one. Before there is anything to be waited for, `results`, which an error calls `what`, are written.
+    pub(crate) fn next(&mut self, results: &mut Listing, what: &str) -> Result<Option<BString>, Failure> {
+        let end = if self.nul { b'\0' } else { b'\n' };
+        let mut line = BString::default();
+        loop {
+            let here = self.input.buffer();
+            if let Some(at) = here.find_byte(end) {
+                line.extend_from_slice(&here[..at]);
+                self.input.consume(at + 1);
+                break;
+            }
+            line.extend_from_slice(here);
+            let taken = here.len();
+            self.input.consume(taken);
+            results.write(what)?;
+            // As in Git, what cannot be read is the end.
+            if !self.input.fill_buf().is_ok_and(|more| !more.is_empty()) {
+                if line.is_empty() {
+                    return Ok(None);
+                }
+                break;
+            }
+        }
+        if self.nul {
+            return Ok(Some(line));
+        }
+        // Git's lines are C strings.
+        let length = line.find_byte(0).unwrap_or(line.len());
+        line.truncate(length);
+        match line.first() {
+            Some(b'"') => {
+                let unquoted = format::unquote(&line).map(|(plain, _)| plain);
+                unquoted.map(Some).ok_or_else(|| Failure::fatal("line is badly quoted"))
+            }
+            _ => Ok(Some(line)),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree
+//! or from the index.
+
+use std::{path::PathBuf, sync::Arc};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{Attributes, ConflictSide, PathOptions, PathPlan, plan_paths},
+    pathspec::{self, Defaults, Pathspecs},
+    sparse::Course,
+};
+use format::index::Index;
+use repo::Repository;
+use sys::UserPath;
+
+use crate::{
+    commands::checkout::{Dress, Request, Source},
+    session::{
+        apply::{self, Done, Recorded, Work},
+        hooks,
+        invocation::Invocation,
+        settings::Settings,
+        sparse_index, submodules,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// What is to be restored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Targets {
+    pub(crate) index: bool,
+    pub(crate) worktree: bool,
+}
+
+/// Runs it. Returns the exit code.
+pub(crate) fn run(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: &Request,
+    source: Option<&Source>,
+    specs: &Pathspecs,
+    targets: Targets,
+) -> Result<u8, Failure> {
+    if !targets.index && !targets.worktree {
+        return Err(Failure::fatal("neither '--staged' or '--worktree' is specified"));
+    }
+    if !targets.worktree && source.is_none() {
+        return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
+    }
+    let mut work = Work::start_sparse(run, repo, settings, request.dry_run)?;
+    work.progress = request.shows_progress();
+    work.recurses = targets.worktree && submodules::wanted(request.recurse, repo)?;
+    work.attributes = Attributes::OfWorktree;
+    work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
+    let options = PathOptions {
+        source: source.map(|source| source.tree),
+        pathspecs: specs,
+        overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
+        update_worktree: targets.worktree,
+        include_sparse: request.ignore_skip_worktree,
+        follows: work.recurses,
+        side: request.side,
+    };
+    let whole = match source {
+        _ if options.include_sparse => Course::Files,
+        None => Course::None,
+        Some(source) if options.overlay => Course::Compare(source.tree),
+        Some(source) => Course::OneWay(source.tree),
+    };
+    let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
+    work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
+    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
+    let planned = plan_paths(repo, work.worktree(), index, &options)
+        .map_err(|error| work.explain(error, "reset", 1))?;
+    let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
+    match (&work.before, source) {
+        (Some(before), Some(_)) if !options.overlay => sparse_index::keep_out(before, &mut plan),
+        _ => work.changes_collapsed(&plan.index)?,
+    }
+    for path in &invalid {
+        console::error(text!("invalid path '", path, "'"));
+    }
+    for spec in &unmatched {
+        console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
+    }
+    if !unmatched.is_empty() {
+        return Err(Failure::Said(1));
+    }
+    for path in &unmerged {
+        let line = match request.side {
+            None => text!("path '", path, "' is unmerged"),
+            Some(ConflictSide::Ours) => text!("path '", path, "' does not have our version"),
+            Some(ConflictSide::Theirs) => text!("path '", path, "' does not have their version"),
+        };
+        match request.ignore_unmerged {
+            true if request.quiet => {}
+            true => console::warning(line),
+            false => console::error(line),
+        }
+    }
+    if !unmerged.is_empty() && !request.ignore_unmerged {
+        return Err(Failure::Said(1));
+    }
+    if source.is_none() {
+        console::complaints(repo);
+    }
+    let mut code = 0;
+    match work.carry_out(plan)? {
+        Done::Planned => return Ok(0),
+        Done::Complete => {}
+        // Git's -1.
+        Done::Incomplete | Done::Unfinished => code = 255,
+    }
+    if targets.worktree && request.count_paths && !work.stopped {
+        let written = work.written;
+        let paths = format!("Updated {written} path{} from ", if written == 1 { "" } else { "s" });
+        console::note(match source {
+            Some(source) => text!(paths, repo.abbreviate(source.tree)?),
+            None => text!(paths, "the index"),
+        });
+    }
+    // From the index, its stat data is all that changes.
+    let recorded = match targets.index || source.is_none() {
+        true => Recorded::Yes,
+        false => Recorded::No,
+    };
+    work.finish(recorded)?;
+    let head = repo.head()?.oid();
+    Ok(code | hooks::post_checkout(repo, settings, head, head, false)?)
+}
+
+/// The arguments as pathspecs, relative to where we are.
+pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse, None)
+}
+
+/// As [`parse`]; without any, where we are is meant.
+pub(crate) fn parse_or_here(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse_or_here, None)
+}
+
+/// As [`parse_or_here`]; where the worktree has no file of attributes, that of this index counts.
+pub(crate) fn parse_or_here_by(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+    index: Index,
+) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, args, Pathspecs::parse_or_here, Some(index))
+}
+
+/// An argument as a path: of all magic only `:/` is known.
+pub(crate) fn parse_path(run: &Invocation, repo: &Repository, arg: &BString) -> Result<Pathspecs, Failure> {
+    parse_by(run, repo, std::slice::from_ref(arg), Pathspecs::parse_paths, None)
+}
+
+type Parser = fn(&[BString], &BStr, &BStr, Defaults) -> Result<Pathspecs, engine::pathspec::Error>;
+
+fn parse_by(
+    run: &Invocation,
+    repo: &Repository,
+    args: &[BString],
+    parser: Parser,
+    index: Option<Index>,
+) -> Result<Pathspecs, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let on = |name: &str| matches!(run.variable(name), Some(value) if !matches!(value, b"" | b"0" | b"false" | b"no" | b"off"));
+    let defaults = Defaults {
+        literal: on("GIT_LITERAL_PATHSPECS"),
+        glob: on("GIT_GLOB_PATHSPECS"),
+        icase: on("GIT_ICASE_PATHSPECS"),
+        attributes: attributes(run, args, index)?,
+    };
+    let root = repo.work_tree().map_or(&b""[..], |root| root.as_os_str().as_bytes());
+    parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
+}
+
+/// Who knows attributes, if a pathspec may ask for them.
+fn attributes(
+    run: &Invocation,
+    args: &[BString],
+    index: Option<Index>,
+) -> Result<Option<Arc<pathspec::Attributes>>, Failure> {
+    let asks = |arg: &BString| arg.starts_with(b":(") && arg.contains_str("attr:");
+    if !args.iter().any(asks) {
+        return Ok(None);
+    }
+    let repo = run.open()?;
+    let index = match index {
+        Some(index) => index,
+        None => apply::load_index(&repo, &Settings::read(run, &repo)?)?,
+    };
+    Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::note(line))?)))
+}
+
+/// Whether a word names something in the worktree, as Git asks to tell revisions from paths.
+pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
+    let Some(root) = repo.work_tree() else { return Ok(false) };
+    let (word, prefix) = match word.strip_prefix(b":/") {
+        Some(b"") => return Ok(true),
+        Some(rest) => (rest.as_bstr(), BStr::new("")),
+        None => match word.strip_prefix(b":!").or_else(|| word.strip_prefix(b":^")) {
+            Some(b"") => return Ok(true),
+            Some(rest) => (rest.as_bstr(), repo.prefix()),
+            None => (word, repo.prefix()),
+        },
+    };
+    let dir = root.join(sys::os_str(prefix));
+    let path = match prefix.is_empty() {
+        true => UserPath::new(word).resolve(root),
+        false => UserPath::new(word).resolve_or_base(&dir),
+    };
+    let seen = |path: PathBuf| sys::by_path::uninterrupted(|| path.symlink_metadata());
+    match path.map_err(Into::into).and_then(seen) {
+        Ok(_) => Ok(true),
+        Err(error) => match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Ok(false),
+            _ => {
+                let reason = crate::term::text::os_error(&error);
+                Err(Failure::Fatal(text!("failed to stat '", word, "': ", reason)))
+            }
+        },
+    }
+}
+
+fn use_dashes(run: &Invocation) -> String {
+    let name = run.program.name();
+    format!(
+        "Use '--' to separate paths from revisions, like this:\n\
+         '{name} <command> [<revision>...] -- [<file>...]'"
+    )
+}
+
+/// Returns true if a word that is a revision may be a file, too: Git does not look within a Git directory, nor outside of the worktree,
+/// where some commands still are when they read their arguments.
+fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
+    let Some(root) = repo.work_tree() else { return false };
+    let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
+    let stays = run.command == "diff-index" || run.command == "reset";
+    let is_outside = || sys::by_path::canonical(&run.cwd).is_ok_and(|cwd| !cwd.starts_with(root));
+    !(root.starts_with(git_dir) || stays && is_outside())
+}
+
+/// A revision that is a file too is ambiguous without `--`.
+pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if word.starts_with(b"-") || !looks_for_files(run, repo) || !is_a_file(repo, word)? {
+        return Ok(());
+    }
+    Err(Failure::Fatal(text!(
+        "ambiguous argument '",
+        word,
+        "': both revision and filename\n",
+        use_dashes(run)
+    )))
+}
+
+/// Says which refs that `word` may mean lead nowhere, and were passed over.
+pub(crate) fn warn_ignored(repo: &Repository, word: &BStr) {
+    repo.ignored_refs(word).iter().for_each(console::warning);
+}
+
+/// A path given without `--` must be there, or look like a pattern.
+pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if word.starts_with(b"-") {
+        return Err(Failure::Fatal(text!("option '", word, "' must come before non-option arguments")));
+    }
+    if looks_like_a_path(repo, word)? {
+        return Ok(());
+    }
+    warn_ignored(repo, word);
+    Err(Failure::Fatal(text!(
+        "ambiguous argument '",
+        word,
+        "': unknown revision or path not in the working tree.\n",
+        use_dashes(run)
+    )))
+}
+
+/// As [`must_be_a_file`], for what comes behind a path, and so is no revision.
+pub(crate) fn must_be_another_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
+    if looks_like_a_path(repo, word)? {
+        return Ok(());
+    }
+    let name = run.program.name();
+    Err(Failure::Fatal(text!(
+        word,
+        ": no such path in the working tree.\nUse '",
+        name,
+        " <command> -- <path>...' to specify paths that do not exist locally."
+    )))
+}
+
+fn looks_like_a_path(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
+    let pattern = word.starts_with(b":(") || {
+        let mut escaped = false;
+        word.iter().any(|&byte| {
+            let special = !escaped && matches!(byte, b'*' | b'?' | b'[');
+            escaped = !escaped && byte == b'\\';
+            special
+        })
+    };
+    Ok(pattern || is_a_file(repo, word)?)
+}

@@ -1,0 +1,37 @@
+//! The reason for which an invocation is left to the real Git.
+
+/// Why an invocation is the real Git's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Reason {
+    /// sapwood has no such command.
+    #[error("command '{0}'")]
+    Command(String),
+    /// An option, before or after the command's name, that is not native.
+    #[error("option '{0}'")]
+    Option(String),
+    /// Something else about the command line.
+    #[error("{0}")]
+    CommandLine(String),
+    /// A setting, by name.
+    #[error("{0} is set")]
+    Setting(String),
+    /// A variable that stands for a setting.
+    #[error("{0} is set")]
+    Variable(&'static str),
+    /// The state of the repository.
+    #[error("{0}")]
+    Repository(String),
+    /// `SAPWOOD_SHIM=off`
+    #[error("SAPWOOD_SHIM=off")]
+    Off,
+}
+
+impl Reason {
+    pub(crate) fn command_line(what: impl Into<String>) -> Reason {
+        Reason::CommandLine(what.into())
+    }
+
+    pub(crate) fn repository(what: impl Into<String>) -> Reason {
+        Reason::Repository(what.into())
+    }
+}

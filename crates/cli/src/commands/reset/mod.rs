@@ -1,0 +1,504 @@
+//! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to a
+//! tree.
+//!
+//! Order: arguments; whether HEAD can be moved; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
+//! the worktree cannot be brought there, HEAD stays.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Sparse, Unclean, plan_index},
+    pathspec::Pathspecs,
+    sparse::Course,
+    switch::{self, ResetReason, names, state},
+};
+use format::ObjectId;
+use repo::{Repository, convert::Metadata};
+
+use crate::{
+    commands::{paths, pathspec_file::PathspecFile},
+    session::{
+        apply::{self, Done, Foresee, Recorded, Work},
+        hooks::Changed,
+        invocation::Invocation,
+        revisions::warn_ambiguous,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        sparse_index::{self, Tell},
+        submodules,
+    },
+    term::{
+        args::{DashDash, Opt, Stop, Survey, Table},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Quiet,
+    NoRefresh,
+    Mode(Mode),
+    RecurseSubmodules,
+    Patch,
+    AutoAdvance,
+    Unified,
+    InterHunk,
+    IntentToAdd,
+    PathspecFromFile,
+    PathspecFileNul,
+    DryRun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Mixed,
+    Soft,
+    Hard,
+    Merge,
+    Keep,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Mixed => "mixed",
+            Mode::Soft => "soft",
+            Mode::Hard => "hard",
+            Mode::Merge => "merge",
+            Mode::Keep => "keep",
+        }
+    }
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood reset [--mixed | --soft | --hard | --merge | --keep] [-q] [<commit>]",
+        "sapwood reset [-q] [<tree-ish>] [--] <pathspec>...",
+        "sapwood reset [-q] [--pathspec-from-file [--pathspec-file-nul]] [<tree-ish>]",
+        "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
+    ],
+    options: &[
+        Opt::new(Key::Quiet, "-q, --quiet", "be quiet, only report errors"),
+        Opt::new(Key::NoRefresh, "--no-refresh", "skip refreshing the index after reset"),
+        Opt::new(Key::Mode(Mode::Mixed), "--mixed", "reset HEAD and index").only(),
+        Opt::new(Key::Mode(Mode::Soft), "--soft", "reset only HEAD").only(),
+        Opt::new(Key::Mode(Mode::Hard), "--hard", "reset HEAD, index and working tree").only(),
+        Opt::new(Key::Mode(Mode::Merge), "--merge", "reset HEAD, index and working tree").only(),
+        Opt::new(Key::Mode(Mode::Keep), "--keep", "reset HEAD but keep local changes").only(),
+        Opt::new(
+            Key::RecurseSubmodules,
+            "--recurse-submodules[=<reset>]",
+            "control recursive updating of submodules",
+        ),
+        Opt::new(Key::Patch, "-p, --patch", "select hunks interactively"),
+        Opt::new(
+            Key::AutoAdvance,
+            "--auto-advance",
+            "auto advance to the next file when selecting hunks interactively",
+        ),
+        Opt::new(Key::Unified, "-U, --unified <n>", "generate diffs with <n> lines context").only(),
+        Opt::new(
+            Key::InterHunk,
+            "--inter-hunk-context <n>",
+            "show context between diff hunks up to the specified number of lines",
+        )
+        .only(),
+        Opt::new(
+            Key::IntentToAdd,
+            "-N, --intent-to-add",
+            "record only the fact that removed paths will be added later",
+        ),
+        Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file"),
+        Opt::new(
+            Key::PathspecFileNul,
+            "--pathspec-file-nul",
+            "with --pathspec-from-file, pathspec elements are separated with NUL character",
+        ),
+        Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
+    ],
+};
+
+#[derive(Default)]
+struct Request {
+    quiet: bool,
+    no_refresh: bool,
+    mode: Option<Mode>,
+    intent_to_add: bool,
+    dry_run: bool,
+    recurse: Option<bool>,
+    pathspec_file: PathspecFile,
+}
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    TABLE.survey(args, DashDash::Keep)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+    let mut request = Request::default();
+    for event in parsed.events {
+        match event.key {
+            Key::Quiet => request.quiet = event.on,
+            Key::NoRefresh => request.no_refresh = event.on,
+            Key::Mode(mode) => request.mode = Some(mode),
+            Key::IntentToAdd => request.intent_to_add = event.on,
+            Key::DryRun => request.dry_run = event.on,
+            Key::RecurseSubmodules => request.recurse = Some(submodules::parse(event.on, event.value)?),
+            Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
+            Key::PathspecFromFile => request.pathspec_file.files.extend(event.value),
+            Key::PathspecFileNul => request.pathspec_file.nul = event.on,
+            Key::Unified => return Err(Failure::requires("--unified", "--patch")),
+            Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
+            Key::AutoAdvance if !event.on => return Err(Failure::requires("--no-auto-advance", "--patch")),
+            Key::Patch | Key::AutoAdvance => {}
+        }
+    }
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
+    let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
+    let specs = request.pathspec_file.or(specs, None, run, &repo)?;
+    Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
+}
+
+/// The revision (`HEAD` if none is given) and the paths.
+fn arguments(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    args: Vec<BString>,
+) -> Result<(BString, Pathspecs), Failure> {
+    let mut rev = BString::from("HEAD");
+    let mut rest = &args[..];
+    match &args[..] {
+        [] => {}
+        [dashes, ..] if dashes == "--" => rest = &args[1..],
+        [first, dashes, ..] if dashes == "--" => {
+            rev = first.clone();
+            rest = &args[2..];
+        }
+        [first, more @ ..] => {
+            let named = repo.rev_parse(first.as_bstr());
+            if let Err(error) = &named {
+                // It is no path for that.
+                if error.is_unreadable || error.is_final {
+                    return Err(error.clone().into());
+                }
+                paths::warn_ignored(repo, first.as_bstr());
+            }
+            let meant = match named {
+                Ok(oid) if !more.is_empty() => match repo.tree_of(oid) {
+                    Err(error) if error.is_unreadable => return Err(error.into()),
+                    tree => tree.is_ok(),
+                },
+                named => named.is_ok(),
+            };
+            if meant {
+                warn_ambiguous(repo, settings, first.as_bstr(), 1)?;
+                paths::must_not_be_a_file(run, repo, first.as_bstr())?;
+                rev = first.clone();
+                rest = more;
+            } else {
+                paths::must_be_a_file(run, repo, first.as_bstr())?;
+            }
+        }
+    }
+    if rev == "@" {
+        rev = "HEAD".into();
+    }
+    Ok((rev, paths::parse(run, repo, rest)?))
+}
+
+/// Where to.
+enum To {
+    /// HEAD has no commit yet: to nothing.
+    Nothing,
+    Commit(ObjectId),
+    Tree(ObjectId),
+}
+
+struct Reset<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    request: Request,
+    rev: BString,
+}
+
+impl Reset<'_> {
+    fn go(self, specs: &Pathspecs) -> Result<u8, Failure> {
+        let to = self.resolve(specs)?;
+        warn_ambiguous(self.repo, self.settings, self.rev.as_bstr(), 1)?;
+        console::complaints(self.repo);
+        match self.request.mode {
+            Some(Mode::Mixed) if !specs.is_empty() => {
+                let name = self.run.program.name();
+                console::warning(format!(
+                    "--mixed with paths is deprecated; use '{name} reset -- <paths>' instead."
+                ));
+            }
+            Some(mode) if !specs.is_empty() => {
+                return Err(Failure::fatal(format!("Cannot do {} reset with paths.", mode.name())));
+            }
+            _ => {}
+        }
+        let mode = self.request.mode.unwrap_or(Mode::Mixed);
+        match mode {
+            Mode::Soft => {}
+            // Within the Git directory of a repository that is not bare, the index can be reset.
+            Mode::Mixed if !self.repo.is_bare() => {}
+            Mode::Mixed => {
+                return Err(Failure::fatal("mixed reset is not allowed in a bare repository"));
+            }
+            _ if self.repo.work_tree().is_none() => {
+                return Err(Failure::no_worktree());
+            }
+            _ => {}
+        }
+        if self.request.intent_to_add && mode != Mode::Mixed {
+            return Err(Failure::requires("-N", "--mixed"));
+        }
+        if matches!(mode, Mode::Soft | Mode::Keep) && self.in_a_merge()? {
+            return Err(Failure::fatal(format!(
+                "Cannot do a {} reset in the middle of a merge.",
+                mode.name()
+            )));
+        }
+        let tree = match to {
+            To::Nothing => ObjectId::empty_tree(self.repo.hash()),
+            To::Commit(oid) => self.repo.tree_of(oid)?,
+            To::Tree(oid) => oid,
+        };
+        let done = match mode {
+            Mode::Soft => match self.request.dry_run {
+                true => Done::Planned,
+                false => Done::Complete,
+            },
+            Mode::Mixed => self.index_only(tree, specs, self.foresight(&to, specs))?,
+            Mode::Hard | Mode::Merge | Mode::Keep => {
+                let treeish = match to {
+                    To::Commit(oid) => oid,
+                    _ => tree,
+                };
+                self.worktree(mode, tree, treeish, self.foresight(&to, specs))?
+            }
+        };
+        match done {
+            Done::Planned => return Ok(0),
+            Done::Incomplete | Done::Unfinished => return Err(self.failed()),
+            Done::Complete => {}
+        }
+        if !specs.is_empty() {
+            return Ok(0);
+        }
+        let refs = self.settings.refs(self.repo)?;
+        if let To::Commit(commit) = to {
+            let reason = match self.run.variable("GIT_REFLOG_ACTION") {
+                Some(action) => ResetReason::Action(action.as_bstr()),
+                None => ResetReason::To(self.rev.as_bstr()),
+            };
+            let untold = switch::reset_head(self.repo, &refs, commit, reason).map_err(cannot_reset_head)?;
+            if let Some(error) = untold {
+                console::error(format!("update_ref failed for ref 'ORIG_HEAD': {error}"));
+            }
+            if mode == Mode::Hard && !self.request.quiet {
+                let short = self.repo.abbreviate(commit)?;
+                let subject = self.repo.subject(commit)?;
+                let gap = if subject.is_empty() { "" } else { " " };
+                console::out(text!("HEAD is now at ", short, gap, subject));
+            }
+        }
+        state::end(self.repo, &refs)?;
+        Ok(0)
+    }
+
+    /// Asks, before anything is written, if HEAD can be moved there.
+    fn foresight(&self, to: &To, specs: &Pathspecs) -> Option<Foresee<'_>> {
+        let To::Commit(commit) = *to else { return None };
+        specs.is_empty().then_some(())?;
+        Some(Box::new(move || {
+            let refs = self.settings.refs(self.repo)?;
+            switch::foresee_reset(self.repo, &refs, commit).map_err(cannot_reset_head)
+        }))
+    }
+
+    fn failed(&self) -> Failure {
+        Failure::Fatal(text!("Could not reset index file to revision '", self.rev, "'."))
+    }
+
+    fn resolve(&self, specs: &Pathspecs) -> Result<To, Failure> {
+        let rev = self.rev.as_bstr();
+        if rev == "HEAD" && self.head()?.is_none() {
+            return Ok(To::Nothing);
+        }
+        let resolve = |what: &str| {
+            let invalid = || Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, "."));
+            self.repo.rev_parse(rev).map_err(|error| Failure::of_name(error, invalid()))
+        };
+        let no_object =
+            |error| Failure::of_name(error, Failure::Fatal(text!("Could not parse object '", rev, "'.")));
+        if specs.is_empty() {
+            let oid = resolve("revision")?;
+            if let Some(commit) = self.repo.peel_to_commit(oid).map_err(no_object)? {
+                return Ok(To::Commit(commit));
+            }
+            let (kind, _) = self.repo.objects().header(&oid)?;
+            let kind = format!("{kind:?}").to_lowercase();
+            console::error(format!("object {oid} is a {kind}, not a commit"));
+            Err(Failure::Fatal(text!("Could not parse object '", rev, "'.")))
+        } else {
+            let oid = resolve("tree")?;
+            Ok(To::Tree(self.repo.tree_of(oid).map_err(no_object)?))
+        }
+    }
+
+    fn in_a_merge(&self) -> Result<bool, Failure> {
+        if state::is_merging(self.repo)? {
+            return Ok(true);
+        }
+        let index = apply::load_raw(self.repo, self.settings)?;
+        if index.sparse && sparse_index::wanted(self.repo)?.is_none() {
+            sparse_index::expanded(self.repo, self.settings, &index, Tell::Hint)?;
+        }
+        Ok(index.is_unmerged())
+    }
+
+    /// `--hard`, `--merge`, `--keep`
+    fn worktree(
+        &self,
+        mode: Mode,
+        tree: ObjectId,
+        treeish: ObjectId,
+        foresee: Option<Foresee<'_>>,
+    ) -> Result<Done, Failure> {
+        let mut work = Work::start_sparse(self.run, self.repo, self.settings, self.request.dry_run)?;
+        work.foresee = foresee;
+        // Git asks neither for a terminal nor for `--progress` here.
+        work.progress = !self.request.quiet;
+        work.recurses = submodules::wanted(self.request.recurse, self.repo)?;
+        // A detached HEAD is not a name worth telling.
+        let reference = names::expand(self.repo, self.rev.as_bstr())?.into_iter().next();
+        let reference = reference.map(|(full, _)| full).filter(|full| full.starts_with(b"refs/"));
+        work.metadata = Metadata { reference, treeish: Some(treeish) };
+        let merge = match mode {
+            Mode::Keep => {
+                let Some(head) = self.head()? else {
+                    console::error("You do not have a valid HEAD.");
+                    return Err(self.failed());
+                };
+                Merge::TwoWay { head: Some(self.repo.tree_of(head)?), target: tree }
+            }
+            _ => Merge::OneWay { target: tree },
+        };
+        let options = PlanOptions {
+            merge,
+            force: if mode == Mode::Hard { Force::OverwriteUntracked } else { Force::No },
+            files: Files::Update,
+            overwrite_ignored: true,
+            refresh: false,
+            original_cwd: self.run.original_cwd(self.repo),
+            sparse: Sparse::Configured,
+            operation: "reset",
+        };
+        if mode == Mode::Hard && !self.request.dry_run {
+            work.ask_monitor()?;
+        }
+        if mode != Mode::Keep {
+            return work.perform(&options, 128, None).map_err(|failure| self.also(failure));
+        }
+        // What was kept in the worktree shows as unstaged: the index is the target's, all of it.
+        work.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
+    }
+
+    /// A refusal has been told path by path; what it means comes after.
+    fn also(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Said(_) => self.failed(),
+            other => other,
+        }
+    }
+
+    fn head(&self) -> Result<Option<ObjectId>, Failure> {
+        Ok(self.repo.head()?.oid())
+    }
+
+    /// `--mixed`, with or without paths.
+    fn index_only(
+        &self,
+        tree: ObjectId,
+        specs: &Pathspecs,
+        foresee: Option<Foresee<'_>>,
+    ) -> Result<Done, Failure> {
+        let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
+        work.changed = Changed::IndexAlone;
+        work.foresee = foresee;
+        let patterns = work.patterns()?;
+        let options = IndexOptions {
+            tree,
+            sparse: patterns.as_deref(),
+            pathspecs: (!specs.is_empty()).then_some(specs),
+            intent_to_add: self.request.intent_to_add,
+        };
+        let course = |dir: &BStr| match patterns {
+            Some(_) => specs.course(dir, Course::OneWay(tree)),
+            None => Course::Files,
+        };
+        work.settle(patterns.as_deref(), &course)?;
+        let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
+        let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
+            PlanError::InvalidPath(path) => {
+                console::error(text!("invalid path '", path, "'"));
+                Failure::Fatal(text!("make_cache_entry failed for path '", path, "'"))
+            }
+            error => work.explain(error, "reset", 128),
+        })?;
+        let needs_full = |before| patterns.as_ref().is_some_and(|by| specs.need_full_index(before, by));
+        if work.before.as_ref().is_some_and(needs_full) {
+            work.needs_full()?;
+        }
+        work.changes_collapsed(&plan.index)?;
+        let done = work.carry_out(plan)?;
+        if done == Done::Planned {
+            return Ok(done);
+        }
+        if self.request.quiet {
+            work.list_unmerged();
+        }
+        if !self.request.no_refresh && self.repo.work_tree().is_some() {
+            let started = std::time::Instant::now();
+            let unclean = work.refresh()?;
+            if !self.request.quiet {
+                list(&unclean);
+                let took = started.elapsed().as_secs_f64();
+                if took > 2.0 && self.settings.advises(self.repo, "resetNoRefresh")? {
+                    console::hint(format!(
+                        "It took {took:.2} seconds to refresh the index after reset.  You can use\n\
+                         '--no-refresh' to avoid this."
+                    ));
+                }
+            }
+        }
+        work.finish(Recorded::Yes)?;
+        Ok(done)
+    }
+}
+
+fn cannot_reset_head(error: switch::Error) -> Failure {
+    match error.is_of_committer() {
+        true => error.into(),
+        false => Failure::error(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
+    }
+}
+
+fn list(unclean: &[Unclean]) {
+    if !unclean.is_empty() {
+        console::out("Unstaged changes after reset:");
+    }
+    for Unclean { kind, path, .. } in unclean {
+        console::out(text!([kind.letter()], "\t", path));
+    }
+}

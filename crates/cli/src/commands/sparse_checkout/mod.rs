@@ -1,0 +1,204 @@
+//! `sapwood sparse-checkout`: which directories or files belong in the worktree.
+//!
+//! Order of what changes anything: the configuration of this worktree; the lock on `info/sparse-checkout`; worktree and
+//! index; the file. If files cannot be written the file stays as it was and what it says is applied once more.
+
+mod clean;
+mod modify;
+mod options;
+mod rules;
+
+use std::path::PathBuf;
+
+use bstr::{BString, ByteSlice as _};
+use engine::sparse;
+use format::config::Edit;
+use repo::Repository;
+
+use self::options::{Action, Key};
+use crate::{
+    session::{invocation::Invocation, settings::Settings},
+    term::{
+        args::{Event, Stop, Survey},
+        failure::Failure,
+    },
+};
+
+/// The command line, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    let (action, args) = options::action(args)?;
+    action.table().survey(args, crate::term::args::DashDash::Drop)
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let (action, args) = options::action(&run.args)?;
+    let parsed = action.table().parse(args, crate::term::args::DashDash::Drop)?;
+    let repo = run.open()?;
+    // Before anything is written.
+    let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
+    if action != Action::CheckRules && !repo.work_tree().is_some_and(is_there) {
+        return Err(Failure::no_worktree());
+    }
+    let settings = Settings::read(run, &repo)?;
+    let state = State {
+        run,
+        repo: &repo,
+        settings: &settings,
+        on: sparse::is_on(&repo)?,
+        cone: repo.config_bool("core.sparseCheckoutCone")?.unwrap_or(false),
+        icase: repo.config_bool("core.ignoreCase")?.unwrap_or(false),
+        sparse_index: repo.config_bool("index.sparse")?.unwrap_or(false),
+        has_worktree_config: repo.extensions().worktree_config,
+    };
+    let request = Request::new(parsed.events);
+    match action {
+        Action::List => rules::list(&state),
+        Action::CheckRules => rules::check(state, &request),
+        Action::Init => modify::init(state, &request),
+        Action::Set => modify::set(state, &request, &parsed.rest),
+        Action::Add => modify::add(&state, &request, &parsed.rest),
+        Action::Reapply => modify::reapply(state, &request),
+        Action::Disable => modify::disable(state),
+        Action::Clean => clean::run(&state, &request),
+    }
+}
+
+/// What the options say.
+#[derive(Default)]
+struct Request {
+    cone: Option<bool>,
+    sparse_index: Option<bool>,
+    skip_checks: bool,
+    stdin: bool,
+    nul: bool,
+    rules_file: Option<BString>,
+    dry_run: bool,
+    force: bool,
+    verbose: bool,
+}
+
+impl Request {
+    fn new(events: Vec<Event<Key>>) -> Request {
+        let mut request = Request::default();
+        for Event { key, on, value } in events {
+            match key {
+                Key::Cone => request.cone = Some(on),
+                Key::SparseIndex => request.sparse_index = Some(on),
+                Key::SkipChecks => request.skip_checks = on,
+                Key::Stdin => request.stdin = on,
+                Key::Nul => request.nul = on,
+                // To Git the empty string is no file at all.
+                Key::RulesFile => request.rules_file = value.filter(|file| on && !file.is_empty()),
+                Key::DryRun => request.dry_run = on,
+                Key::Force => request.force = on,
+                Key::Verbose => request.verbose = on,
+            }
+        }
+        request
+    }
+}
+
+/// The worktree, and how sparse it is by now.
+struct State<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    /// `core.sparseCheckout`
+    on: bool,
+    /// `core.sparseCheckoutCone`
+    cone: bool,
+    /// `core.ignoreCase`
+    icase: bool,
+    /// `index.sparse`
+    sparse_index: bool,
+    /// `extensions.worktreeConfig`
+    has_worktree_config: bool,
+}
+
+/// What `core.sparseCheckout` and `core.sparseCheckoutCone` are set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Off,
+    Patterns,
+    Cone,
+}
+
+impl State<'_> {
+    fn file(&self) -> PathBuf {
+        sparse::path(self.repo)
+    }
+
+    /// Takes on the mode that was asked for, the one there is, or a cone, and records it where it is new; then whether the
+    /// index is to be sparse.
+    fn take_mode(&mut self, request: &Request) -> Result<(), Failure> {
+        let is_new = request.cone.is_some() || !self.on;
+        self.decide_mode(request.cone);
+        if (is_new || request.sparse_index.is_some()) && self.repo.head()?.oid().is_some() {
+            // The index comes last, and is locked only then.
+            store::Lock::await_free(&self.repo.index_path(), store::Wait::No)?;
+        }
+        if is_new {
+            self.record(if self.cone { Mode::Cone } else { Mode::Patterns })?;
+        }
+        let Some(on) = request.sparse_index else { return Ok(()) };
+        self.sparse_index = on;
+        self.edit(&[set("index.sparse", on)])
+    }
+
+    fn decide_mode(&mut self, asked: Option<bool>) {
+        self.cone = asked.or(self.on.then_some(self.cone)).unwrap_or(true);
+        self.on = true;
+    }
+
+    fn record(&mut self, mode: Mode) -> Result<(), Failure> {
+        self.begin_worktree_config()?;
+        let mut edits = vec![
+            set("core.sparseCheckout", mode != Mode::Off),
+            set("core.sparseCheckoutCone", mode == Mode::Cone),
+        ];
+        if mode == Mode::Off {
+            edits.push(set("index.sparse", false));
+        }
+        self.edit(&edits)
+    }
+
+    /// Gives each worktree configuration of its own, if that is not so yet. What the main worktree says of itself moves.
+    fn begin_worktree_config(&mut self) -> Result<(), Failure> {
+        if self.has_worktree_config {
+            return Ok(());
+        }
+        let common = self.repo.common_dir().join("config");
+        self.edit(&[set("extensions.worktreeConfig", true)])?;
+        for key in ["core.bare", "core.worktree"] {
+            let value = self.repo.shared_config(key)?;
+            let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
+            // One that is false stays: it may deny what the user configured for all repositories.
+            let moved = match key {
+                "core.bare" => value.is_some_and(is_bare).then(|| "true".into()),
+                _ => value,
+            };
+            let Some(value) = moved else { continue };
+            let main = self.repo.common_dir().join("config.worktree");
+            let (settings, key) = (self.settings, BString::from(key));
+            let moved = [Edit::Set { key: key.clone(), value }];
+            store::config::edit(&main, &moved, &settings.locks, &settings.fsync)?;
+            store::config::edit(&common, &[Edit::Unset { key }], &settings.locks, &settings.fsync)?;
+        }
+        self.has_worktree_config = true;
+        Ok(())
+    }
+
+    /// Changes the configuration of this worktree, or all of it while there is no other.
+    fn edit(&self, edits: &[Edit]) -> Result<(), Failure> {
+        let path = match self.has_worktree_config {
+            true => self.repo.git_dir().join("config.worktree"),
+            false => self.repo.common_dir().join("config"),
+        };
+        Ok(store::config::edit(&path, edits, &self.settings.locks, &self.settings.fsync)?)
+    }
+}
+
+fn set(key: &str, on: bool) -> Edit {
+    Edit::Set { key: key.into(), value: if on { "true" } else { "false" }.into() }
+}

@@ -1,0 +1,210 @@
+//! The branch and what it is compared with, in the formats for scripts: `##` of the short one, `# branch.*` of porcelain version 2.
+
+use std::time::{Duration, Instant};
+
+use bstr::{BStr, ByteSlice as _};
+use repo::{Head, Repository, Tracking};
+
+use super::{
+    Answer, Slot,
+    options::{Format, Request},
+};
+use crate::{
+    session::{
+        settings::Settings,
+        tracking::{self, AheadBehind, Said},
+    },
+    term::{console::text, failure::Failure},
+};
+
+/// What the answer says of HEAD's branch and what that is compared with.
+#[derive(Debug)]
+pub(super) enum Comparison {
+    /// There is no branch, or nobody asks.
+    Nothing,
+    /// The long format's words, and how long they took to find.
+    Words(Said, Duration),
+    /// What the formats for scripts make theirs of.
+    Standing(Standing),
+}
+
+impl Comparison {
+    pub(super) fn find(
+        repo: &Repository,
+        settings: &Settings,
+        request: &Request,
+        head: &Head,
+    ) -> Result<Comparison, Failure> {
+        let Some(branch) = head.branch() else { return Ok(Comparison::Nothing) };
+        match request.format {
+            Format::Long if head.oid().is_some() && branch.starts_with(b"refs/heads/") => {
+                let began = Instant::now();
+                let said = tracking::compare(repo, settings, branch, request.ahead_behind)?;
+                Ok(Comparison::Words(said, began.elapsed()))
+            }
+            Format::Short | Format::Porcelain | Format::PorcelainV2 if request.branch => {
+                Standing::find(repo, request, branch).map(Comparison::Standing)
+            }
+            _ => Ok(Comparison::Nothing),
+        }
+    }
+
+    /// Nobody waited for it for longer than this.
+    pub(super) fn within(self, waited: Duration) -> Comparison {
+        match self {
+            Comparison::Words(said, took) => Comparison::Words(said, took.min(waited)),
+            other => other,
+        }
+    }
+}
+
+/// How a branch and its upstream stand to each other.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// There is no upstream.
+    Alone,
+    /// It is configured, and not there; or the branch is not.
+    Gone(Tracking),
+    Same(Tracking),
+    /// Different, that is all.
+    Different(Tracking),
+    Apart(Tracking, usize, usize),
+}
+
+impl Standing {
+    /// Of a branch by its full name.
+    fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<Standing, Failure> {
+        let Some(upstream) = repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
+        let ours = match repo.find_ref(branch)? {
+            Some(oid) => repo.commit_if_there(oid)?,
+            None => None,
+        };
+        let (Some(ours), Some(theirs)) = (ours, upstream.oid) else { return Ok(Standing::Gone(upstream)) };
+        if ours == theirs {
+            return Ok(Standing::Same(upstream));
+        }
+        match request.ahead_behind {
+            AheadBehind::Quick => Ok(Standing::Different(upstream)),
+            AheadBehind::Full => {
+                let (ahead, behind) = repo.ahead_behind(ours, theirs)?;
+                Ok(Standing::Apart(upstream, ahead, behind))
+            }
+        }
+    }
+}
+
+impl Answer<'_> {
+    /// `## main...origin/main [ahead 1]`
+    pub(super) fn short_branch(&self, out: &mut Vec<u8>) {
+        let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);
+        paint(Slot::Header, b"## ");
+        if self.found.head == Head::Nowhere {
+            // Not even a line's end.
+            return;
+        }
+        if self.found.is_initial() {
+            paint(Slot::Header, b"No commits yet on ");
+        }
+        match self.found.head.branch() {
+            None => paint(Slot::NoBranch, b"HEAD (no branch)"),
+            Some(branch) => {
+                paint(Slot::LocalBranch, repo::branch_name(branch));
+                if let Comparison::Standing(standing) = &self.found.comparison {
+                    short_upstream(&mut paint, standing);
+                }
+            }
+        }
+        out.extend_from_slice(self.end().as_bytes());
+    }
+
+    /// The lines `# branch.*`.
+    pub(super) fn porcelain_branch(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let end = self.end();
+        let mut line = |name: &str, value: &[u8]| {
+            out.extend_from_slice(&text!("# branch.", name, " ", value, end));
+        };
+        match self.found.head.oid() {
+            Some(oid) => line("oid", oid.to_string().as_bytes()),
+            None => line("oid", b"(initial)"),
+        }
+        let detached;
+        let standing = match &self.found.head {
+            Head::Branch { name, .. } | Head::Unborn { name } => {
+                // What is no branch has no name for Git.
+                line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
+                match &self.found.comparison {
+                    Comparison::Standing(standing) => standing,
+                    Comparison::Nothing | Comparison::Words(..) => return Ok(()),
+                }
+            }
+            Head::Detached { .. } => {
+                line("head", b"(detached)");
+                let branch = text!("refs/heads/", self.detached_name());
+                detached = Standing::find(self.repo, self.request, branch.as_bstr())?;
+                &detached
+            }
+            Head::Nowhere => {
+                line("head", b"(unknown)");
+                return Ok(());
+            }
+        };
+        let counts = |ahead: &str, behind: &str| format!("+{ahead} -{behind}");
+        let (upstream, counts) = match standing {
+            Standing::Alone => return Ok(()),
+            Standing::Gone(upstream) => (upstream, None),
+            Standing::Same(upstream) => (upstream, Some(counts("0", "0"))),
+            Standing::Different(upstream) => (upstream, Some(counts("?", "?"))),
+            Standing::Apart(upstream, ahead, behind) => {
+                (upstream, Some(counts(&ahead.to_string(), &behind.to_string())))
+            }
+        };
+        line("upstream", &upstream.short);
+        if let Some(counts) = counts {
+            line("ab", counts.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// What HEAD, detached, is said to be at: what is rebased onto, or what was checked out.
+    pub(super) fn detached_name(&self) -> &BStr {
+        let detached = || self.found.detached.as_ref().map(|detached| &detached.name);
+        let name = match &self.found.standing.rebase {
+            Some(rebase) => rebase.onto.as_ref(),
+            None => detached(),
+        };
+        name.map_or(BStr::new(""), |name| name.as_bstr())
+    }
+}
+
+/// `...origin/main [ahead 1]`
+fn short_upstream(paint: &mut dyn FnMut(Slot, &[u8]), standing: &Standing) {
+    let upstream = match standing {
+        Standing::Alone => return,
+        Standing::Gone(upstream)
+        | Standing::Same(upstream)
+        | Standing::Different(upstream)
+        | Standing::Apart(upstream, ..) => upstream,
+    };
+    paint(Slot::Header, b"...");
+    paint(Slot::RemoteBranch, &upstream.short);
+    if matches!(standing, Standing::Same(_)) {
+        return;
+    }
+    paint(Slot::Header, b" [");
+    match *standing {
+        Standing::Alone | Standing::Same(_) => {}
+        Standing::Gone(_) => paint(Slot::Header, b"gone"),
+        Standing::Different(_) => paint(Slot::Header, b"different"),
+        Standing::Apart(_, ahead, behind) => {
+            if ahead > 0 {
+                paint(Slot::Header, b"ahead ");
+                paint(Slot::LocalBranch, ahead.to_string().as_bytes());
+            }
+            if behind > 0 || ahead == 0 {
+                paint(Slot::Header, if ahead > 0 { b", behind " } else { b"behind " });
+                paint(Slot::RemoteBranch, behind.to_string().as_bytes());
+            }
+        }
+    }
+    paint(Slot::Header, b"]");
+}

@@ -1,0 +1,81 @@
+//! What was learnt about stat data goes into the index, for whoever looks next.
+//!
+//! Promise: nothing but stat data and what spares looks changes, and only of the index that was looked at. If it is locked, or is another by now, if it cannot be
+//! written or is not to be (`--no-optional-locks`), nothing is, silently.
+
+use bstr::BStr;
+use engine::{checkout::RacyCheck, monitor::Worth};
+use format::index::{Entry, Flags, Index, Stat};
+use repo::Repository;
+use store::index::Fingerprint;
+use sys::Dir;
+
+use crate::{
+    session::{
+        hooks::{self, Changed},
+        invocation::Invocation,
+        settings::Settings,
+        sparse_index,
+    },
+    term::failure::Failure,
+};
+
+/// What was learnt of an index.
+pub(super) struct Learnt {
+    /// What its file was before it was read. `None`: there was none.
+    pub(super) seen: Option<Fingerprint>,
+    /// The sparse index that it was.
+    pub(super) before: Option<Index>,
+    /// Entries, and their stat data.
+    pub(super) refreshed: Vec<(usize, Stat)>,
+    /// Entries that are clean, for the file system monitor.
+    pub(super) proved: Vec<usize>,
+    /// Whether what the monitor said is worth being written.
+    pub(super) monitor: Worth,
+    /// Its untracked cache came, went, or has learnt something that is to be written.
+    pub(super) is_news: bool,
+}
+
+/// Puts it into `index`, and that into its file.
+pub(super) fn record(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    root: &Dir,
+    index: &mut Index,
+    learnt: Learnt,
+) -> Result<(), Failure> {
+    let Some(seen) = learnt.seen else { return Ok(()) };
+    let is_wanted = run.variable("GIT_OPTIONAL_LOCKS").and_then(|value| repo::parse_bool(Some(value.into())));
+    if is_wanted == Some(false) {
+        return Ok(());
+    }
+    let is_racy = index.has_racy();
+    let mut is_news =
+        learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == Worth::Writing;
+    for (at, stat) in learnt.refreshed {
+        let entry = &mut index.entries_mut()[at];
+        entry.stat = stat;
+        entry.flags.insert(Flags::UPTODATE);
+    }
+    for at in learnt.proved {
+        is_news |= index.vouch(at);
+    }
+    if !is_news {
+        return Ok(());
+    }
+    let path = repo.index_path();
+    let Ok(lock) = store::index::lock(&path, &settings.locks) else { return Ok(()) };
+    if store::index::fingerprint(&path, repo.hash()) != Some(seen) {
+        return Ok(());
+    }
+    let patterns = sparse_index::wanted(repo)?;
+    sparse_index::shape(repo, settings, index, learnt.before.as_ref(), patterns.as_ref())?;
+    let Ok(racy) = RacyCheck::new(repo, root, index) else { return Ok(()) };
+    let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
+    let options = settings.index_to_write(index, settings.index_write.split);
+    match store::index::commit(lock, index, &options, &settings.fsync, &is_modified) {
+        Ok(()) => hooks::post_index_change(repo, settings, Changed::Paths),
+        Err(_) => Ok(()),
+    }
+}

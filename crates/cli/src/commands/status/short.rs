@@ -1,0 +1,64 @@
+//! The short format, and version 1 of the one for scripts, which is the same without colours and with paths from the root.
+
+use bstr::{BStr, ByteSlice as _};
+use engine::diff::{Dirt, Status};
+
+use super::{Answer, Blanks, Change, Format, Slot};
+use crate::term::{console::text, failure::Failure};
+
+impl Answer<'_> {
+    /// Two letters and a path for each.
+    pub(super) fn short(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
+        if self.request.branch {
+            self.short_branch(out);
+        }
+        for (path, change) in &self.found.changes {
+            match change.conflict() {
+                Some(conflict) => self.marked(out, Slot::Unmerged, conflict.letters(), path.as_bstr()),
+                None => self.changed(out, path.as_bstr(), change),
+            }
+        }
+        let found = &self.found;
+        for (letters, paths) in [("??", &found.untracked), ("!!", &found.ignored)] {
+            paths.iter().for_each(|path| self.marked(out, Slot::Untracked, letters, path.as_bstr()));
+        }
+        Ok(())
+    }
+
+    fn marked(&self, out: &mut Vec<u8>, slot: Slot, letters: &str, path: &BStr) {
+        self.palette.paint(out, Some(slot), letters);
+        out.extend_from_slice(&text!(" ", self.path(path, Blanks::Quoted), self.end()));
+    }
+
+    fn changed(&self, out: &mut Vec<u8>, path: &BStr, change: &Change) {
+        let mut letter = |slot, letter: Option<u8>| match letter {
+            Some(letter) => self.palette.paint(out, Some(slot), [letter]),
+            None => out.push(b' '),
+        };
+        letter(Slot::Updated, change.index.map(Status::letter));
+        letter(Slot::Changed, change.worktree.map(|status| self.worktree_letter(status, change.dirt)));
+        let path = self.path(path, Blanks::Quoted);
+        let line = match &change.rename {
+            None => text!(" ", path, self.end()),
+            Some(rename) => {
+                let source = self.path(rename.source.as_bstr(), Blanks::Quoted);
+                match self.request.nul {
+                    true => text!(" ", path, "\0", source, "\0"),
+                    false => text!(" ", source, " -> ", path, "\n"),
+                }
+            }
+        };
+        out.extend_from_slice(&line);
+    }
+
+    /// For people, what of a submodule was changed.
+    fn worktree_letter(&self, status: Status, dirt: Dirt) -> u8 {
+        match dirt {
+            _ if self.request.format != Format::Short => status.letter(),
+            Dirt { commit: true, .. } => b'M',
+            Dirt { modified: true, .. } => b'm',
+            Dirt { untracked: true, .. } => b'?',
+            _ => status.letter(),
+        }
+    }
+}

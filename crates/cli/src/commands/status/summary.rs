@@ -1,0 +1,55 @@
+//! What happened in submodules (`status.submoduleSummary`): as Git's status does, by running `git submodule summary`.
+
+use std::process::Stdio;
+
+use bstr::ByteSlice as _;
+
+use super::{Answer, long::Lines};
+use crate::{
+    session::real_git,
+    term::{console::text, failure::Failure},
+};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Staged,
+    Unstaged,
+}
+
+impl Answer<'_> {
+    /// Of what is staged, and of what is not.
+    pub(super) fn summaries(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
+        match self.request.is_summarized(self.repo) {
+            true => [Of::Staged, Of::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of)),
+            false => Ok(()),
+        }
+    }
+
+    fn summary(&self, lines: &mut Lines<'_>, of: Of) -> Result<(), Failure> {
+        let limit = match self.repo.config_int("status.submoduleSummary") {
+            Ok(limit) => limit.unwrap_or(-1),
+            // `true`
+            Err(_) => -1,
+        };
+        let Some(mut git) = real_git::command(self.run) else {
+            return Err(Failure::fatal("status.submoduleSummary needs a git, and there is none"));
+        };
+        git.envs(self.repo.child_env()).env("GIT_INDEX_FILE", self.repo.index_path());
+        git.current_dir(self.repo.child_dir());
+        let (which, title) = match of {
+            Of::Staged => ("--cached", "Submodule changes to be committed:"),
+            Of::Unstaged => ("--files", "Submodules changed but not updated:"),
+        };
+        git.args(["submodule", "summary", which, "--for-status", "--summary-limit"]).arg(limit.to_string());
+        if of == Of::Staged {
+            git.arg("HEAD");
+        }
+        let said = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let said = said.map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;
+        if !said.stdout.is_empty() {
+            lines.comment_on(text!(title, "\n\n", said.stdout).as_bstr());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,23 @@
+//! `-v` in the long format: what the differences are.
+//!
+//! Git makes these patches inside its `status`, as neither `git diff`, which combines the sides of a conflict, nor `git diff-files`, which heeds no
+//! settings for people, would. So the real Git's `status` is run, whole.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use crate::{
+    session::{invocation::Invocation, real_git},
+    term::{console, failure::Failure},
+};
+
+/// The same command by the real Git. Returns its exit code.
+pub(super) fn by_git(run: &Invocation) -> Result<u8, Failure> {
+    let Some(mut git) = real_git::command(run) else {
+        return Err(Failure::fatal("status -v needs a git, and there is none"));
+    };
+    git.arg("status").args(run.args.iter().map(|arg| sys::os_str(arg)));
+    console::flush();
+    let status = git.status().map_err(|error| Failure::fatal(format!("cannot run git status: {error}")))?;
+    let signal = || 128 + status.signal().unwrap_or(0);
+    Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
+}

@@ -1,0 +1,37 @@
+//! The process that empties a trash: this program again, in the background. See [`engine::trash`].
+
+use std::{path::Path, sync::atomic::AtomicBool};
+
+use crate::{session::invocation::Invocation, term::failure::Failure};
+
+/// The command it is started by. It is nobody else's to call, and says nothing.
+pub(crate) const COMMAND: &str = "empty-trash";
+
+/// Has the trash of a repository emptied, if there is something in it that nobody is deleting: what was just
+/// discarded, or what somebody was not allowed to finish.
+pub(crate) fn empty_behind_us(common: &Path) {
+    if !engine::trash::is_waiting(common) {
+        return;
+    }
+    let started = std::env::current_exe().and_then(|program| {
+        sys::spawn_detached(&program, "sapwood".as_ref(), &[COMMAND.as_ref(), common.as_os_str()])
+    });
+    if started.is_err() {
+        // What is stuck stays for the next one to find.
+        let _ = engine::trash::empty(common, workers(), &AtomicBool::new(false));
+    }
+}
+
+/// Empties the trash of the repository that is named.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let [common] = &run.args[..] else {
+        return Err(Failure::Misused("this command is for sapwood itself".into()));
+    };
+    let emptied = engine::trash::empty(Path::new(sys::os_str(common)), workers(), run.interrupt.flag());
+    Ok(u8::from(emptied.is_err()))
+}
+
+/// As many as there are cores: they give way to everybody else.
+pub(crate) fn workers() -> usize {
+    sys::cores()
+}

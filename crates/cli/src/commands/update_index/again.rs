@@ -1,0 +1,80 @@
+//! `--again` and `--unresolve`: paths that are found, not named.
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    add,
+    pathspec::{Pathspecs, Seen},
+};
+use format::ObjectId;
+
+use super::Update;
+use crate::{
+    commands::paths,
+    session::sparse_index,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+impl Update<'_> {
+    /// Updates the merged entries that are not as in HEAD; all of them before the first commit.
+    pub(super) fn again(&mut self, specs: &[BString]) -> Result<(), Failure> {
+        self.needs_worktree()?;
+        let specs = paths::parse_or_here(self.run, self.repo, specs)?;
+        let tree = match self.repo.head()?.oid() {
+            Some(commit) => Some(self.repo.tree_of(commit)?),
+            None => None,
+        };
+        // What a refresh before it found is forgotten, as Git forgets it.
+        self.has_errors = false;
+        // Where one goes, or takes the place of others, all is done anew, as Git does it: it may be said twice.
+        while !self.once_again(&specs, tree)? {}
+        Ok(())
+    }
+
+    /// Whether the number of entries stayed what it was. Stops when it does not.
+    fn once_again(&mut self, specs: &Pathspecs, tree: Option<ObjectId>) -> Result<bool, Failure> {
+        let index = self.staging.index();
+        let differing = match index.sparse {
+            false => add::differing(self.repo, index, tree)?,
+            true => {
+                let mut full = index.clone();
+                sparse_index::fill(self.repo, &mut full)?;
+                add::differing(self.repo, &full, tree)?
+            }
+        };
+        for (path, mode) in differing {
+            self.run.interrupt.check()?;
+            let path = path.as_bstr();
+            if !specs.is_empty() && !specs.matches_entry(path, mode, &mut Seen::default()) {
+                continue;
+            }
+            // Git makes it full at a directory that is not as in HEAD.
+            self.looks_for(path)?;
+            let before = self.staging.index().entries().len();
+            self.update(path, None)?;
+            if self.staging.index().entries().len() != before {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Brings back the stages of paths that were resolved.
+    pub(super) fn unresolve(&mut self, paths: &[BString]) -> Result<(), Failure> {
+        self.has_errors = false;
+        for path in paths {
+            let path = self.below_top(path.as_bstr())?;
+            self.looks_for(path.as_bstr())?;
+            if self.staging.unresolve(path.as_bstr()).is_err() {
+                console::error(text!("cannot unmerge '", path, "'"));
+                self.has_errors = true;
+            }
+        }
+        if self.has_errors {
+            self.staging.set_changed(false);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+//! One path that was named: Git's `update_one`.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    add::{self, Clash, Error, Found, Store},
+    stat::{Match, index_stat},
+};
+use format::{
+    Mode,
+    index::{Flags, NewEntry, Stage, Word},
+    path,
+};
+use sys::{FileType, Stat};
+
+use super::{Mark, Update};
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+};
+
+/// So many paths that were named together are worth more than one who looks.
+const MANY: usize = 64;
+
+/// Something was wrong with a path, and has been said.
+struct Refused;
+
+impl Update<'_> {
+    /// Updates paths that were named together, one after the other.
+    pub(super) fn named_together(&mut self, paths: &[BString]) -> Result<(), Failure> {
+        let mut seen = match paths.len() >= MANY && self.looks() {
+            true => self.looker.look_at_all(paths),
+            false => Vec::new(),
+        }
+        .into_iter();
+        for path in paths {
+            self.run.interrupt.check()?;
+            self.named(path.as_bstr(), seen.next().flatten())?;
+        }
+        Ok(())
+    }
+
+    /// Updates a path, and then its mode, if that is wanted. It may have been `seen` already.
+    pub(super) fn named(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
+        self.update(path, seen)?;
+        let Some(executable) = self.chmod else { return Ok(()) };
+        self.looks_for(path)?;
+        let flip = if executable { "+x" } else { "-x" };
+        let is_file = self.staging.merged(path).is_some_and(|entry| entry.mode.is_file());
+        if !is_file {
+            return Err(Failure::Fatal(text!("git update-index: cannot chmod ", flip, " '", path, "'")));
+        }
+        let mode = if executable { Mode::EXECUTABLE } else { Mode::FILE };
+        self.staging.alter(path, |entry| entry.mode = mode);
+        self.report(&[b"chmod ", flip.as_bytes(), b" '", path, b"'"]);
+        Ok(())
+    }
+
+    /// The mark to be set or cleared, if that is all.
+    fn mark(&self) -> Option<(Mark, Flags)> {
+        let mark = [
+            (self.assume_valid, Flags::ASSUME_VALID),
+            (self.skip_worktree, Flags::SKIP_WORKTREE),
+            (self.fsmonitor_valid, Flags::FSMONITOR_VALID),
+        ];
+        mark.into_iter().find_map(|(mark, flag)| mark.map(|mark| (mark, flag)))
+    }
+
+    /// Whether it counts what is in the worktree.
+    fn looks(&self) -> bool {
+        self.mark().is_none() && !self.force_remove
+    }
+
+    /// Does what is to be done with a path, from the top of the worktree.
+    pub(super) fn update(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
+        let found = match seen {
+            Some(stat) => Found::There(stat),
+            None if self.looks() => self.looker.look(path),
+            None => Found::Missing,
+        };
+        let kind = match &found {
+            Found::There(stat) if stat.file_type == FileType::Symlink => Mode::SYMLINK,
+            _ => Mode::FILE,
+        };
+        if path::verify(path, kind, self.protect).is_err() {
+            console::note(text!("Ignoring path ", path));
+            return Ok(());
+        }
+        self.looks_for(path)?;
+        if let Some((mark, flag)) = self.mark() {
+            if !self.staging.alter(path, |entry| entry.flags.set(flag, mark == Mark::Set)) {
+                return Err(Failure::Fatal(text!("Unable to mark file ", path)));
+            }
+            return Ok(());
+        }
+        if self.force_remove {
+            self.staging.remove(path);
+            self.report(&[b"remove '", path, b"'"]);
+            return Ok(());
+        }
+        if self.process(path, found)?.is_err() {
+            return Err(Failure::Fatal(text!("Unable to process path ", path)));
+        }
+        self.report(&[b"add '", path, b"'"]);
+        Ok(())
+    }
+
+    /// What is in the worktree, into the index or out of it.
+    fn process(&mut self, path: &BStr, found: Found) -> Result<Result<(), Refused>, Failure> {
+        if matches!(found, Found::BeyondLink) {
+            return Ok(refused(text!("'", path, "' is beyond a symbolic link")));
+        }
+        let old = self.staging.merged(path);
+        if old.is_some_and(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
+            // What is in the worktree does not count, but that it is to go does.
+            if !self.ignore_skipped && self.remove {
+                self.staging.remove(path);
+            }
+            return Ok(Ok(()));
+        }
+        match found {
+            Found::BeyondLink | Found::Missing => Ok(self.remove_missing(path)),
+            Found::Unreadable(error) => Ok(refused(text!("lstat(\"", path, "\"): ", sys::reason(&error)))),
+            Found::There(stat) if stat.file_type == FileType::Directory => self.directory(path, old, &stat),
+            Found::There(stat) => self.add(path, old, &stat),
+        }
+    }
+
+    fn remove_missing(&mut self, path: &BStr) -> Result<(), Refused> {
+        if !self.remove {
+            return refused(text!(path, ": does not exist and --remove not passed"));
+        }
+        self.staging.remove(path);
+        Ok(())
+    }
+
+    /// A directory is a submodule, or stands where a file was.
+    fn directory(
+        &mut self,
+        path: &BStr,
+        old: Option<NewEntry>,
+        stat: &Stat,
+    ) -> Result<Result<(), Refused>, Failure> {
+        let commit = || add::commit_at(self.repo, path);
+        match old {
+            Some(entry) if entry.mode.is_gitlink() && commit().is_none() => Ok(Ok(())),
+            Some(entry) if entry.mode.is_gitlink() => self.add(path, old, stat),
+            Some(_) => Ok(self.remove_missing(path)),
+            None if self.staging.is_directory(path) => {
+                Ok(refused(text!(path, ": is a directory - add individual files instead")))
+            }
+            None if commit().is_some() => self.add(path, None, stat),
+            None => Ok(refused(text!(path, ": is a directory - add files inside instead"))),
+        }
+    }
+
+    fn add(
+        &mut self,
+        path: &BStr,
+        old: Option<NewEntry>,
+        stat: &Stat,
+    ) -> Result<Result<(), Refused>, Failure> {
+        if old.is_some() && self.is_unchanged(path, stat)? {
+            return Ok(Ok(()));
+        }
+        let store = match self.info_only {
+            true => Store::Named,
+            false => Store::Written(self.settings.objects(self.repo)),
+        };
+        let named = self.adder.name(path, stat, self.staging.base(), store);
+        self.say();
+        let oid = match named {
+            Ok(oid) => oid,
+            Err(Error::Convert(error)) => return Err(error.into()),
+            Err(error) => {
+                console::error(error.to_string());
+                if matches!(&error, Error::Store { .. } | Error::Read { .. } | Error::Short { .. }) {
+                    console::error(text!(path, ": failed to insert into database"));
+                }
+                return Ok(Err(Refused));
+            }
+        };
+        let mut flags = self.flags;
+        let is_file = stat.file_type == FileType::File;
+        flags.set(Flags::UPTODATE, is_file);
+        flags.set(Flags::FSMONITOR_VALID, is_file && self.staging.base().word() != Word::NotAsked);
+        let mode = self.rules.mode(old.map(|entry| entry.mode), stat);
+        let entry = NewEntry { stat: index_stat(stat), oid, mode, flags, stage: Stage::Normal };
+        Ok(self.put(path, entry))
+    }
+
+    /// Adds an entry, or says why not.
+    fn put(&mut self, path: &BStr, entry: NewEntry) -> Result<(), Refused> {
+        match self.staging.add(path, entry, self.allow) {
+            Ok(()) => return Ok(()),
+            Err(Clash::New) => {}
+            Err(Clash::InvalidPath) => console::error(text!("invalid path '", path, "'")),
+            Err(Clash::Directory) => {
+                console::error(text!("'", path, "' appears as both a file and as a directory"));
+            }
+        }
+        refused(text!(path, ": cannot add to the index - missing --add option?"))
+    }
+
+    /// The same for who only wants to know whether it was done.
+    pub(super) fn put_or_say(&mut self, path: &BStr, entry: NewEntry) -> bool {
+        self.put(path, entry).is_ok()
+    }
+
+    /// Whether the file is its entry's, so that nothing is to be done.
+    fn is_unchanged(&mut self, path: &BStr, stat: &Stat) -> Result<bool, Failure> {
+        let (written, rules) = (self.staging.base().timestamp, self.rules);
+        let look = |entry: &format::index::Entry| (*entry, rules.compare(entry, stat, written));
+        let Some((entry, verdict)) = self.staging.with_merged(path, look) else { return Ok(false) };
+        if entry.flags.contains(Flags::ASSUME_VALID) || self.staging.base().is_vouched_for(&entry) {
+            return Ok(true);
+        }
+        match verdict {
+            Match::Same if entry.mode.is_gitlink() => {
+                Ok(add::commit_at(self.repo, path).is_none_or(|head| head == entry.oid))
+            }
+            Match::Same => Ok(true),
+            Match::Racy => {
+                let same = self.adder.is_content_of(&entry, path, stat, self.staging.base());
+                self.say();
+                Ok(same)
+            }
+            Match::Touched | Match::Different => Ok(false),
+        }
+    }
+
+    fn say(&mut self) {
+        for message in self.adder.take_messages() {
+            console::raw(format!("{message}\n").as_bytes());
+        }
+    }
+}
+
+fn refused(message: impl AsRef<[u8]>) -> Result<(), Refused> {
+    console::error(message);
+    Err(Refused)
+}

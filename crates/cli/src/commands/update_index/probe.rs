@@ -1,0 +1,147 @@
+//! `--test-untracked-cache`: whether directories of this file system tell by their stat data that something came into them or
+//! went, and by nothing else.
+//!
+//! Each step waits for the clock to move on, as Git does: it takes six seconds. What was made for it is removed, also when it fails.
+
+use std::{
+    io::{self, ErrorKind, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use engine::stat::{StatRules, index_stat};
+use format::index::Stat;
+use sys::by_path;
+
+use crate::term::{console, failure::Failure};
+
+/// What a directory should do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Changes,
+    Stays,
+}
+
+/// The directory that is tried out.
+struct Tried {
+    name: String,
+    dir: PathBuf,
+}
+
+impl Drop for Tried {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = by_path::remove_dir_all(&self.dir);
+    }
+}
+
+impl Tried {
+    fn new(top: &Path) -> Result<Tried, Failure> {
+        let mut number = std::process::id();
+        loop {
+            let name = format!("mtime-test-{number:06}");
+            let dir = top.join(&name);
+            match by_path::create_dir(&dir) {
+                Ok(()) => return Ok(Tried { name, dir }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.wrapping_add(1),
+                Err(error) => {
+                    let reason = sys::reason(&error);
+                    return Err(Failure::fatal(format!("Could not make temporary directory: {reason}")));
+                }
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// What stopped it.
+    fn fatal(&self, what: &str, name: &str, error: &io::Error) -> Failure {
+        let slash = if name.is_empty() { "" } else { "/" };
+        let reason = sys::reason(error);
+        Failure::fatal(format!("failed to {what} {}{slash}{name}: {reason}", self.name))
+    }
+
+    fn stat(&self) -> Result<Stat, Failure> {
+        let found =
+            by_path::stat_followed(&self.dir).and_then(|found| found.ok_or(ErrorKind::NotFound.into()));
+        found.map(|stat| index_stat(&stat)).map_err(|error| self.fatal("stat", "", &error))
+    }
+
+    fn add_file(&self, name: &str) -> Result<(), Failure> {
+        let made = by_path::create_new(&self.path(name), 0o644).map(drop);
+        made.map_err(|error| self.fatal("create file", name, &error))
+    }
+
+    fn add_directory(&self) -> Result<(), Failure> {
+        let made = by_path::create_dir(&self.path("new-dir"));
+        made.map_err(|error| self.fatal("create directory", "new-dir", &error))
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let written =
+            by_path::append(&self.path("newfile"), false, 0o644).and_then(|mut file| file.write_all(b"data"));
+        written.map_err(|error| self.fatal("write file", "newfile", &error))
+    }
+
+    fn delete_file(&self, name: &str) -> Result<(), Failure> {
+        let deleted = by_path::remove_file(&self.path(name));
+        deleted.map_err(|error| self.fatal("delete file", name, &error))
+    }
+
+    fn delete_directory(&self, name: &str) -> Result<(), Failure> {
+        let deleted = by_path::remove_dir(&self.path(name));
+        deleted.map_err(|error| self.fatal("delete directory", name, &error))
+    }
+}
+
+/// One thing that is done in the directory.
+type Step = (Expected, &'static str, fn(&Tried) -> Result<(), Failure>);
+
+/// What a file system has to tell, and the words for one that does not.
+const STEPS: &[Step] = &[
+    (Expected::Changes, "directory stat info does not change after adding a new file", |tried| {
+        tried.add_file("newfile")
+    }),
+    (
+        Expected::Changes,
+        "directory stat info does not change after adding a new directory",
+        Tried::add_directory,
+    ),
+    (Expected::Stays, "directory stat info changes after updating a file", Tried::write),
+    (Expected::Stays, "directory stat info changes after adding a file inside subdirectory", |tried| {
+        tried.add_file("new-dir/new")
+    }),
+    (Expected::Changes, "directory stat info does not change after deleting a file", |tried| {
+        tried.delete_file("newfile")
+    }),
+    (Expected::Changes, "directory stat info does not change after deleting a directory", |tried| {
+        tried.delete_file("new-dir/new")?;
+        tried.delete_directory("new-dir")
+    }),
+];
+
+/// Tries it out at `top`, telling as it goes along. Whether it is so.
+pub(super) fn directories_tell(top: &Path, rules: StatRules) -> Result<bool, Failure> {
+    let tried = Tried::new(top)?;
+    console::raw(&[b"Testing mtime in '", top.as_os_str().as_bytes(), b"' "].concat());
+    let mut base = tried.stat()?;
+    for (expected, wrong, act) in STEPS {
+        console::raw(b".");
+        thread::sleep(Duration::from_secs(1));
+        act(&tried)?;
+        let now = tried.stat()?;
+        let found = if rules.differs(&base, &now) { Expected::Changes } else { Expected::Stays };
+        if found != *expected {
+            console::note(format!("\n{wrong}"));
+            return Ok(false);
+        }
+        base = now;
+    }
+    tried.delete_directory("")?;
+    console::note(" OK");
+    Ok(true)
+}

@@ -1,0 +1,222 @@
+//! What the index is to be like as a whole, and writing it.
+//!
+//! Order, which is that of what is said: split index, untracked cache, file system monitor; then the file, if anything was changed.
+
+use std::time::SystemTime;
+
+use bstr::ByteSlice as _;
+use engine::untracked::cache::{self, Wish};
+use format::index::{Flags, Fsmonitor, Index, Version, Word};
+use repo::Repository;
+
+use super::{Update, probe};
+use crate::{
+    session::{
+        apply::{Collapse, Recorded},
+        hooks::Changed,
+        monitor::{self, Monitor},
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// What was asked of the untracked cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cache {
+    On,
+    Off,
+    /// Nothing: whether the file system is one for it.
+    Tested,
+}
+
+/// What was asked for.
+pub(super) struct Whole {
+    /// A number of a version, -1 to be told it, 0 for nothing.
+    pub(super) version: i64,
+    pub(super) split: Option<bool>,
+    pub(super) untracked: Option<Cache>,
+    pub(super) fsmonitor: Option<bool>,
+    pub(super) force_write: bool,
+    /// Something that is in no extension: Git then writes the index whole, also a split one.
+    pub(super) something_changed: bool,
+    /// The index is split, or will be.
+    is_split: bool,
+    /// It gets a new shared index.
+    shares_anew: bool,
+}
+
+impl Whole {
+    /// What the configuration wants of an index that was just read.
+    pub(super) fn of(repo: &Repository, index: &Index) -> Result<Whole, Failure> {
+        let wanted = repo.config_bool("core.splitIndex").ok().flatten();
+        let is_split = wanted.unwrap_or(index.base.is_some());
+        Ok(Whole {
+            version: 0,
+            split: None,
+            untracked: None,
+            fsmonitor: None,
+            force_write: false,
+            something_changed: wanted == Some(false) && index.base.is_some(),
+            is_split,
+            shares_anew: wanted == Some(true) && index.base.is_none(),
+        })
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.something_changed || self.shares_anew
+    }
+}
+
+impl Update<'_> {
+    /// The version that was asked for.
+    pub(super) fn version(&mut self) -> Result<(), Failure> {
+        let index = self.staging.index();
+        let was = index.version.map_or(0, |version| version as i64);
+        match self.whole.version {
+            0 => {}
+            ..0 => console::out(was.to_string()),
+            wanted => {
+                let version = u32::try_from(wanted).ok().and_then(Version::from_number);
+                let Some(version) = version else {
+                    return Err(Failure::fatal(format!("index-version {wanted} not in range: 2..4")));
+                };
+                index.version = Some(version);
+                if was != wanted {
+                    self.whole.something_changed = true;
+                    self.staging.set_changed(true);
+                }
+                self.report(&[format!("index-version: was {was}, set to {wanted}").as_bytes()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what is left, and writes the index. Returns the exit code.
+    pub(super) fn finish(mut self) -> Result<u8, Failure> {
+        self.split()?;
+        if self.whole.untracked == Some(Cache::Tested) {
+            self.needs_worktree()?;
+            let top = self.repo.work_tree().expect("there is one");
+            return Ok(u8::from(!probe::directories_tell(top, self.rules)?));
+        }
+        self.untracked()?;
+        self.monitor()?;
+        let code = u8::from(self.has_errors);
+        if self.staging.is_changed() || self.whole.force_write {
+            self.write()?;
+        }
+        Ok(code)
+    }
+
+    fn split(&mut self) -> Result<(), Failure> {
+        let Some(on) = self.whole.split else { return Ok(()) };
+        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
+        if set == Some(!on) {
+            let (is, verb) = if on { ("false", "enable") } else { ("true", "disable") };
+            console::warning(format!(
+                "core.splitIndex is set to {is}; remove or change it, if you really want to {verb} split index"
+            ));
+        }
+        if on && self.work.before.is_some() {
+            return Err(Failure::fatal("cannot use split index with a sparse index"));
+        }
+        if on {
+            self.whole.shares_anew = true;
+            self.staging.set_changed(true);
+        } else if self.whole.is_split {
+            self.whole.something_changed = true;
+            self.staging.set_changed(true);
+        }
+        self.whole.is_split = on;
+        Ok(())
+    }
+
+    fn untracked(&mut self) -> Result<(), Failure> {
+        let Some(cache) = self.whole.untracked else { return Ok(()) };
+        let (wish, on) = (cache::wish(self.repo)?, cache == Cache::On);
+        if wish == if on { Wish::Remove } else { Wish::Write } {
+            let (is, verb) = if on { ("false", "enable") } else { ("true", "disable") };
+            console::warning(format!(
+                "core.untrackedCache is set to {is}; remove or change it, if you really want to {verb} the untracked cache"
+            ));
+        }
+        let repo = self.repo;
+        let index = self.staging.index();
+        let changed = match on {
+            true => cache::add(repo, index),
+            false => index.untracked.take().is_some(),
+        };
+        if changed {
+            self.staging.set_changed(true);
+        }
+        match on {
+            false => self.report(&[b"Untracked cache disabled"]),
+            true => {
+                use std::os::unix::ffi::OsStrExt as _;
+                let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
+                self.report(&[b"Untracked cache enabled for '", top, b"'"]);
+            }
+        }
+        Ok(())
+    }
+
+    fn monitor(&mut self) -> Result<(), Failure> {
+        let Some(on) = self.whole.fsmonitor else { return Ok(()) };
+        let monitor = monitor::configured(self.repo)?;
+        if let (true, Monitor::Unfit(why)) = (on, &monitor) {
+            return Err(Failure::fatal(why.message(self.repo, &self.run.cwd)));
+        }
+        let repo = self.repo;
+        if on != matches!(monitor, Monitor::Program(_) | Monitor::Daemon(_)) {
+            let text = match on {
+                true => "core.fsmonitor is unset; set it if you really want to enable fsmonitor",
+                false => "core.fsmonitor is set; remove it if you really want to disable fsmonitor",
+            };
+            console::warning(text);
+        }
+        let index = self.staging.index();
+        if on && index.fsmonitor.is_none() {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            index.fsmonitor =
+                Some(Fsmonitor { token: now.as_nanos().to_string().into(), word: Word::NotAsked });
+            index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
+            if index.untracked.is_some() {
+                cache::add(repo, index);
+            }
+            self.staging.set_changed(true);
+        } else if !on && index.fsmonitor.take().is_some() {
+            self.staging.set_changed(true);
+        }
+        self.report(&[if on { b"fsmonitor enabled" } else { b"fsmonitor disabled" }]);
+        Ok(())
+    }
+
+    fn write(mut self) -> Result<(), Failure> {
+        if self.work.is_locked_out() && self.quiet {
+            return Err(Failure::Said(128));
+        }
+        // `core.splitIndex` was heeded already; what else wants it split is a test.
+        let set = self.repo.config_bool("core.splitIndex").ok().flatten();
+        let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
+        let mut index = self.staging.into_index();
+        if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
+            if self.work.is_locked_out() {
+                self.work.finish(Recorded::Yes)?;
+            }
+            console::error(text!("cache entry has null sha1: ", index.path(entry).as_bytes()));
+            return Err(Failure::fatal("Unable to write new index file"));
+        }
+        if self.whole.shares_anew {
+            index.base = None;
+        }
+        self.work.index = index;
+        self.work.split = Some(splits && !self.whole.something_changed);
+        if self.work.before.is_some() {
+            self.work.collapse = Collapse::Kept;
+        }
+        self.work.changed = Changed::IndexAlone;
+        self.work.finish(Recorded::Yes)
+    }
+}

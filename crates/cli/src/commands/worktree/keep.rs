@@ -1,0 +1,139 @@
+//! `worktree lock`, `unlock`, `prune` and `repair`: what is known of worktrees, and whether it is still true.
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::BStr;
+use engine::worktree::{
+    admin::{self, Found},
+    prune::{self, Verdict},
+    repair::{self, Finding, Outcome},
+};
+use sys::{UserPath, by_path};
+
+use super::{Key, Scene, flag, list, lock_reason, only, remove, value};
+use crate::term::{
+    args::Parsed,
+    console::{self, text},
+    failure::Failure,
+};
+
+const MAIN: &str = "The main working tree cannot be locked or unlocked";
+
+pub(super) fn lock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let arg = only(scene, &parsed)?;
+    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+    if worktree.id.is_none() {
+        return Err(Failure::fatal(MAIN));
+    }
+    match lock_reason(&worktree)? {
+        Some(reason) if reason.is_empty() => {
+            return Err(Failure::Fatal(text!("'", arg, "' is already locked")));
+        }
+        Some(reason) => {
+            return Err(Failure::Fatal(text!("'", arg, "' is already locked, reason: ", reason)));
+        }
+        None => {}
+    }
+    let reason = value(&parsed, Key::Reason).unwrap_or_default();
+    admin::write(&worktree.git_dir.join("locked"), &reason)?;
+    Ok(0)
+}
+
+pub(super) fn unlock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let arg = only(scene, &parsed)?;
+    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+    let Some(id) = &worktree.id else { return Err(Failure::fatal(MAIN)) };
+    if lock_reason(&worktree)?.is_none() {
+        return Err(Failure::Fatal(text!("'", arg, "' is not locked")));
+    }
+    if let Err(error) = by_path::remove_file(&worktree.git_dir.join("locked")) {
+        let path = text!(scene.admin_shown(id), "/locked");
+        console::warning(text!("unable to unlink '", path, "': ", crate::term::text::os_error(&error)));
+        return Ok(255);
+    }
+    Ok(0)
+}
+
+pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let expire = list::expire(&parsed)?;
+    if !parsed.rest.is_empty() {
+        return Err(scene.misused());
+    }
+    let dry_run = flag(&parsed, Key::DryRun).unwrap_or(false);
+    let verbose = dry_run || flag(&parsed, Key::Verbose).unwrap_or(false);
+    let common = scene.repo.common_dir();
+    let Ok(names) = by_path::list(&common.join("worktrees")) else { return Ok(0) };
+    let place = |id: &OsString| common.join("worktrees").join(id);
+    let drop = |id: &OsString, meant: &Found, reason: &str| {
+        if verbose {
+            console::note(text!("Removing worktrees/", id.as_bytes(), ": ", reason));
+        }
+        match dry_run {
+            true => Ok(true),
+            false => remove::delete_admin(scene, id, meant),
+        }
+    };
+    // Of several that name the same worktree the first one stays; the main worktree comes before all.
+    let mut kept: Vec<(PathBuf, Option<(OsString, Found)>)> = vec![(common.to_owned(), None)];
+    for (id, _) in names {
+        let found = Found::at(&place(&id));
+        if let Found::Gone = found {
+            continue;
+        }
+        match prune::verdict(common, &id, expire) {
+            Verdict::Prune(reason) => drop(&id, &found, &reason).map(|_| ())?,
+            Verdict::Keep(Some(gitfile)) => kept.push((gitfile, Some((id, found)))),
+            Verdict::Keep(None) => {}
+        }
+    }
+    let key = |(path, owner): &(PathBuf, Option<(OsString, Found)>)| {
+        (path.as_os_str().to_owned(), owner.as_ref().map(|(id, _)| id.clone()))
+    };
+    kept.sort_by_cached_key(key);
+    for pair in kept.windows(2) {
+        if let [(before, other), (path, Some((id, found)))] = pair
+            && before.as_os_str() == path.as_os_str()
+            // One that went and was made anew meanwhile is no duplicate of itself.
+            && other.as_ref().is_none_or(|(other, found)| found.is_at(&place(other)))
+        {
+            drop(id, found, "duplicate entry")?;
+        }
+    }
+    if !dry_run {
+        remove::drop_empty_list(scene);
+    }
+    Ok(0)
+}
+
+pub(super) fn repair(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
+    let mut code = 0;
+    let mut tell = |finding: Option<Finding>| match finding {
+        None => {}
+        Some(Finding { path, message, outcome: Outcome::Mended }) => {
+            console::note(text!("repair: ", message, ": ", path.as_os_str().as_bytes()));
+        }
+        Some(Finding { path, message, outcome: Outcome::Beyond }) => {
+            console::note(text!("error: ", message, ": ", path.as_os_str().as_bytes()));
+            code = 1;
+        }
+    };
+    let here = [BStr::new(".").to_owned()];
+    let args = if parsed.rest.is_empty() { &here[..] } else { &parsed.rest[..] };
+    for arg in args {
+        // Git goes to the top of the worktree first, and forgets where it came from.
+        let base = scene.repo.work_tree().filter(|_| !scene.repo.prefix().is_empty());
+        let shown = UserPath::new(arg);
+        let path = shown.resolve(base.unwrap_or(&scene.run.cwd));
+        let path = path.map_err(|refused| Failure::refused(&shown, refused))?;
+        tell(repair::at_path(&path, Path::new(shown.as_os_str()), scene.repo, &linker)?);
+    }
+    for worktree in scene.repo.worktrees()? {
+        tell(repair::from_admin(&worktree, scene.repo, &linker)?);
+    }
+    Ok(code)
+}

@@ -1,0 +1,139 @@
+//! `worktree list`.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::worktree::prune::Expire;
+use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
+
+use super::{Key, Scene, flag, lock_reason, prune_reason, value};
+use crate::{
+    session::settings::{
+        expiry::expire_date,
+        refused::{self, Reader},
+    },
+    term::{
+        args::Parsed,
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs it.
+pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let is = |key| flag(&parsed, key).unwrap_or(false);
+    let (porcelain, verbose, nul) = (is(Key::Porcelain), is(Key::Verbose), is(Key::Nul));
+    let expire = expire(&parsed)?;
+    if !parsed.rest.is_empty() {
+        return Err(scene.misused());
+    }
+    if verbose && porcelain {
+        return Err(Failure::fatal("options '--verbose' and '--porcelain' cannot be used together"));
+    }
+    if nul && !porcelain {
+        return Err(Failure::requires("-z", "--porcelain"));
+    }
+    refused::check(scene.repo, &[Reader::Every, Reader::Refs])?;
+    let mut worktrees = scene.repo.worktrees()?;
+    worktrees[1..].sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
+    let high = scene.repo.config_bool("core.quotePath")?.unwrap_or(true);
+    let mut shown = Vec::new();
+    for worktree in &worktrees {
+        shown.push(Shown {
+            worktree,
+            head: scene.repo.head_of(worktree),
+            locked: lock_reason(worktree)?,
+            prunable: prune_reason(worktree, scene.repo.common_dir(), expire),
+        });
+    }
+    match porcelain {
+        true => shown.iter().for_each(|shown| shown.porcelain(nul, high)),
+        false => table(scene, &shown, verbose, high)?,
+    }
+    Ok(0)
+}
+
+struct Shown<'a> {
+    worktree: &'a Worktree,
+    head: WorktreeHead,
+    locked: Option<BString>,
+    prunable: Option<String>,
+}
+
+impl Shown<'_> {
+    fn porcelain(&self, nul: bool, high: bool) {
+        let mut lines = vec![text!("worktree ", self.worktree.path.as_os_str().as_bytes())];
+        if self.worktree.is_bare {
+            lines.push("bare".into());
+        } else {
+            lines.push(format!("HEAD {}", self.head.oid).into());
+            match &self.head.kind {
+                WorktreeHeadKind::Branch(name) => lines.push(text!("branch ", name)),
+                WorktreeHeadKind::Detached => lines.push("detached".into()),
+                WorktreeHeadKind::Unreadable => {}
+            }
+        }
+        match &self.locked {
+            Some(reason) if reason.is_empty() => lines.push("locked".into()),
+            Some(reason) if nul => lines.push(text!("locked ", reason)),
+            Some(reason) => lines.push(text!("locked ", format::quote(reason.as_bstr(), high))),
+            None => {}
+        }
+        lines.extend(self.prunable.as_ref().map(|reason| text!("prunable ", reason)));
+        lines.push(BString::default());
+        for line in lines {
+            match nul {
+                true => console::out_raw(&text!(line, "\0")),
+                false => console::out(line),
+            }
+        }
+    }
+}
+
+fn table(scene: &Scene<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    for shown in all {
+        let path = format::quote(BStr::new(shown.worktree.path.as_os_str().as_bytes()), high);
+        rows.push((shown, path, scene.repo.abbreviate(shown.head.oid)?));
+    }
+    let width = rows.iter().map(|(_, path, _)| path.chars().count()).max().unwrap_or(0);
+    let digits = rows.iter().map(|(.., short)| short.len()).max().unwrap_or(0);
+    for (shown, path, short) in rows {
+        let gap = " ".repeat(1 + width - path.chars().count());
+        let what = match (&shown.head.kind, shown.worktree.is_bare) {
+            (_, true) => "(bare)".into(),
+            (WorktreeHeadKind::Detached, _) => text!(format!("{short:digits$} "), "(detached HEAD)"),
+            (WorktreeHeadKind::Branch(name), _) => {
+                let name = scene.repo.shorten_ref(name.as_bstr())?;
+                text!(format!("{short:digits$} "), "[", name, "]")
+            }
+            (WorktreeHeadKind::Unreadable, _) => text!(format!("{short:digits$} "), "(error)"),
+        };
+        let mut line = text!(path, gap, what);
+        match &shown.locked {
+            Some(reason) if verbose && !reason.is_empty() => {
+                line.extend_from_slice(&text!("\n\tlocked: ", reason));
+            }
+            Some(_) => line.extend_from_slice(b" locked"),
+            None => {}
+        }
+        match &shown.prunable {
+            Some(reason) if verbose => line.extend_from_slice(&text!("\n\tprunable: ", reason)),
+            Some(_) => line.extend_from_slice(b" prunable"),
+            None => {}
+        }
+        console::out(line);
+    }
+    Ok(())
+}
+
+/// `--expire`
+pub(super) fn expire(parsed: &Parsed<Key>) -> Result<Expire, Failure> {
+    let given = match flag(parsed, Key::Expire) {
+        None => return Ok(Expire::Now),
+        Some(false) => BString::from("never"),
+        Some(true) => value(parsed, Key::Expire).unwrap_or_default(),
+    };
+    expire_date(given.as_bstr())
+        .ok_or_else(|| Failure::Fatal(text!("malformed expiration date '", given, "'")))
+}

@@ -1,0 +1,457 @@
+//! `sapwood worktree`: the tables of its subcommands, and what they share.
+//!
+//! Whatever a subcommand did, a trash that nobody is emptying is emptied by a process of its own afterwards.
+
+mod add;
+mod keep;
+mod list;
+mod relocate;
+mod remove;
+
+use std::{
+    cell::Cell,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::worktree::{
+    admin::{Found, Linker, Links},
+    prune::{self, Expire, Verdict},
+};
+use repo::{GitfileError, Repository, Worktree};
+use store::SharedRepository;
+use sys::{FileType, UserPath, by_path};
+
+use crate::{
+    commands::trash,
+    session::{invocation::Invocation, settings::Settings},
+    term::{
+        args::{DashDash, Opt, Parsed, Stop, Survey, Table},
+        console::text,
+        failure::Failure,
+    },
+};
+
+pub(crate) use add::basename;
+pub(crate) use remove::open_worktree;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Force,
+    Branch,
+    ForceBranch,
+    Orphan,
+    Detach,
+    Checkout,
+    Lock,
+    Reason,
+    Quiet,
+    Track,
+    GuessRemote,
+    RelativePaths,
+    Porcelain,
+    Verbose,
+    Expire,
+    Nul,
+    DryRun,
+}
+
+/// The subcommands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sub {
+    Add,
+    List,
+    Lock,
+    Move,
+    Prune,
+    Remove,
+    Repair,
+    Unlock,
+}
+
+const SUBCOMMANDS: &[(&str, Sub, Table<Key>)] = &[
+    ("add", Sub::Add, ADD),
+    ("list", Sub::List, LIST),
+    ("lock", Sub::Lock, LOCK),
+    ("move", Sub::Move, MOVE),
+    ("prune", Sub::Prune, PRUNE),
+    ("remove", Sub::Remove, REMOVE),
+    ("repair", Sub::Repair, REPAIR),
+    ("unlock", Sub::Unlock, UNLOCK),
+];
+
+const ADD: Table<Key> = Table {
+    usage: &[
+        "sapwood worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]\n                            \
+         [--orphan] [(-b | -B) <new-branch>] <path> [<commit-ish>]",
+    ],
+    options: &[
+        Opt::new(
+            Key::Force,
+            "-f, --force",
+            "checkout <branch> even if already checked out in other worktree",
+        ),
+        Opt::new(Key::Branch, "-b <branch>", "create a new branch"),
+        Opt::new(Key::ForceBranch, "-B <branch>", "create or reset a branch"),
+        Opt::new(Key::Orphan, "--orphan", "create unborn branch"),
+        Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit"),
+        Opt::new(Key::Checkout, "--checkout", "populate the new working tree"),
+        Opt::new(Key::Lock, "--lock", "keep the new working tree locked"),
+        Opt::new(Key::Reason, "--reason <string>", "reason for locking"),
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting"),
+        Opt::new(Key::Track, "--track[=(direct|inherit)]", "set up tracking mode (see git-branch(1))"),
+        Opt::new(
+            Key::GuessRemote,
+            "--guess-remote",
+            "try to match the new branch name with a remote-tracking branch",
+        ),
+        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees"),
+    ],
+};
+
+const LIST: Table<Key> = Table {
+    usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
+    options: &[
+        Opt::new(Key::Porcelain, "--porcelain", "machine-readable output"),
+        Opt::new(Key::Verbose, "-v, --verbose", "show extended annotations and reasons, if available"),
+        Opt::new(
+            Key::Expire,
+            "--expire <expiry-date>",
+            "add 'prunable' annotation to missing worktrees older than <time>",
+        ),
+        Opt::new(Key::Nul, "-z", "terminate records with a NUL character").only(),
+    ],
+};
+
+const LOCK: Table<Key> = Table {
+    usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
+    options: &[Opt::new(Key::Reason, "--reason <string>", "reason for locking")],
+};
+
+const MOVE: Table<Key> = Table {
+    usage: &["sapwood worktree move <worktree> <new-path>"],
+    options: &[
+        Opt::new(Key::Force, "-f, --force", "force move even if worktree is dirty or locked"),
+        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees"),
+    ],
+};
+
+const PRUNE: Table<Key> = Table {
+    usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
+    options: &[
+        Opt::new(Key::DryRun, "-n, --dry-run", "do not remove, show only"),
+        Opt::new(Key::Verbose, "-v, --verbose", "report pruned working trees"),
+        Opt::new(Key::Expire, "--expire <expiry-date>", "prune missing working trees older than <time>"),
+    ],
+};
+
+const REMOVE: Table<Key> = Table {
+    usage: &["sapwood worktree remove [-f] <worktree>"],
+    options: &[Opt::new(Key::Force, "-f, --force", "force removal even if worktree is dirty or locked")],
+};
+
+const REPAIR: Table<Key> = Table {
+    usage: &["sapwood worktree repair [<path>...]"],
+    options: &[Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")],
+};
+
+const UNLOCK: Table<Key> = Table { usage: &["sapwood worktree unlock <worktree>"], options: &[] };
+
+/// The command line of a subcommand, without a repository.
+pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
+    let (_, table, rest) = subcommand(args)?;
+    table.survey(rest, DashDash::Drop)
+}
+
+fn subcommand(args: &[BString]) -> Result<(Sub, &'static Table<Key>, &[BString]), Stop> {
+    let wrong = |message: BString| Err(Stop::Mistake { message, usage: Some(usage()) });
+    let Some((name, rest)) = args.split_first() else { return wrong("need a subcommand".into()) };
+    if rest.is_empty() && name == "-h" {
+        return Err(Stop::Help(usage()));
+    }
+    match SUBCOMMANDS.iter().find(|(known, ..)| known.as_bytes() == name.as_bytes()) {
+        Some((_, sub, table)) => Ok((*sub, table, rest)),
+        None if name.starts_with(b"-") => {
+            wrong(text!("unknown option `", name.trim_start_with(|letter| letter == '-'), "'"))
+        }
+        None => wrong(text!("unknown subcommand: `", name, "'")),
+    }
+}
+
+fn usage() -> String {
+    let lines = SUBCOMMANDS.iter().flat_map(|(.., table)| table.usage);
+    let mut text = String::new();
+    for (number, line) in lines.enumerate() {
+        text += &format!("{} {line}\n", if number == 0 { "usage:" } else { "   or:" });
+    }
+    text + "\n"
+}
+
+/// Runs the command. Returns its exit code.
+pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+    let (sub, table, args) = subcommand(&run.args)?;
+    let parsed = table.parse(args, DashDash::Drop)?;
+    let repo = run.open()?;
+    let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
+    let code = match sub {
+        Sub::Add => add::run(&scene, parsed),
+        Sub::List => list::run(&scene, parsed),
+        Sub::Lock => keep::lock(&scene, parsed),
+        Sub::Unlock => keep::unlock(&scene, parsed),
+        Sub::Prune => keep::prune(&scene, parsed),
+        Sub::Move => relocate::run(&scene, parsed),
+        Sub::Remove => remove::run(&scene, parsed),
+        Sub::Repair => keep::repair(&scene, parsed),
+    };
+    if matches!(sub, Sub::Add | Sub::Move | Sub::Prune | Sub::Remove) {
+        trash::empty_behind_us(&scene.common);
+    }
+    code
+}
+
+/// What every subcommand works with.
+struct Scene<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    /// The common directory, by a path that stays valid when a worktree is moved or removed.
+    common: PathBuf,
+    table: &'static Table<Key>,
+}
+
+/// A path of the command line.
+struct Given {
+    /// As messages have it: below the top of the worktree, as Git goes there first.
+    shown: BString,
+    path: PathBuf,
+}
+
+impl Scene<'_> {
+    /// The usage of the subcommand: a wrong number of arguments.
+    fn misused(&self) -> Failure {
+        crate::term::console::raw(self.table.help().as_bytes());
+        Failure::Said(129)
+    }
+
+    fn given(&self, arg: &BStr) -> Result<Given, Failure> {
+        let prefix = self.repo.prefix();
+        let shown = if arg.starts_with(b"/") { arg.to_owned() } else { text!(prefix, arg) };
+        let base = match self.repo.work_tree() {
+            Some(top) if !prefix.is_empty() => top,
+            _ => &self.run.cwd,
+        };
+        let path = UserPath::new(&shown);
+        let path = path.resolve(base).map_err(|refused| Failure::refused(&path, refused))?;
+        Ok(Given { shown, path })
+    }
+
+    /// The worktree that an argument means: by the end of its path, or by its path.
+    fn find(&self, worktrees: &[Worktree], arg: &BStr) -> Result<Worktree, Failure> {
+        let found = find(self, worktrees, arg);
+        found.cloned().ok_or_else(|| Failure::Fatal(text!("'", arg, "' is not a working tree")))
+    }
+
+    fn admin_shown(&self, id: &OsStr) -> BString {
+        self.repo.called().join("worktrees").join(id).as_os_str().as_bytes().into()
+    }
+
+    /// How the two names of a worktree are written: as asked for, else by `worktree.useRelativePaths`.
+    fn linker(&self, relative: Option<bool>) -> Result<Linker, Failure> {
+        let repo = self.repo;
+        let settings = Settings::read(self.run, repo)?;
+        let relative = match relative {
+            Some(relative) => relative,
+            None => repo.config_bool("worktree.useRelativePaths")?.unwrap_or(false),
+        };
+        Ok(Linker {
+            links: if relative { Links::Relative } else { Links::Absolute },
+            config: self.common.join("config"),
+            version: repo.extensions().version,
+            unknown: repo.extensions().unknown.first().cloned(),
+            extended: Cell::new(repo.extensions().relative_worktrees),
+            locks: settings.config_locks,
+            fsync: settings.fsync,
+        })
+    }
+
+    /// The repository's permissions. Git does not ask for them to remove something, so that a bad value is none.
+    fn shared_if_told(&self) -> SharedRepository {
+        crate::session::settings::shared(self.repo).unwrap_or_default()
+    }
+
+    /// Whether a path may become a worktree's; the remains of one that was there may have to go.
+    fn check_candidate(
+        &self,
+        at: &Given,
+        force: usize,
+        worktrees: &[Worktree],
+        command: &str,
+    ) -> Result<(), Failure> {
+        let quoted = |after: &str| Failure::Fatal(text!("'", at.shown, "'", after));
+        if !matches!(by_path::stat(&at.path), Ok(None)) && !is_empty_directory(&at.path) {
+            return Err(quoted(" already exists"));
+        }
+        let Some(found) = find_by_path(worktrees, &at.path) else { return Ok(()) };
+        let Some(id) = &found.id else { return Ok(()) };
+        let locked = lock_reason(found)?.is_some();
+        if force > usize::from(locked) {
+            let meant = Found::at(&found.git_dir);
+            return match remove::delete_admin(self, id, &meant)? {
+                true => Ok(()),
+                false => Err(Failure::Fatal(text!("unusable worktree destination '", at.shown, "'"))),
+            };
+        }
+        Err(match locked {
+            true => quoted(&format!(
+                " is a missing but locked worktree;\nuse '{command} -f -f' to override, or 'unlock' and 'prune' or \
+                 'remove' to clear"
+            )),
+            false => quoted(&format!(
+                " is a missing but already registered worktree;\nuse '{command} -f' to override, or 'prune' or 'remove' \
+                 to clear"
+            )),
+        })
+    }
+
+    /// Whether a worktree and its administrative directory name each other; what is wrong, if not.
+    fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
+        let Some(id) = &worktree.id else { return Ok(()) };
+        let top: BString = worktree.path.as_os_str().as_bytes().into();
+        let gitfile = worktree.path.join(".git");
+        let shown = text!(top, "/.git");
+        if !worktree.path.is_absolute() {
+            let gitdir = text!(self.admin_shown(id), "/gitdir");
+            return Err(text!(
+                "'",
+                gitdir,
+                "' file does not contain absolute path to the working tree location"
+            ));
+        }
+        let is_missing = |path: &Path| matches!(by_path::stat(path), Ok(None));
+        if may_be_missing && is_missing(&worktree.path) {
+            return Ok(());
+        }
+        if is_missing(&gitfile) {
+            return Err(text!("'", shown, "' does not exist"));
+        }
+        let named = self.repo.read_gitfile(&gitfile).map_err(|error: GitfileError| {
+            text!("'", shown, "' is not a .git file, error code ", (error as u8).to_string())
+        })?;
+        match named == by_path::resolved(&worktree.git_dir) {
+            true => Ok(()),
+            false => Err(text!("'", top, "' does not point back to '", self.admin_shown(id), "'")),
+        }
+    }
+}
+
+fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<&'w Worktree> {
+    let ends_so = |worktree: &&Worktree| {
+        let before = worktree.path.as_os_str().as_bytes().strip_suffix(arg.as_bytes());
+        !arg.is_empty() && before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+    };
+    let mut by_suffix = worktrees.iter().filter(ends_so);
+    match (by_suffix.next(), by_suffix.next()) {
+        (Some(only), None) => Some(only),
+        _ => find_by_path(worktrees, &scene.given(arg).ok()?.path),
+    }
+}
+
+/// The worktree `arg` means, for who only looks.
+pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
+    let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
+    find(&scene, &repo.worktrees().ok()?, arg).cloned()
+}
+
+fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
+    let wanted = real(path)?;
+    worktrees.iter().find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
+}
+
+/// The path without links; its last component may be missing.
+fn real(path: &Path) -> Option<PathBuf> {
+    match by_path::canonical(path) {
+        Ok(real) => Some(real),
+        Err(_) => Some(by_path::canonical(path.parent()?).ok()?.join(path.file_name()?)),
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    let stat = by_path::stat_followed(path).ok().flatten();
+    stat.is_some_and(|stat| stat.file_type == FileType::Directory)
+}
+
+fn is_empty_directory(path: &Path) -> bool {
+    by_path::list(path).is_ok_and(|names| names.is_empty())
+}
+
+/// Why a worktree is locked, if it is; there need not be a reason.
+fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failure> {
+    if worktree.id.is_none() {
+        return Ok(None);
+    }
+    let path = worktree.git_dir.join("locked");
+    if matches!(by_path::stat(&path), Ok(None)) {
+        return Ok(None);
+    }
+    let reason = by_path::read(&path).map_err(|error| {
+        let reason = crate::term::text::os_error(&error);
+        Failure::fatal(format!("failed to read '{}': {reason}", path.display()))
+    })?;
+    Ok(Some(reason.unwrap_or_default().trim().into()))
+}
+
+fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -> Option<String> {
+    match prune::verdict(common, worktree.id.as_ref()?, expire) {
+        Verdict::Prune(reason) => Some(reason),
+        Verdict::Keep(_) => None,
+    }
+}
+
+/// Refuses a worktree with submodules in it: their repositories would lose the way to it.
+fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
+    let refused = || Err(Failure::fatal("working trees containing submodules cannot be moved or removed"));
+    if is_directory(&worktree.git_dir.join("modules")) {
+        return refused();
+    }
+    let options = store::index::ReadOptions::default();
+    let index = store::index::load(&worktree.git_dir.join("index"), scene.repo.hash(), &options);
+    let index = index.map_err(|error| Failure::fatal(error.to_string()))?;
+    let gitlinks = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
+    for entry in gitlinks {
+        let gitfile = worktree.path.join(sys::os_str(index.path(entry))).join(".git");
+        let populated = match scene.repo.read_gitfile(&gitfile) {
+            Ok(_) => true,
+            Err(GitfileError::IsADirectory) => scene.repo.is_git_directory(&gitfile),
+            Err(_) => false,
+        };
+        if populated {
+            return refused();
+        }
+    }
+    Ok(())
+}
+
+/// The one argument a subcommand takes.
+fn only<'p>(scene: &Scene<'_>, parsed: &'p Parsed<Key>) -> Result<&'p BStr, Failure> {
+    match &parsed.rest[..] {
+        [only] => Ok(only.as_bstr()),
+        _ => Err(scene.misused()),
+    }
+}
+
+/// How often `--force` was given.
+fn force(parsed: &Parsed<Key>) -> usize {
+    let events = parsed.events.iter().filter(|event| event.key == Key::Force);
+    events.fold(0, |count, event| if event.on { count + 1 } else { 0 })
+}
+
+/// The last word on an option that is on or off.
+fn flag(parsed: &Parsed<Key>, key: Key) -> Option<bool> {
+    parsed.events.iter().rev().find(|event| event.key == key).map(|event| event.on)
+}
+
+/// The last value of an option.
+fn value(parsed: &Parsed<Key>, key: Key) -> Option<BString> {
+    parsed.events.iter().rev().find(|event| event.key == key).and_then(|event| event.value.clone())
+}

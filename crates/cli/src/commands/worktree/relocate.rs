@@ -1,0 +1,64 @@
+//! `worktree move`.
+//!
+//! Order: everything that can be refused; the rename; the two names. If the names cannot be written, `worktree repair`
+//! mends them, as with Git.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+
+use bstr::ByteSlice as _;
+use engine::guard;
+use sys::by_path;
+
+use super::{Given, Key, Scene, flag, force, is_directory, lock_reason, refuse_submodules};
+use crate::term::{args::Parsed, console::text, failure::Failure};
+
+/// Runs it.
+pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let [arg, to] = &parsed.rest[..] else { return Err(scene.misused()) };
+    let force = force(&parsed);
+    let worktrees = scene.repo.worktrees()?;
+    let worktree = scene.find(&worktrees, arg.as_bstr())?;
+    let Some(id) = &worktree.id else {
+        return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
+    };
+    let mut to = scene.given(to.as_bstr())?;
+    if is_directory(&to.path) {
+        let name = worktree.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        let shown = text!(to.shown.trim_end_with(|letter| letter == '/'), "/", name);
+        to = Given { path: to.path.join(sys::os_str(name)), shown };
+    }
+    scene.check_candidate(&to, force, &worktrees, "move")?;
+    refuse_submodules(scene, &worktree)?;
+    let reason = if force < 2 { lock_reason(&worktree)? } else { None };
+    match reason {
+        Some(reason) if reason.is_empty() => {
+            return Err(Failure::fatal(
+                "cannot move a locked working tree;\nuse 'move -f -f' to override or unlock first",
+            ));
+        }
+        Some(reason) => {
+            return Err(Failure::Fatal(text!(
+                "cannot move a locked working tree, lock reason: ",
+                reason,
+                "\nuse 'move -f -f' to override or unlock first"
+            )));
+        }
+        None => {}
+    }
+    scene
+        .validate(&worktree, false)
+        .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
+    let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
+    guard::admit_removal(scene.repo, &worktree.path)?;
+    // The path may lead through the directory that moves, and leads elsewhere afterwards.
+    let place = by_path::resolved(&to.path);
+    by_path::rename(&worktree.path, &place).map_err(|error| {
+        let from = worktree.path.as_os_str().as_bytes();
+        let reason = crate::term::text::os_error(&error);
+        Failure::Fatal(text!("failed to move '", from, "' to '", to.shown, "': ", reason))
+    })?;
+    if place != worktree.path {
+        linker.link(&place, &scene.common.join("worktrees").join(id))?;
+    }
+    Ok(0)
+}

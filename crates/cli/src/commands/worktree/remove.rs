@@ -1,0 +1,214 @@
+//! `worktree remove`: gone at once, deleted by somebody else; and removing administrative directories.
+//!
+//! Order: everything that can be refused; the worktree, by way of the trash if that is possible and surely ends well, or now with
+//! its errors; its administrative directory, whatever became of the worktree, as with Git. Killed in between, the worktree shows
+//! as prunable.
+
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, ByteSlice as _};
+use engine::{
+    guard,
+    sparse::Course,
+    trash::{self, Trash},
+    worktree::{
+        admin::{self, Found},
+        changes::{self, Untracked},
+    },
+};
+use repo::{OpenOptions, Repository, Worktree};
+use sys::{Dir, FileType, by_path};
+
+use super::{Key, Scene, force, lock_reason, only, refuse_submodules};
+use crate::{
+    commands::trash::workers,
+    session::{
+        apply,
+        invocation::Invocation,
+        settings::Settings,
+        sparse_index::{self, Tell},
+    },
+    term::{
+        args::Parsed,
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs it.
+pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
+    let arg = only(scene, &parsed)?;
+    let force = force(&parsed);
+    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+    let Some(id) = &worktree.id else {
+        return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
+    };
+    let meant = Found::at(&worktree.git_dir);
+    let reason = if force < 2 { lock_reason(&worktree)? } else { None };
+    match reason {
+        Some(reason) if reason.is_empty() => {
+            return Err(Failure::fatal(
+                "cannot remove a locked working tree;\nuse 'remove -f -f' to override or unlock first",
+            ));
+        }
+        Some(reason) => {
+            return Err(Failure::Fatal(text!(
+                "cannot remove a locked working tree, lock reason: ",
+                reason,
+                "\nuse 'remove -f -f' to override or unlock first"
+            )));
+        }
+        None => {}
+    }
+    scene
+        .validate(&worktree, true)
+        .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot remove working tree: ", wrong)))?;
+    let mut code = 0;
+    if !matches!(by_path::stat(&worktree.path), Ok(None)) {
+        guard::admit_removal(scene.repo, &worktree.path)?;
+        if force == 0 {
+            refuse_submodules(scene, &worktree)?;
+            refuse_changes(scene, &worktree, arg)?;
+        }
+        if !delete_tree(scene, &worktree)? {
+            code = 255;
+        }
+    }
+    if !delete_admin(scene, id, &meant)? {
+        code = 255;
+    }
+    drop_empty_list(scene);
+    Ok(code)
+}
+
+/// The repository as its worktree sees it.
+pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
+    let options = OpenOptions {
+        cwd: worktree.path.clone(),
+        git_dir: Some(worktree.path.join(".git")),
+        work_tree: Some(worktree.path.clone()),
+        ..run.outside()
+    };
+    Ok(Repository::open(&options)?)
+}
+
+fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<(), Failure> {
+    let repo = open_worktree(scene.run, worktree)?;
+    let settings = Settings::read(scene.run, &repo)?;
+    let root = Dir::open(&worktree.path).map_err(|error| {
+        let reason = crate::term::text::os_error(&error);
+        Failure::fatal(format!("cannot open '{}': {reason}", worktree.path.display()))
+    })?;
+    let untracked = match repo.config_str("status.showUntrackedFiles") {
+        Some(value) if value == "no" => Untracked::Hidden,
+        Some(_) if matches!(repo.config_bool("status.showUntrackedFiles"), Ok(Some(false))) => {
+            Untracked::Hidden
+        }
+        _ => Untracked::Counts,
+    };
+    let mut index = apply::load_beside(&repo, &settings, &root, Tell::Hint)?;
+    let head = repo.head()?.oid();
+    let course = match head {
+        Some(head) => Course::Compare(repo.tree_of(head)?),
+        None => Course::Files,
+    };
+    sparse_index::settle(&repo, &mut index, &|_| course)?;
+    match changes::any(&repo, &root, &index, head, untracked)? {
+        false => Ok(()),
+        true => Err(Failure::Fatal(text!(
+            "'",
+            arg,
+            "' contains modified or untracked files, use --force to delete it"
+        ))),
+    }
+}
+
+/// Removes a worktree's files. `false` if some stay; that has been said.
+fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
+    let is_link =
+        matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
+    let removed = match is_link {
+        true => empty_linked(scene, &worktree.path),
+        false => split(&worktree.path).and_then(|(above, name)| {
+            let shared = scene.shared_if_told();
+            let mut trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
+            let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
+            let name = name.as_bytes().as_bstr();
+            match holds_current_directory(scene.run, &worktree.path) {
+                // In the trash, Git would find the repository around the current directory.
+                true => trash::remove(&root, name, workers(), scene.run.interrupt.flag()),
+                false => trash.discard(&root, name).map(drop),
+            }
+        }),
+    };
+    outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
+}
+
+fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
+    let place = by_path::resolved(path);
+    let is_inside = |cwd: &PathBuf| by_path::canonical(cwd).is_ok_and(|cwd| cwd.starts_with(&place));
+    [&run.cwd, &run.started_in].into_iter().any(is_inside)
+}
+
+/// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by `rmdir`.
+fn empty_linked(scene: &Scene<'_>, path: &Path) -> Result<(), trash::Error> {
+    let shown = path.as_os_str().as_bytes().as_bstr();
+    let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
+    for (name, _) in root.list().map_err(|source| stuck(shown, source))? {
+        trash::remove(&root, name.as_bstr(), workers(), scene.run.interrupt.flag())?;
+    }
+    by_path::remove_dir(path).map_err(|source| stuck(shown, source))
+}
+
+/// Removes what was begun of a worktree that could not be made.
+pub(super) fn remove_junk(paths: &[&Path]) {
+    for path in paths {
+        if let Ok((above, name)) = split(path)
+            && let Ok(root) = Dir::open(&above)
+        {
+            // Nobody is asked twice: who wants it gone has been told what went wrong already.
+            let go_on = std::sync::atomic::AtomicBool::new(false);
+            let _ = trash::remove(&root, name.as_bytes().as_bstr(), workers(), &go_on);
+        }
+    }
+}
+
+fn split(path: &Path) -> Result<(PathBuf, std::ffi::OsString), trash::Error> {
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => Ok((above.to_owned(), name.to_owned())),
+        _ => Err(stuck(path.as_os_str().as_bytes().as_bstr(), std::io::ErrorKind::ResourceBusy.into())),
+    }
+}
+
+fn stuck(path: &BStr, source: std::io::Error) -> trash::Error {
+    trash::Error::Stuck(vec![trash::Stuck { path: path.to_owned(), source }])
+}
+
+fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -> Result<bool, Failure> {
+    match removed {
+        Ok(()) => Ok(true),
+        Err(trash::Error::Interrupted) => Err(scene.run.interrupt.failure()),
+        Err(trash::Error::Stuck(stuck)) => {
+            let reason =
+                stuck.first().map(|stuck| crate::term::text::os_error(&stuck.source)).unwrap_or_default();
+            console::error(text!("failed to delete '", shown, "': ", reason));
+            Ok(false)
+        }
+    }
+}
+
+/// Removes `worktrees/<id>` if it still is what is `meant`. `false` if it stays; that has been said.
+pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
+    let interrupt = scene.run.interrupt.flag();
+    let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
+    outcome(scene, removed, scene.admin_shown(id).as_bstr())
+}
+
+/// Removes `worktrees/` if nothing is in it.
+pub(super) fn drop_empty_list(scene: &Scene<'_>) {
+    let _ = by_path::remove_dir(&scene.common.join("worktrees"));
+}

@@ -1,0 +1,199 @@
+//! The real Git: where it is, and becoming it.
+//!
+//! `SAPWOOD_GIT`, then the setting `sapwood.git` (never a repository's own: it names a program), then
+//! PATH: the first `git` behind the last directory in which PATH has this very program, by whatever link.
+//! Because the search only ever goes on from where we are, two shims on one PATH hand on to each other
+//! in PATH's order and cannot come back. Where that is not certain (the path was given, this program is
+//! not on PATH, or what was found is a script or another program's link), the step is counted in
+//! `SAPWOOD_SHIM_STEPS`; [`MOST_STEPS`] of them, one after the other or each waiting for the next, are a
+//! circle.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    io::Read as _,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bstr::{BString, ByteSlice as _};
+use sys::{FileType, by_path};
+
+use crate::term::failure::Failure;
+
+pub(crate) mod builtins;
+
+/// Variables by name.
+pub(crate) type Env = HashMap<OsString, OsString>;
+
+/// The number of uncertain steps that led to this process.
+const STEPS: &str = "SAPWOOD_SHIM_STEPS";
+
+/// A wrapper in a hook in an alias in a wrapper does not go as deep.
+const MOST_STEPS: u32 = 64;
+
+/// Where programs are when nobody says.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Why there is no real Git.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(
+        "sapwood cannot find the git it stands before: no other 'git' in PATH (set SAPWOOD_GIT or sapwood.git)"
+    )]
+    NotFound,
+    #[error("{from} names '{}', which is not a program other than sapwood", path.display())]
+    NotAProgram { from: &'static str, path: PathBuf },
+    #[error("what is found as git leads back to sapwood (set SAPWOOD_GIT or sapwood.git to the real one)")]
+    Circle,
+}
+
+/// Where to look.
+pub(crate) struct Find<'a> {
+    pub(crate) env: &'a Env,
+    /// `-c key=value`
+    pub(crate) config: &'a [BString],
+    /// Relative names on PATH begin here.
+    pub(crate) cwd: &'a Path,
+}
+
+/// A Git that is not us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RealGit {
+    /// Its program.
+    pub(crate) path: PathBuf,
+    /// The step to it in the count of those that may lead back to us; `None` if it cannot.
+    step: Option<u32>,
+}
+
+impl Find<'_> {
+    /// Finds it.
+    pub(crate) fn git(&self) -> Result<RealGit, Error> {
+        let (path, certain) = self.next()?;
+        let step = match certain {
+            true => None,
+            false => Some(self.step().ok_or(Error::Circle)?),
+        };
+        Ok(RealGit { path, step })
+    }
+
+    /// The number of the next uncertain step, if it may be taken.
+    fn step(&self) -> Option<u32> {
+        let taken = self.env.get(OsStr::new(STEPS)).and_then(|steps| steps.to_str()?.parse().ok());
+        let taken: u32 = taken.unwrap_or_default();
+        (taken < MOST_STEPS).then_some(taken + 1)
+    }
+
+    /// The path, and whether it is certain that it does not lead back.
+    fn next(&self) -> Result<(PathBuf, bool), Error> {
+        let me = by_path::stat_followed(Path::new("/proc/self/exe"));
+        let me = me.ok().flatten().map(|stat| (stat.dev, stat.ino));
+        let named = |from, path: PathBuf| match identity(&path) {
+            Some(found) if Some(found) != me => Ok((path, false)),
+            _ => Err(Error::NotAProgram { from, path }),
+        };
+        if let Some(path) = self.env.get(OsStr::new("SAPWOOD_GIT")).filter(|path| !path.is_empty()) {
+            return named("SAPWOOD_GIT", path.into());
+        }
+        if let Some(path) = self.configured() {
+            return named("sapwood.git", path);
+        }
+        self.on_path(me).ok_or(Error::NotFound)
+    }
+
+    fn configured(&self) -> Option<PathBuf> {
+        let options = repo::OpenOptions {
+            cwd: self.cwd.to_owned(),
+            config: self.config.to_vec(),
+            env: self.env.clone(),
+            ..repo::OpenOptions::default()
+        };
+        // Configuration that cannot be read is for Git to complain of.
+        let git = repo::Outside::load(&options).ok()?.config_path("sapwood.git").ok()??;
+        git.resolve(self.cwd).ok()
+    }
+
+    fn on_path(&self, me: Option<(u64, u64)>) -> Option<(PathBuf, bool)> {
+        let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
+        let programs = std::env::split_paths(path).map(|dir| self.cwd.join(dir).join("git"));
+        let programs: Vec<_> = programs.filter_map(|path| Some((identity(&path)?, path))).collect();
+        // The last of several: only from there on does each step lead further down PATH.
+        let mine = programs.iter().rposition(|(found, _)| Some(*found) == me);
+        if let Some((_, path)) = programs.get(mine.map_or(programs.len(), |mine| mine + 1)) {
+            return Some((path.clone(), !may_call_others(path)));
+        }
+        let other = programs.into_iter().find(|(found, _)| Some(*found) != me);
+        other.map(|(_, path)| (path, false))
+    }
+}
+
+/// Device and inode of a program; `None` if it is none.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let stat = by_path::stat_followed(path).ok().flatten()?;
+    (stat.file_type == FileType::File && stat.mode & 0o111 != 0).then_some((stat.dev, stat.ino))
+}
+
+/// A script, or a program by another name that acts on the one it is called by (as tool version managers
+/// do): it may look for a `git` of its own.
+fn may_call_others(path: &Path) -> bool {
+    let mut start = [0; 2];
+    let read = by_path::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let is_script = read.is_err() || &start == b"#!";
+    is_script || by_path::canonical(path).map_or(true, |program| program.file_name() != path.file_name())
+}
+
+impl RealGit {
+    /// Where its own programs are, `git-submodule` and the like.
+    pub(crate) fn exec_path(&self, env: &Env) -> Option<PathBuf> {
+        if let Some(path) = env.get(OsStr::new("GIT_EXEC_PATH")).filter(|path| !path.is_empty()) {
+            return Some(path.into());
+        }
+        let program = by_path::canonical(&self.path).ok()?;
+        let dir = program.parent()?;
+        let candidates = ["", "../libexec/git-core", "../lib/git-core"].map(|below| dir.join(below));
+        let found = candidates.into_iter().find(|dir| identity(&dir.join("git-submodule")).is_some())?;
+        by_path::canonical(&found).ok()
+    }
+
+    /// PATH for programs that Git would start: its own come first.
+    pub(crate) fn path_for_children(&self, env: &Env) -> Option<OsString> {
+        let mut path = self.exec_path(env)?.into_os_string();
+        path.push(":");
+        path.push(env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str));
+        Some(path)
+    }
+
+    /// To start it beside us, with this environment.
+    pub(crate) fn command(&self, env: &Env) -> Command {
+        let mut command = Command::new(&self.path);
+        command.env_clear().envs(env);
+        if let Some(step) = self.step {
+            command.env(STEPS, step.to_string());
+        }
+        command
+    }
+
+    /// Replaces this process by it. Only returns if that fails.
+    pub(crate) fn become_it(&self, name: &OsStr, argv: &[OsString], env: &Env) -> Failure {
+        let mut argv = argv.to_vec();
+        let given = argv.first().cloned().unwrap_or_default();
+        let mut program = self.path.clone();
+        if name.as_bytes().starts_with(b"git-") {
+            // A program of its own, or else something that Git knows by that name.
+            let own = self.exec_path(env).map(|dir| dir.join(name)).filter(|path| identity(path).is_some());
+            program = own.unwrap_or(program);
+        } else if given.as_bytes().contains_str("/") {
+            // Git may look for its own files beside the program this names.
+            argv = std::iter::once(program.clone().into()).chain(argv.into_iter().skip(1)).collect();
+        }
+        let step = self.step.map(|step| OsString::from(step.to_string()));
+        let step = step.as_ref().map(|step| (OsStr::new(STEPS), step.as_os_str()));
+        let error = sys::exec(program.as_os_str(), &argv, step);
+        Failure::fatal(format!(
+            "cannot exec '{}': {}",
+            program.display(),
+            crate::term::text::os_error(&error)
+        ))
+    }
+}

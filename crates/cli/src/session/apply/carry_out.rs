@@ -1,0 +1,250 @@
+//! A plan's steps, and what is said of them.
+
+use std::sync::OnceLock;
+
+use bstr::{BString, ByteSlice as _};
+use engine::checkout::{
+    self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
+};
+use engine::{diff::Pair, guard::Cleared, sparse::Course};
+use format::{ObjectId, index::Index};
+
+use super::{Done, Filled, Recorded, Rest, Work, load_index};
+use crate::{
+    session::sparse_index,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        progress::Progress,
+    },
+};
+
+impl Work<'_> {
+    /// Plans and carries out. A refusal gives the exit code `refusal`. With `changes`, local changes
+    /// relative to that tree are listed at the end; the work must have been refreshed then.
+    pub(crate) fn perform(
+        mut self,
+        options: &PlanOptions,
+        refusal: u8,
+        changes: Option<ObjectId>,
+    ) -> Result<Done, Failure> {
+        let done = self.plan_and_carry_out(options, refusal)?;
+        if done == Done::Planned {
+            return Ok(done);
+        }
+        self.finish(Recorded::Yes)?;
+        // Where objects have become unreadable meanwhile nobody can say what changed; the files that are not there were named.
+        if let Some(tree) = changes.filter(|_| sys::unreadable().is_none()) {
+            if done != Done::Complete {
+                self.refresh()?;
+            }
+            self.list_changes(tree)?;
+        }
+        Ok(done)
+    }
+
+    /// Plans, carries out and records for a clone. `goes_on` says whether it can be gone on with: not when all is
+    /// done, nor when what should be there can never be.
+    pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
+        self.links = Links::GiveWay;
+        self.rest = Rest::Again;
+        // A path no worktree may have is refused however often it is asked for.
+        let plan =
+            self.plan(options, 128).inspect_err(|error| *goes_on = !matches!(error, Failure::Said(_)))?;
+        let done = self.carry_out(plan)?;
+        self.finish(Recorded::Yes)?;
+        *goes_on = self.in_the_way || self.stopped || done == Done::Unfinished;
+        Ok(Filled { done, written: self.written, collided: self.collided })
+    }
+
+    /// As [`Work::perform`], and then the index becomes all of `tree`: what the worktree kept of
+    /// local changes shows as not staged.
+    pub(crate) fn perform_then_index(
+        mut self,
+        options: &PlanOptions,
+        refusal: u8,
+        tree: ObjectId,
+    ) -> Result<Done, Failure> {
+        let done = self.plan_and_carry_out(options, refusal)?;
+        if done != Done::Planned {
+            if !self.stopped {
+                sparse_index::settle(self.repo, &mut self.index, &|_| Course::OneWay(tree))?;
+                let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
+                let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+                self.index = checkout::plan_index(self.repo, index, &options)?.index;
+            }
+            self.finish(Recorded::Yes)?;
+        }
+        Ok(done)
+    }
+
+    /// Carries out a plan; [`Work::finish`] is to follow.
+    pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
+        plan.warnings.iter().for_each(|text| console::raw(text));
+        if !self.dry_run {
+            self.ask_beforehand(&plan)?;
+        }
+        let submodules = self.submodules.take();
+        let cleared = Cleared::new(self.repo, &self.root, &plan, &self.lead)?;
+        if self.dry_run {
+            console::out(plan.to_string().trim_end());
+            return Ok(Done::Planned);
+        }
+        let submodules = match submodules {
+            Some(submodules) => Some(submodules),
+            None => self.submodules_of(&plan.index)?,
+        };
+        if let Some(submodules) = &submodules {
+            submodules.prepare(&plan)?;
+        }
+        self.fetch_missing(&plan)?;
+        self.run.interrupt.check()?;
+        if let Some(submodules) = &submodules {
+            submodules.leave(&plan, self.force_on_submodules)?;
+        }
+        let total = plan.writes.len() + plan.removals.len();
+        let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);
+        let filtered: OnceLock<Progress> = OnceLock::new();
+        let filtering = |done: usize, delayed: usize, bytes: u64| {
+            // Everything has been begun by now, as Git counts.
+            progress.finish(total, total);
+            let new = || Progress::new("Filtering content", self.progress, self.settings.progress_delay);
+            filtered.get_or_init(new).update(done, delayed);
+            if done == delayed {
+                filtered.get_or_init(new).finish_bytes(done, delayed, bytes);
+            }
+        };
+        let original_cwd = self.run.original_cwd(self.repo);
+        let options = ExecuteOptions {
+            filtering: &filtering,
+            workers: self.settings.workers,
+            threshold: self.settings.threshold,
+            interrupt: self.run.interrupt.flag(),
+            progress: &|done, total| progress.update(done, total),
+            big_file_threshold: self.settings.big_file_threshold,
+            symlinks: self.settings.symlinks,
+            links: self.links,
+            metadata: self.metadata.clone(),
+            delays: self.delays,
+            attributes: self.attributes,
+            original_cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
+        };
+        if let Some((path, error)) = sys::unreadable_untold() {
+            let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
+            return Err(Failure::fatal(message));
+        }
+        let mut report = checkout::execute(self.repo, &self.worktree, cleared, &options)?;
+        // The plan was made of what could be read; a file for which that does not hold is a step that failed.
+        sys::unreadable_was_told();
+        if !report.interrupted {
+            progress.finish(total, total);
+        }
+        for message in &report.messages {
+            console::raw(format!("{message}\n").as_bytes());
+        }
+        for (step, outcome) in plan.removals.iter().zip(&report.removals) {
+            tell(step.path.as_ref(), outcome);
+        }
+        for (step, outcome) in plan.writes.iter().zip(&report.writes) {
+            let path = plan.index.path(&plan.index.entries()[step.entry]);
+            match self.prefix.is_empty() {
+                true => tell(path, outcome),
+                false => tell(text!(self.prefix, path).as_ref(), outcome),
+            }
+        }
+        self.fatal = report.fatal().map(ToString::to_string);
+        let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
+        let dead = report.without_directory().map(|(step, error)| {
+            let dir = missing_directory(&self.worktree, &text!(self.lead, plan.index.path(entry(step))));
+            format!("cannot create directory at '{dir}': {}", sys::reason(error))
+        });
+        let died = dead.is_some();
+        self.fatal = self.fatal.take().or(dead);
+        let mut moved = true;
+        if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
+            match submodules.enter(&plan, &mut report, self.force_on_submodules) {
+                Ok(all) => moved = all,
+                // It is said when what was done is recorded.
+                Err(Failure::Signal(_)) => {}
+                Err(Failure::Fatal(message)) => self.fatal = Some(message.to_string()),
+                Err(failure) => {
+                    failure.say();
+                    moved = false;
+                }
+            }
+        }
+        self.stopped = report.interrupted;
+        let written =
+            |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
+        self.written = report.writes.iter().filter(written).count();
+        self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
+        self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
+        let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
+        let again = died || (self.rest == Rest::Again && report.can_be_finished());
+        let done = if again && !report.interrupted { Done::Unfinished } else { done };
+        self.index = if report.interrupted || again {
+            let before = load_index(self.repo, self.settings)?;
+            checkout::record_interrupted(before, plan, &report)
+        } else {
+            checkout::record(plan, &report)
+        };
+        Ok(done)
+    }
+
+    /// Fails for each reason that is known by now, before anything is written. A clone goes on: it
+    /// keeps the files it can write.
+    fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
+        if self.links == Links::TakePlace
+            && let Some(message) = checkout::unusable_filter(self.repo, plan, self.attributes)?
+        {
+            return Err(Failure::fatal(message));
+        }
+        self.foresee.take().map_or(Ok(()), |foresee| foresee())
+    }
+
+    fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
+        let plan = self.plan(options, refusal)?;
+        self.carry_out(plan)
+    }
+
+    /// What a partial clone left out and the plan needs comes at once, before anything is changed.
+    fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
+        let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+        let blobs = entries.filter(|entry| !entry.mode.is_gitlink());
+        Ok(self.repo.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
+    }
+
+    fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
+        sparse_index::settle(self.repo, &mut self.index, &|_| Course::Compare(tree))?;
+        let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree)?;
+        for warning in &found.warnings {
+            console::warning(warning);
+        }
+        for Pair { status, path, .. } in found.pairs {
+            let path = format::quote(path.as_ref(), self.settings.quote_path);
+            console::out(text!([status.letter()], "\t", path));
+        }
+        Ok(())
+    }
+}
+
+/// The first directory on the way to `path` that is not there.
+fn missing_directory(worktree: &sys::Dir, path: &[u8]) -> BString {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+    let mut dirs = slashes.clone();
+    let missing = dirs.find(|dir| !matches!(worktree.stat(dir), Ok(Some(_))));
+    missing.or_else(|| slashes.clone().next_back()).unwrap_or_default().into()
+}
+
+/// Says what went wrong with one step.
+fn tell(path: &bstr::BStr, outcome: &Outcome) {
+    match outcome {
+        // It stopped everything, and is said at the very end.
+        Outcome::Failed(StepError::Convert(_)) => {}
+        Outcome::Failed(StepError::Io { action: Action::CreateDirectory, .. }) => {}
+        Outcome::Failed(error) => console::error(error.message(path)),
+        Outcome::Left(error) => console::warning(error.message(path)),
+        Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),
+        _ => {}
+    }
+}

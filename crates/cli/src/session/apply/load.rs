@@ -1,0 +1,75 @@
+//! The index as it is read.
+
+use engine::{sparse, untracked};
+use format::index::Index;
+use repo::Repository;
+use store::index::Fingerprint;
+
+use crate::{
+    session::{
+        monitor,
+        settings::Settings,
+        sparse_index::{self, Fill, Read, Tell},
+    },
+    term::failure::Failure,
+};
+
+/// The index as commands work with it: full, and entries whose files are there are not skipped.
+pub(crate) fn read_index(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    tell: Tell,
+    when: Fill,
+) -> Result<Read, Failure> {
+    let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
+    let Loaded { index, seen, settled } = load(repo, settings)?;
+    let was_sparse = index.sparse;
+    let mut read = sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)?;
+    read.seen = seen;
+    read.differs_on_disk = settled || was_sparse && read.before.is_none();
+    Ok(read)
+}
+
+/// The index as it is on disk, made full, without a lock.
+pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    let index = load_raw(repo, settings)?;
+    Ok(sparse_index::read(repo, settings, index, None, Tell::Nothing, Fill::AtOnce)?.index)
+}
+
+/// The index as it is on disk, made full if one of its directories is there, which should not be.
+pub(crate) fn load_beside(
+    repo: &Repository,
+    settings: &Settings,
+    worktree: &sys::Dir,
+    tell: Tell,
+) -> Result<Index, Failure> {
+    let index = load_raw(repo, settings)?;
+    match sparse_index::is_as_it_should_be(repo, &index, worktree)? {
+        true => Ok(index),
+        false => Ok(sparse_index::read(repo, settings, index, None, tell, Fill::AtOnce)?.index),
+    }
+}
+
+/// The index as it is on disk, with an untracked cache, and with what a file system monitor said, or without as the configuration wants it: it may be sparse.
+pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    Ok(load(repo, settings)?.index)
+}
+
+struct Loaded {
+    index: Index,
+    /// What its file was.
+    seen: Option<Fingerprint>,
+    /// The configuration made another of it.
+    settled: bool,
+}
+
+fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Failure> {
+    let (mut index, seen) = store::index::load_seen(&repo.index_path(), repo.hash(), &settings.index_read)
+        .map_err(|error| Failure::fatal(error.to_string()))?;
+    let mut settled = untracked::cache::settle(repo, &mut index)?;
+    settled |= monitor::settle(repo, &mut index)? == monitor::Worth::Writing;
+    let splits = settings.index_write.split.filter(|_| !index.sparse);
+    settled |= splits.is_some_and(|split| split != index.base.is_some());
+    Ok(Loaded { index, seen, settled })
+}

@@ -1,0 +1,124 @@
+//! What is to be done, or why not.
+
+use bstr::{BStr, ByteSlice as _, ByteVec as _};
+use engine::{
+    checkout::{self, Files, Follow, Merge, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
+    sparse::{self, Course, Patterns},
+};
+use format::index::{Entry, Index};
+
+use super::Work;
+use crate::{
+    session::{
+        hooks::Changed,
+        invocation::Program,
+        sparse_index,
+        submodules::{self, Submodules},
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+impl<'a> Work<'a> {
+    /// Plans, and lets it be.
+    pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
+        self.plan(options, refusal).map(drop)
+    }
+
+    pub(super) fn plan(&mut self, options: &PlanOptions, refusal: u8) -> Result<Plan, Failure> {
+        let mut options = options.clone();
+        if let (Sparse::Configured, Files::Update) = (&options.sparse, options.files) {
+            options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::By);
+        }
+        match (&options.sparse, options.files, &options.merge) {
+            (Sparse::By(patterns), Files::Update, Merge::OneWay { target }) => {
+                self.settle(Some(patterns), &|_| Course::OneWay(*target))?;
+            }
+            (Sparse::By(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
+                self.settle(Some(patterns), &|_| Course::TwoWay(*head, *target))?;
+            }
+            _ => sparse_index::fill(self.repo, &mut self.index)?,
+        }
+        if let (Some(before), Merge::TwoWay { head: Some(head), target }) = (&self.before, &options.merge) {
+            sparse_index::yield_to_files(self.repo, before, &mut self.index, *head, *target)?;
+        }
+        let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
+        self.changed = Changed::Worktree;
+        // What is not looked at, and what is forced, is not asked.
+        self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
+        self.force_on_submodules = options.force;
+        let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
+        let mut plan = checkout::plan_following(self.repo, &self.worktree, index, &options, follow)
+            .map_err(|error| self.explain(error, options.operation, refusal))?;
+        if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) = (&self.before, &options.merge) {
+            sparse_index::leave_replaced(before, &mut plan);
+        }
+        Ok(plan)
+    }
+
+    /// Makes as much of a sparse index full as `course` needs. Where that is some of it, or files outside of the cone (`patterns`)
+    /// are in it, what Git does depends on which of its steps has made it full by then: as `git` it is left to Git.
+    pub(crate) fn settle(
+        &mut self,
+        patterns: Option<&Patterns>,
+        course: &dyn Fn(&BStr) -> Course,
+    ) -> Result<(), Failure> {
+        sparse_index::settle(self.repo, &mut self.index, course)?;
+        let Some(before) = self.before.as_ref().filter(|_| self.run.program == Program::Git) else {
+            return Ok(());
+        };
+        if sparse::collapsed(before).count() != sparse::collapsed(&self.index).count() {
+            return Err(Failure::Unserved("changes within a directory that is one entry of a sparse index"));
+        }
+        let outside = |entry: &Entry| {
+            !entry.mode.is_tree() && patterns.is_some_and(|by| !by.includes(before.path(entry)))
+        };
+        match before.entries().iter().any(outside) {
+            true => Err(Failure::Unserved("a sparse index with files outside of the cone")),
+            false => Ok(()),
+        }
+    }
+
+    /// The submodules, if they go along and there may be some.
+    pub(super) fn submodules_of(&self, index: &Index) -> Result<Option<Submodules<'a>>, Failure> {
+        let is_there = || index.entries().iter().any(|entry| entry.mode.is_gitlink());
+        if !self.recurses || !submodules::may_be_active(self.repo) && !is_there() {
+            return Ok(None);
+        }
+        let (run, repo, settings) = (self.run, self.repo, self.settings);
+        let lead = self.lead_of_submodule.as_bstr();
+        Submodules::new(run, repo, settings, index, lead).map(Some)
+    }
+
+    /// What stopped planning, said in Git's way.
+    pub(crate) fn explain(&self, error: PlanError, operation: &str, refusal: u8) -> Failure {
+        match error {
+            PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
+            PlanError::Refused(mut refusals) => {
+                for refusal in &mut refusals {
+                    refusal.path.insert_str(0, &self.lead_of_submodule);
+                }
+                if self.quiet {
+                    refusals.retain(|refusal| refusal.kind == RefusalKind::InvalidPath);
+                }
+                let advice = self.settings.advises(self.repo, "commitBeforeMerge").unwrap_or(true);
+                console::raw(&checkout::refusal_text(&refusals, operation, advice));
+                Failure::Said(refusal)
+            }
+            PlanError::InvalidPath(path) => {
+                console::error(text!("invalid path '", path, "'"));
+                Failure::Said(refusal)
+            }
+            PlanError::NotTrivial => {
+                if !self.quiet {
+                    console::error(PlanError::NotTrivial.to_string());
+                }
+                Failure::Said(refusal)
+            }
+            PlanError::Unsupported(what) => Failure::Unserved(what),
+            other => Failure::fatal(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The index as it is in the end, made sparse where Git's would be.
+
+use std::sync::Arc;
+
+use engine::checkout;
+use format::index::{Entry, Index};
+
+use super::{Collapse, Recorded, Work};
+use crate::{
+    session::{
+        hooks,
+        sparse_index::{self, Tell},
+    },
+    term::failure::Failure,
+};
+
+impl Work<'_> {
+    /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
+    pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
+        if let (Some(error), Recorded::Yes) = (self.unlocked.take(), recorded) {
+            return Err(error.into());
+        }
+        if let (Some(mut lock), Recorded::Yes) = (self.lock.take(), recorded) {
+            let output = self.output.take();
+            let in_place = output.is_none();
+            if let Some(output) = output {
+                lock.deliver_to(output);
+            }
+            let full = self.make_sparse()?;
+            let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
+            let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
+            let options = self.settings.index_to_write(&self.index, self.split);
+            let fsync = &self.settings.fsync;
+            let committed = store::index::commit(lock, &mut self.index, &options, fsync, &is_modified);
+            committed.map_err(|error| match in_place {
+                true => error.into(),
+                false => Failure::fatal("unable to write new index file"),
+            })?;
+            if let Some(full) = full {
+                let timestamp = self.index.timestamp;
+                self.index = full;
+                self.index.timestamp = timestamp;
+            }
+            hooks::post_index_change(self.repo, self.settings, self.changed)?;
+        }
+        self.run.interrupt.check()?;
+        self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
+    }
+
+    /// Makes the index sparse where Git's would be. What is given back is full.
+    fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
+        if self.split == Some(true) {
+            sparse_index::fill(self.repo, &mut self.index)?;
+            return Ok(None);
+        }
+        let patterns = match &self.collapse {
+            Collapse::Kept => return Ok(None),
+            Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
+            Collapse::By(patterns) => patterns.clone(),
+        };
+        let patterns = patterns.as_deref();
+        sparse_index::shape(self.repo, self.settings, &mut self.index, self.before.as_ref(), patterns)
+    }
+
+    /// Git makes the index full here, if it is not yet.
+    pub(crate) fn needs_full(&mut self) -> Result<(), Failure> {
+        match self.before.take() {
+            Some(_) => sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint),
+            None => Ok(()),
+        }
+    }
+
+    /// Git makes the index full to find `path`, if it is in a directory that stands as one entry.
+    pub(crate) fn looks_for(&mut self, path: &bstr::BStr) -> Result<(), Failure> {
+        match sparse_index::is_collapsed(self.before.as_ref(), path) {
+            true => self.needs_full(),
+            false => Ok(()),
+        }
+    }
+
+    /// Git makes the index full to change what is in a directory that stands as one entry: `after` is the index as it will be.
+    pub(crate) fn changes_collapsed(&mut self, after: &Index) -> Result<(), Failure> {
+        match self.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
+            true => self.needs_full(),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Hooks: those configured (`hook.<name>.event`, `.command`), then that of the hooks directory. Source: githooks(5), git-hook(1).
+//!
+//! What they print goes to standard error, as with Git; their standard input is empty.
+
+use std::{
+    io,
+    os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+use signal_hook::consts::{SIGINT, SIGPIPE, SIGQUIT};
+use sys::by_path;
+
+use crate::{
+    session::settings::Settings,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// What was changed with an index that has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The worktree, by a merge of trees.
+    Worktree,
+    /// Nothing but the index, by `reset`.
+    IndexAlone,
+    /// Some paths.
+    #[default]
+    Paths,
+}
+
+/// `post-checkout`. Returns its exit code, 0 without one.
+pub(crate) fn post_checkout(
+    repo: &Repository,
+    settings: &Settings,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    branch_changed: bool,
+) -> Result<u8, Failure> {
+    if repo.work_tree().is_none() {
+        return Ok(0);
+    }
+    let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
+    let args = [name(old), name(new), u8::from(branch_changed).to_string()];
+    Hooks::here(repo, settings).run("post-checkout", &args)
+}
+
+/// As [`post_checkout`], in a worktree that was just made, at `top`: it finds its repository by itself.
+pub(crate) fn post_checkout_of_new(
+    repo: &Repository,
+    settings: &Settings,
+    top: &Path,
+    new: ObjectId,
+) -> Result<u8, Failure> {
+    let args = [ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()];
+    Hooks { dir: top, ..Hooks::here(repo, settings) }.run("post-checkout", &args)
+}
+
+/// `post-index-change`, which can stop nothing.
+pub(crate) fn post_index_change(
+    repo: &Repository,
+    settings: &Settings,
+    changed: Changed,
+) -> Result<(), Failure> {
+    let flag = |is: bool| u8::from(is).to_string();
+    let args = [flag(changed == Changed::Worktree), flag(changed == Changed::IndexAlone)];
+    Hooks::here(repo, settings).run("post-index-change", &args).map(drop)
+}
+
+/// What `command` (a program, or a line for the shell) says on standard output; `None` if it fails. It has our standard input.
+pub(crate) fn answer(
+    repo: &Repository,
+    settings: &Settings,
+    command: &BStr,
+    args: &[String],
+) -> Option<Vec<u8>> {
+    console::flush();
+    let hooks = Hooks::here(repo, settings);
+    let finished = started(in_a_shell(command, args), |command| {
+        let dressed = hooks.dress(command).args(args);
+        dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
+    });
+    match finished {
+        Ok(output) => (exit_code(output.status, command) == 0).then_some(output.stdout),
+        Err(error) => {
+            not_started(command, &error);
+            None
+        }
+    }
+}
+
+/// Says that a program could not be started, as Git says it of one that it looked for in the `PATH`, or not.
+fn not_started(command: &BStr, error: &io::Error) {
+    let reason = crate::term::text::os_error(error);
+    match command.contains(&b'/') {
+        true => console::report("fatal", text!("cannot exec '", command, "': ", reason)),
+        false => console::error(text!("cannot run ", command, ": ", reason)),
+    }
+}
+
+/// How a program ended, as a shell has it. Of which signal it died is said, unless the user, or who reads its output, may have meant it.
+fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
+    let Some(signal) = status.signal() else { return status.code().map_or(1, |code| code as u8) };
+    if ![SIGINT, SIGQUIT, SIGPIPE].contains(&signal) {
+        console::error(text!(command, " died of signal ", signal.to_string()));
+    }
+    u8::try_from(128 + signal).unwrap_or(1)
+}
+
+/// The commands configured for `event`, in no order that counts: the shim sees to it that there is one at most.
+pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
+    let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));
+    let names = names.filter_map(|name| name.to_str().ok());
+    let is_off = |name: &str| matches!(repo.config_bool(&format!("hook.{name}.enabled")), Ok(Some(false)));
+    let meant = names.filter(|name| {
+        let events = repo.config_all(&format!("hook.{name}.event"));
+        events.iter().any(|value| value == event) && !is_off(name)
+    });
+    let commands = meant.filter_map(|name| repo.config_str(&format!("hook.{name}.command")));
+    if is_off(event) { Vec::new() } else { commands.collect() }
+}
+
+struct Hooks<'a> {
+    repo: &'a Repository,
+    settings: &'a Settings,
+    /// Where they are run: the top of the worktree, or of one that was just made.
+    dir: &'a Path,
+}
+
+impl<'a> Hooks<'a> {
+    fn here(repo: &'a Repository, settings: &'a Settings) -> Self {
+        Hooks { repo, settings, dir: repo.child_dir() }
+    }
+
+    /// Runs all hooks of this name. Their exit codes, one over the other; none is run after one that could not be started.
+    fn run(&self, name: &str, args: &[String]) -> Result<u8, Failure> {
+        let mut commands: Vec<(Command, BString)> = configured(self.repo, name)
+            .into_iter()
+            .map(|command| (in_a_shell(command.as_bstr(), args), command))
+            .collect();
+        if let Some(path) = self.in_directory(name)? {
+            commands.push((Command::new(&path), path.as_os_str().as_bytes().into()));
+        }
+        let mut code = 0;
+        for (command, shown) in commands {
+            console::flush();
+            match started(command, |command| self.dress(command).args(args).status()) {
+                Ok(status) => code |= exit_code(status, shown.as_bstr()),
+                Err(error) => {
+                    not_started(shown.as_bstr(), &error);
+                    return Ok(code | 1);
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.dir != self.repo.child_dir()
+    }
+
+    /// The program in the hooks directory, if it may be run, from where it is run.
+    fn in_directory(&self, name: &str) -> Result<Option<PathBuf>, Failure> {
+        let path = match self.repo.config_path("core.hooksPath")? {
+            // The empty string names no directory, and so no hook: nothing of the worktree is run.
+            Some(dir) if dir.as_bytes().is_empty() => return Ok(None),
+            Some(dir) => dir.with(name),
+            None => self.repo.called_file("hooks").join(name).into(),
+        };
+        let Ok(place) = path.resolve(self.repo.child_dir()) else { return Ok(None) };
+        match by_path::may_be_run(&place) {
+            Ok(()) => Ok(Some(if self.is_elsewhere() { place } else { PathBuf::from(path.as_os_str()) })),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                if self.settings.advises(self.repo, "ignoredHook")? {
+                    console::hint(format!(
+                        "The '{path}' hook was ignored because it's not set as executable.\n\
+                         You can disable this warning with `git config set advice.ignoredHook false`.",
+                    ));
+                }
+                Ok(None)
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Gives it the surroundings that Git would.
+    fn dress<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .current_dir(self.dir)
+            .env_clear()
+            .envs(self.repo.child_env())
+            .stdin(Stdio::null())
+            .stdout(std::io::stderr());
+        if self.is_elsewhere() {
+            command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
+        }
+        command
+    }
+}
+
+/// Runs `command`; one that the kernel does not know how to run is a script for the shell, as in Git.
+fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
+    const EXEC_FORMAT_ERROR: i32 = 8;
+    match run(&mut command) {
+        Err(error) if error.raw_os_error() == Some(EXEC_FORMAT_ERROR) => {
+            run(Command::new("/bin/sh").arg(command.get_program()))
+        }
+        result => result,
+    }
+}
+
+/// A command as Git starts those of the configuration: by itself if it is one word, else in a shell that hands the arguments on.
+fn in_a_shell(text: &BStr, args: &[String]) -> Command {
+    let bytes = sys::os_str(text);
+    if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {
+        return Command::new(bytes);
+    }
+    let mut command = Command::new("/bin/sh");
+    let script = if args.is_empty() { text.to_owned() } else { text!(text, " \"$@\"") };
+    command.arg("-c").arg(sys::os_str(&script)).arg(bytes);
+    command
+}

@@ -1,0 +1,299 @@
+//! What stands before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
+
+use std::{
+    cell::{Cell, OnceCell},
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use bstr::{BString, ByteSlice};
+use sys::{UserPath, by_path::uninterrupted};
+
+use crate::{
+    session::profile::Profile,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        interrupt::Interrupt,
+    },
+};
+
+/// Under which name the program was called, and so whose words it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// `sapwood`
+    Sapwood,
+    /// `git`, through the shim: nothing may differ from what Git says and does.
+    Git,
+}
+
+impl Program {
+    /// As messages name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Program::Sapwood => "sapwood",
+            Program::Git => "git",
+        }
+    }
+}
+
+/// One run of the program: where, with what environment, and what was asked.
+pub(crate) struct Invocation {
+    /// Whose words are spoken.
+    pub(crate) program: Program,
+    /// The command's name.
+    pub(crate) command: BString,
+    /// The arguments after it.
+    pub(crate) args: Vec<BString>,
+    /// The directory the process was started in.
+    pub(crate) started_in: PathBuf,
+    /// The directory to work in; after [`Invocation::enter`] also the process's.
+    pub(crate) cwd: PathBuf,
+    /// The environment, with what global options put into it.
+    pub(crate) env: HashMap<OsString, OsString>,
+    /// `-c key=value`, in order.
+    pub(crate) config: Vec<BString>,
+    /// `--bare`
+    pub(crate) bare: bool,
+    /// `-p`
+    pub(crate) paginate: bool,
+    /// `sapwood --verbose`: how many workers there were is told.
+    pub(crate) verbose: bool,
+    /// `sapwood --profile`: where the time went is told.
+    pub(crate) profile: Profile,
+    /// Set by SIGINT and SIGTERM.
+    pub(crate) interrupt: Interrupt,
+    /// Where the real Git is, if that is known: what it brought along lies beside it.
+    pub(crate) git: Option<PathBuf>,
+    /// Opened already, to be used by whoever asks first.
+    pub(crate) opened: Cell<Option<repo::Repository>>,
+    /// Those of the repository the command works in, once it is open.
+    pub(crate) objects: OnceCell<Arc<repo::objects::Objects>>,
+}
+
+impl Invocation {
+    /// Takes the global options off the command line. Nothing is printed or changed: `-C` counts once
+    /// [`Invocation::enter`] is called.
+    pub(crate) fn parse(
+        program: Program,
+        args: impl Iterator<Item = OsString>,
+        env: HashMap<OsString, OsString>,
+    ) -> Result<Invocation, Failure> {
+        let mut args = args.map(|arg| BString::from(arg.into_vec()));
+        let started_in = current_directory()?;
+        let mut run = Invocation {
+            program,
+            command: BString::default(),
+            args: Vec::new(),
+            cwd: started_in.clone(),
+            started_in,
+            env,
+            config: Vec::new(),
+            bare: false,
+            paginate: false,
+            verbose: false,
+            profile: Profile::Off,
+            interrupt: Interrupt::default(),
+            git: None,
+            opened: Cell::new(None),
+            objects: OnceCell::new(),
+        };
+        while let Some(arg) = args.next() {
+            let (name, stuck) = match arg.split_once_str("=") {
+                Some((name, value)) if name.starts_with(b"--") => (name, Some(BString::from(value))),
+                _ => (arg.as_bytes(), None),
+            };
+            let mut value =
+                |missing: &str| stuck.clone().or_else(|| args.next()).ok_or_else(|| wrong(missing));
+            match name {
+                b"-v" | b"--version" => run.command = "version".into(),
+                b"-h" | b"--help" => run.command = "help".into(),
+                b"-p" | b"--paginate" => run.paginate = true,
+                b"--verbose" if run.program == Program::Sapwood => run.verbose = true,
+                b"--profile" if run.program == Program::Sapwood => {
+                    run.profile = match stuck {
+                        None => Profile::Table,
+                        Some(file) if file.is_empty() => return Err(wrong("no file given for '--profile='")),
+                        Some(file) => Profile::Picture(run.path(&file)?),
+                    };
+                }
+                b"-P" | b"--no-pager" => run.paginate = false,
+                b"--no-lazy-fetch" => run.set("GIT_NO_LAZY_FETCH", "1"),
+                b"--no-replace-objects" => run.set("GIT_NO_REPLACE_OBJECTS", "1"),
+                b"--no-optional-locks" => run.set("GIT_OPTIONAL_LOCKS", "0"),
+                b"--no-advice" => run.set("GIT_ADVICE", "0"),
+                b"--literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "1"),
+                b"--no-literal-pathspecs" => run.set("GIT_LITERAL_PATHSPECS", "0"),
+                b"--glob-pathspecs" => run.set("GIT_GLOB_PATHSPECS", "1"),
+                b"--noglob-pathspecs" => run.set("GIT_NOGLOB_PATHSPECS", "1"),
+                b"--icase-pathspecs" => run.set("GIT_ICASE_PATHSPECS", "1"),
+                b"--attr-source" => {
+                    let tree = value("no attribute source given for --attr-source")?;
+                    run.set("GIT_ATTR_SOURCE", sys::os_str(&tree));
+                }
+                b"--bare" => run.bare = true,
+                b"--git-dir" => {
+                    let dir = value("no directory given for '--git-dir' option")?;
+                    run.set("GIT_DIR", sys::os_str(&dir));
+                }
+                b"--work-tree" => {
+                    let dir = value("no directory given for '--work-tree' option")?;
+                    run.set("GIT_WORK_TREE", sys::os_str(&dir));
+                }
+                b"-c" => {
+                    let setting = value("-c expects a configuration string")?;
+                    run.config.push(setting);
+                }
+                b"--config-env" => {
+                    let spec = value("no config key given for --config-env")?;
+                    let setting = run.config_from_environment(&spec)?;
+                    run.config.push(setting);
+                }
+                b"-C" => {
+                    let dir = value("no directory given for '-C' option")?;
+                    if !dir.is_empty() {
+                        let place = UserPath::new(&dir).resolve(&run.cwd).map_err(Into::into);
+                        let seen = |place: PathBuf| {
+                            // Only a user who may change to a directory can see the entries in it.
+                            uninterrupted(|| place.join(".").metadata()).map(|_| place)
+                        };
+                        run.cwd = place.and_then(seen).map_err(|error: std::io::Error| {
+                            let reason = crate::term::text::os_error(&error);
+                            Failure::Fatal(text!("cannot change to '", dir, "': ", reason))
+                        })?;
+                    }
+                }
+                _ if name.starts_with(b"-") => return Err(wrong(text!("unknown option: ", arg))),
+                _ => run.command = arg.clone(),
+            }
+            if !run.command.is_empty() {
+                break;
+            }
+        }
+        run.args = args.collect();
+        if run.bare {
+            let cwd = run.cwd.clone().into_os_string();
+            run.env.entry("GIT_DIR".into()).or_insert(cwd);
+            run.set("GIT_IMPLICIT_WORK_TREE", "0");
+        }
+        Ok(run)
+    }
+
+    /// Makes the directory to work in the process's own.
+    pub(crate) fn enter(&mut self) -> Result<(), Failure> {
+        uninterrupted(|| std::env::set_current_dir(&self.cwd)).map_err(|error| {
+            let reason = crate::term::text::os_error(&error);
+            Failure::fatal(format!("cannot change to '{}': {reason}", self.cwd.display()))
+        })?;
+        self.cwd = current_directory()?;
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.insert(name.into(), value.into());
+    }
+
+    fn config_from_environment(&self, spec: &BString) -> Result<BString, Failure> {
+        let Some((key, variable)) = spec.rsplit_once_str("=") else {
+            return Err(Failure::Fatal(text!("invalid config format: ", spec)));
+        };
+        if variable.is_empty() {
+            let key = key.as_bstr();
+            return Err(Failure::Fatal(text!(
+                "missing environment variable name for configuration '",
+                key,
+                "'"
+            )));
+        }
+        match self.env.get(sys::os_str(variable)) {
+            Some(value) => Ok(text!(key, "=", value.as_bytes())),
+            None => Err(Failure::Fatal(text!(
+                "missing environment variable '",
+                variable,
+                "' for configuration '",
+                key,
+                "'"
+            ))),
+        }
+    }
+
+    /// A path of the command line, from where we are. The empty string is refused.
+    pub(crate) fn path(&self, text: &[u8]) -> Result<PathBuf, Failure> {
+        let path = UserPath::new(text);
+        path.resolve(&self.cwd).map_err(|refused| Failure::refused(&path, refused))
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.env.get(OsStr::new(name)).map(|value| value.as_bytes())
+    }
+
+    /// Where the command was started, from the worktree's root: Git never removes that directory.
+    pub(crate) fn original_cwd(&self, repo: &repo::Repository) -> Option<BString> {
+        let below = self.started_in.strip_prefix(repo.work_tree()?).ok()?.as_os_str().as_bytes();
+        (!below.is_empty()).then(|| below.into())
+    }
+
+    /// Finds and opens the repository, as Git would from here.
+    pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
+        let repo = match self.opened.take() {
+            Some(repo) => repo,
+            None => {
+                let repo = self.look_for_repository()?;
+                repo.warnings_while_found().iter().for_each(console::warning);
+                repo
+            }
+        };
+        self.objects.get_or_init(|| repo.shared_objects());
+        Ok(repo)
+    }
+
+    /// As [`Invocation::open`] for the first time, but nothing is said of it.
+    pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
+        let repo = repo::Repository::open(&self.outside())?;
+        if self.args.iter().any(may_name_an_entry) {
+            let read = store::index::ReadOptions::default();
+            // Whoever needs the index finds out what is wrong with it.
+            if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read)
+                && engine::sparse::expand(&repo, &mut index).is_ok()
+            {
+                repo.know_index(index);
+            }
+        }
+        Ok(repo)
+    }
+
+    /// Where we are, without naming a repository.
+    pub(crate) fn outside(&self) -> repo::OpenOptions {
+        repo::OpenOptions {
+            cwd: self.cwd.clone(),
+            git_dir: None,
+            work_tree: None,
+            bare: self.bare,
+            in_the_making: false,
+            config: self.config.clone(),
+            env: self.env.clone(),
+            voice: repo::Voice(|line| console::note(line)),
+            made_here: false,
+        }
+    }
+}
+
+fn current_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| {
+        let reason = crate::term::text::os_error(&error);
+        Failure::fatal(format!("Unable to read current working directory: {reason}"))
+    })
+}
+
+/// `:path` or `:2:path`, on its own or as an option's value.
+fn may_name_an_entry(arg: &BString) -> bool {
+    arg.starts_with(b":") || (arg.starts_with(b"-") && arg.contains(&b':'))
+}
+
+fn wrong(message: impl Into<BString>) -> Failure {
+    Failure::Misused(message.into())
+}

@@ -1,0 +1,15 @@
+//! One run of a command: the invocation, the repository, the settings, and the parts that commands share.
+
+pub(crate) mod apply;
+pub(crate) mod hooks;
+pub(crate) mod invocation;
+pub(crate) mod monitor;
+pub(crate) mod output;
+pub(crate) mod profile;
+pub(crate) mod real_git;
+pub(crate) mod revisions;
+pub(crate) mod settings;
+pub(crate) mod sparse_index;
+pub(crate) mod submodules;
+pub(crate) mod trace;
+pub(crate) mod tracking;

@@ -1,0 +1,111 @@
+//! Which monitor is configured, and whether it can watch this repository.
+
+use std::{
+    io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::BString;
+use format::{HashKind, hash::Hasher};
+use repo::Repository;
+use sys::{UserPath, by_path};
+
+use crate::term::console::text;
+
+/// `core.fsmonitor`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Monitor {
+    /// There is none.
+    None,
+    /// There would be one, but not for this repository.
+    Unfit(Unfit),
+    /// A program or a line for the shell, to be asked as a hook is.
+    Program(BString),
+    /// Git's own, at this socket.
+    Daemon(PathBuf),
+}
+
+/// Why a repository cannot be watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It has no worktree.
+    Bare,
+    /// The file system could not be asked what it is.
+    Error,
+    /// The worktree is on another machine, or on what cannot tell of changes.
+    Remote,
+    /// No socket can be in this directory.
+    NoSockets(PathBuf),
+}
+
+impl Unfit {
+    /// Git's words.
+    pub(crate) fn message(&self, repo: &Repository, cwd: &Path) -> BString {
+        let named = |path: &Path| path.as_os_str().as_bytes().to_owned();
+        let top = || named(repo.work_tree().unwrap_or(cwd));
+        match self {
+            Unfit::Bare => text!("bare repository '", named(cwd), "' is incompatible with fsmonitor"),
+            Unfit::Error => text!("repository '", top(), "' is incompatible with fsmonitor due to errors"),
+            Unfit::Remote => text!("remote repository '", top(), "' is incompatible with fsmonitor"),
+            Unfit::NoSockets(dir) => text!(
+                "socket directory '",
+                named(dir),
+                "' is incompatible with fsmonitor due to lack of Unix sockets support"
+            ),
+        }
+    }
+}
+
+/// What is configured. `GIT_TEST_FSMONITOR` stands for a setting that is not there.
+pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
+    // Anything that is no boolean is a path.
+    let program = match repo.config_bool("core.fsmonitor") {
+        Ok(Some(false)) => return Ok(Monitor::None),
+        Ok(Some(true)) => None,
+        Ok(None) => match repo.env().bytes("GIT_TEST_FSMONITOR").filter(|value| !value.is_empty()) {
+            Some(value) => Some(value.to_owned()),
+            None => return Ok(Monitor::None),
+        },
+        Err(_) => {
+            let path = repo.config_path("core.fsmonitor")?;
+            Some(path.map(|path| path.as_bytes().into()).unwrap_or_default())
+        }
+    };
+    let Some(top) = repo.work_tree() else { return Ok(Monitor::Unfit(Unfit::Bare)) };
+    match by_path::is_remote(top) {
+        Ok(false) => {}
+        Ok(true) if repo.config_bool("fsmonitor.allowRemote")? == Some(true) => {}
+        Ok(true) => return Ok(Monitor::Unfit(Unfit::Remote)),
+        Err(_) => return Ok(Monitor::Unfit(Unfit::Error)),
+    }
+    match program {
+        Some(program) => Ok(Monitor::Program(program)),
+        None => daemon(repo, top),
+    }
+}
+
+fn daemon(repo: &Repository, top: &Path) -> Result<Monitor, repo::Error> {
+    let socket = socket(repo, top)?;
+    let dir = socket.parent().unwrap_or(top);
+    Ok(match by_path::is_remote(dir) {
+        Ok(false) => Monitor::Daemon(socket),
+        Ok(true) => Monitor::Unfit(Unfit::NoSockets(dir.to_owned())),
+        Err(_) => Monitor::Unfit(Unfit::Error),
+    })
+}
+
+/// Where Git's daemon listens: in the Git directory, or where the user says if that is on another machine.
+pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Error> {
+    let is_remote: io::Result<bool> = by_path::is_remote(repo.git_dir());
+    if !matches!(is_remote, Ok(true)) {
+        return Ok(repo.git_dir().join("fsmonitor--daemon.ipc"));
+    }
+    let mut hasher = Hasher::checksum(HashKind::Sha1);
+    hasher.update(top.as_os_str().as_bytes());
+    let name = hasher.finish().expect("a checksum looks for no collisions");
+    let configured = repo.config_path("fsmonitor.socketDir")?.filter(|dir| !dir.as_bytes().is_empty());
+    let dir = configured.or_else(|| repo.env().path("HOME")).unwrap_or_else(|| UserPath::new(""));
+    let socket = dir.with(&format!(".git-fsmonitor-{name}"));
+    Ok(socket.resolve(repo.place()).unwrap_or_else(|_| repo.git_dir().join("fsmonitor--daemon.ipc")))
+}

@@ -1,0 +1,160 @@
+//! Git's own monitor, `git fsmonitor--daemon`: one question to its socket, in pkt-lines. It is started if it is not there.
+//!
+//! Nothing here waits for ever: a daemon that does not listen within a second, or does not answer within a minute, has not answered.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::net::UnixStream,
+    },
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use bstr::{BStr, BString};
+use engine::monitor::Answer;
+use format::pkt::{self, Header};
+use sys::by_path;
+
+use crate::{
+    session::{invocation::Invocation, real_git, trace},
+    term::console::{self, text},
+};
+
+/// How long it may take to listen, once it was started or while it is busy.
+const LISTENS_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long nobody may listen at a socket that is there: a daemon that is starting listens as soon as it has made it. Git waits here, too, as long as for one that is
+/// busy, which does not refuse; so each look after a daemon was killed would take a second.
+const REFUSES_WITHIN: Duration = Duration::from_millis(100);
+
+/// How long it may take to answer; it waits a second at most for the file system to have told it all.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What is kept instead of a token when it did not answer, and asked with where there is none. No daemon takes it for one of its own.
+const NO_TOKEN: &str = "builtin:fake";
+
+/// Whether a socket that is not there may come yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Ends,
+    MayCome,
+}
+
+/// Asks what happened since `token`.
+pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> Answer {
+    trace::region("fsm_client", "query");
+    let token = token.unwrap_or_else(|| NO_TOKEN.into());
+    let said = connect(run, socket).and_then(|stream| match query(stream, token.as_ref()) {
+        Ok(said) => {
+            trace::data(1, "fsm_client", "query/response-length", &said.len().to_string());
+            Some(said)
+        }
+        Err(_) => {
+            console::error("could not read IPC response");
+            None
+        }
+    });
+    said.and_then(|said| Answer::parse(&said)).unwrap_or_else(|| Answer::none(NO_TOKEN))
+}
+
+/// The daemon, started if need be.
+fn connect(run: &Invocation, socket: &Path) -> Option<UnixStream> {
+    let path = |path: &Path| text!("'", path.as_os_str().as_encoded_bytes(), "'");
+    let unspecified =
+        || console::error(text!("fsmonitor_ipc__send_query: unspecified error on ", path(socket)));
+    match attempts(socket, Missing::Ends) {
+        Ok(Some(stream)) => return Some(stream),
+        Ok(None) => {}
+        Err(_) => {
+            unspecified();
+            return None;
+        }
+    }
+    if !start(run) {
+        return None;
+    }
+    // It cannot know of anything that happened before, but it will of what happens from now on.
+    attempts(socket, Missing::MayCome).unwrap_or_else(|_| {
+        unspecified();
+        None
+    })
+}
+
+fn start(run: &Invocation) -> bool {
+    const WORDS: [&str; 3] = ["git", "fsmonitor--daemon", "start"];
+    let Some(mut command) = real_git::command(run) else { return false };
+    command.args(&WORDS[1..]);
+    trace::child("fsmonitor", &WORDS);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Connects, again and again while it may yet listen. `None`: nobody does.
+fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
+    let begun = Instant::now();
+    loop {
+        match open(socket) {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound if missing == Missing::Ends => return Ok(None),
+                io::ErrorKind::ConnectionRefused
+                    if missing == Missing::Ends && begun.elapsed() >= REFUSES_WITHIN =>
+                {
+                    return Ok(None);
+                }
+                io::ErrorKind::NotFound | io::ErrorKind::TimedOut | io::ErrorKind::ConnectionRefused => {}
+                _ => return Err(error),
+            },
+        }
+        if begun.elapsed() >= LISTENS_WITHIN {
+            return Ok(None);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A path that is too long for an address is reached through its directory.
+fn open(socket: &Path) -> io::Result<UnixStream> {
+    const LONGEST: usize = 107;
+    match (socket.as_os_str().len() > LONGEST, socket.parent(), socket.file_name()) {
+        (true, Some(parent), Some(name)) => {
+            let dir = by_path::open(parent)?;
+            UnixStream::connect(
+                Path::new("/proc/self/fd").join(dir.as_fd().as_raw_fd().to_string()).join(name),
+            )
+        }
+        _ => UnixStream::connect(socket),
+    }
+}
+
+/// Sends the token, and reads until the flush that ends the answer.
+fn query(mut stream: UnixStream, token: &BStr) -> io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
+    let mut question = Vec::new();
+    token.chunks(pkt::MAX_PAYLOAD).for_each(|chunk| pkt::write_line(&mut question, chunk));
+    pkt::write_flush(&mut question);
+    stream.write_all(&question)?;
+    let mut said = Vec::new();
+    let mut stream = io::BufReader::new(stream);
+    loop {
+        let mut digits = [0; 4];
+        stream.read_exact(&mut digits)?;
+        match pkt::parse_header(digits) {
+            Some(Header::Flush) => return Ok(said),
+            Some(Header::Data(length)) => {
+                let start = said.len();
+                said.resize(start + length, 0);
+                stream.read_exact(&mut said[start..])?;
+            }
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}

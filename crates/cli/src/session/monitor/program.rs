@@ -1,0 +1,64 @@
+//! A monitor that is a program: the hook `fsmonitor-watchman`, versions 1 and 2. Source: githooks(5).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bstr::{BStr, BString};
+use engine::monitor::{Answer, Changes};
+use repo::Repository;
+
+use crate::{
+    session::{hooks, settings::Settings, trace},
+    term::{console, failure::Failure},
+};
+
+/// Asks what happened since `token`; without one, since now, which only tells whether it answers and what to ask with next.
+///
+/// Where `core.fsmonitorHookVersion` does not say which version it is of, it is tried as of the newer one first.
+pub(super) fn ask(
+    repo: &Repository,
+    settings: &Settings,
+    command: &BStr,
+    token: Option<BString>,
+) -> Result<Answer, Failure> {
+    let version = version(repo)?;
+    // What happens while it is asked has to be told the next time.
+    let now = now();
+    let token = token.unwrap_or_else(|| now.clone());
+    let answer = |version: &str| {
+        trace::region("fsm_hook", "query");
+        hooks::answer(repo, settings, command, &[version.to_owned(), token.to_string()])
+    };
+    if version != Some(1) {
+        match answer("2") {
+            Some(said) => {
+                return Ok(Answer::parse(&said).unwrap_or_else(|| {
+                    console::warning("Empty last update token.");
+                    Answer::none("")
+                }));
+            }
+            None if version.is_some() => return Ok(Answer::none("")),
+            None => {}
+        }
+    }
+    let changes = answer("1").map_or(Changes::Unknown, |said| Changes::parse(&said));
+    Ok(Answer { token: now, changes })
+}
+
+/// The version that is configured, if it is one.
+fn version(repo: &Repository) -> Result<Option<i32>, Failure> {
+    Ok(repo.config_int("core.fsmonitorHookVersion")?.filter(|version| {
+        let is_known = matches!(version, 1 | 2);
+        if !is_known {
+            console::warning(format!(
+                "Invalid hook version '{version}' in core.fsmonitorhookversion. Must be 1 or 2."
+            ));
+        }
+        is_known
+    }))
+}
+
+/// Nanoseconds since 1970: the token of version 1.
+fn now() -> BString {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_nanos().to_string().into()
+}

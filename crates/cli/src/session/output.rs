@@ -1,0 +1,57 @@
+//! The form of standard output that the configuration, the environment and the terminal ask for.
+
+use std::io::IsTerminal as _;
+
+use bstr::ByteSlice as _;
+use repo::Repository;
+
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        failure::Failure,
+        text::columns::{Columns, When},
+    },
+};
+
+/// Whether standard output gets colours: by the setting `key`, or by `color.ui`.
+pub(crate) fn wants_color(run: &Invocation, repo: &Repository, key: &str) -> Result<bool, Failure> {
+    let key = if repo.config_str(key).is_some() { key } else { "color.ui" };
+    let is =
+        |word: &str| repo.config_str(key).is_some_and(|value| value.eq_ignore_ascii_case(word.as_bytes()));
+    if is("always") {
+        return Ok(true);
+    }
+    let never = is("never") || !is("auto") && repo.config_bool(key)? == Some(false);
+    Ok(!never && takes_colors(run, repo)?)
+}
+
+/// Whether standard output is a terminal that has colours, or a pager before one.
+fn takes_colors(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
+    let is_paged = run.variable("GIT_PAGER_IN_USE").and_then(|value| repo::parse_bool(Some(value.as_bstr())));
+    let shows = std::io::stdout().is_terminal()
+        || is_paged == Some(true) && repo.config_bool("color.pager")?.unwrap_or(true);
+    Ok(shows && !matches!(run.variable("TERM"), None | Some(b"dumb")))
+}
+
+/// Whether there are columns here.
+pub(crate) fn shows_columns(columns: Columns, run: &Invocation) -> bool {
+    let is_paged = || {
+        let variable = run.variable("GIT_PAGER_IN_USE");
+        variable.and_then(|value| repo::parse_bool(Some(value.as_bstr()))) == Some(true)
+    };
+    match columns.when {
+        When::Never => false,
+        When::Always => true,
+        When::Auto => std::io::stdout().is_terminal() || is_paged(),
+    }
+}
+
+/// How wide a line can be: `COLUMNS`, the terminal, or 80, less one.
+pub(crate) fn line_width(run: &Invocation) -> usize {
+    let number = |value: &[u8]| {
+        let text = value.trim_start_with(|letter| letter.is_ascii_whitespace());
+        let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+        std::str::from_utf8(&text[..end]).ok()?.parse::<usize>().ok().filter(|&number| number > 0)
+    };
+    run.variable("COLUMNS").and_then(number).or_else(sys::terminal::columns).unwrap_or(80) - 1
+}

@@ -1,0 +1,43 @@
+//! Names of revisions that the command line holds.
+
+use bstr::BStr;
+use format::ObjectId;
+use repo::Repository;
+
+use crate::{
+    session::settings::Settings,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// What Git says of a ref that is called like an object.
+const OBJECT_NAME_WARNING: &str = "\
+Git normally never creates a ref that ends with 40 hex characters
+because it will be ignored when you just specify 40-hex. These refs
+may be created by mistake. For example,
+
+  git switch -c $br $(git rev-parse ...)
+
+where \"$br\" is somehow empty and a 40-hex ref is created. Please
+examine these refs and maybe delete them. Turn this message off by
+running \"git config set advice.objectNameWarning false\"";
+
+/// Warns of a name that may stand for several things, as often as Git looks it up.
+pub(crate) fn warn_ambiguous(
+    repo: &Repository,
+    settings: &Settings,
+    spec: &BStr,
+    times: usize,
+) -> Result<(), Failure> {
+    let names = repo.ambiguous_names(spec)?;
+    for name in names.iter().cycle().take(times * names.len()) {
+        console::warning(text!("refname '", name, "' is ambiguous."));
+        let is_object_name = ObjectId::from_hex(repo.hash(), name).is_some();
+        if is_object_name && settings.advises(repo, "objectNameWarning")? {
+            console::note(OBJECT_NAME_WARNING);
+        }
+    }
+    Ok(())
+}

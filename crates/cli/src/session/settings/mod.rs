@@ -1,0 +1,300 @@
+//! Configuration as values: read once, here, and passed on.
+
+pub(crate) mod expiry;
+pub(crate) mod refused;
+
+use std::{
+    sync::atomic::AtomicBool,
+    time::{Duration, SystemTime},
+};
+
+use bstr::{BString, ByteSlice as _};
+use engine::checkout::Workers;
+use format::index::Index;
+use repo::Repository;
+use store::{
+    Fsync, LockOptions, SharedRepository, Wait,
+    index::{Expire, ReadOptions, Wanted, WriteOptions},
+    refs::{Locks, LogPolicy},
+};
+
+use self::refused::Reader;
+use crate::{
+    session::invocation::Invocation,
+    session::settings::expiry::expire_date,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Everything the commands want to know of the configuration and the environment.
+pub(crate) struct Settings {
+    /// `SAPWOOD_TEST_CHECKOUT_WORKERS`, `checkout.workers`
+    pub(crate) workers: Workers,
+    /// `checkout.thresholdForParallelism`
+    pub(crate) threshold: usize,
+    /// `core.bigFileThreshold`, bytes.
+    pub(crate) big_file_threshold: u64,
+    /// `core.symlinks`
+    pub(crate) symlinks: bool,
+    /// `sparse.expectFilesOutsideOfPatterns`
+    pub(crate) expects_files: bool,
+    /// `core.quotePath`
+    pub(crate) quote_path: bool,
+    /// `GIT_PROGRESS_DELAY`
+    pub(crate) progress_delay: Duration,
+    /// `index.threads`
+    pub(crate) index_read: ReadOptions,
+    /// `GIT_INDEX_VERSION`, `index.version`, `index.skipHash`, `index.threads`, `feature.manyFiles`
+    pub(crate) index_write: WriteOptions,
+    /// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
+    pub(crate) fsync: Fsync,
+    /// `core.sharedRepository`, `core.lockfilePid`
+    pub(crate) locks: LockOptions,
+    /// The same for files of configuration, which many may change at once: as long as for packed-refs
+    /// (`core.packedRefsTimeout`), another file that all worktrees share.
+    pub(crate) config_locks: LockOptions,
+    /// `GIT_ADVICE`
+    advice: bool,
+    /// `core.looseCompression`, `core.compression`
+    loose_level: i32,
+    /// What of `GIT_INDEX_VERSION` and `index.version` names a version that there is not.
+    wrong_version: Option<&'static str>,
+    /// Whether it was said that a sparse index is made full: that is said once.
+    pub(crate) told_of_expansion: AtomicBool,
+}
+
+impl Settings {
+    /// Reads them. Bad values are errors in Git's words.
+    pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
+        refused::check(repo, &[Reader::Every, Reader::Repository])?;
+        let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
+        let (workers, threshold) = match run.variable("SAPWOOD_TEST_CHECKOUT_WORKERS") {
+            Some(value) if !value.is_empty() => {
+                let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                let number = number.ok_or_else(|| {
+                    Failure::Fatal(text!("invalid value for 'SAPWOOD_TEST_CHECKOUT_WORKERS': '", value, "'"))
+                })?;
+                (workers(number), 0)
+            }
+            _ => {
+                let threshold = repo.config_int("checkout.thresholdForParallelism")?;
+                let number = repo.config_int("checkout.workers")?;
+                let default = DEFAULT_THRESHOLD;
+                (
+                    number.map_or(Workers::Auto, workers),
+                    threshold.map_or(default, |number| usize::try_from(number).unwrap_or(0)),
+                )
+            }
+        };
+        let big = repo.config_size("core.bigFileThreshold")?;
+        let many_files = flag("feature.manyFiles", false)?;
+        let threads = index_threads(repo)?;
+        let extensions = repo.config_str("index.threads").is_some() && threads != 1;
+        let (version, source) = match (run.variable("GIT_INDEX_VERSION"), repo.config_int("index.version")?) {
+            (Some(version), _) => (unsigned(version).or(Some(0)), "GIT_INDEX_VERSION"),
+            (None, Some(version)) => (u32::try_from(version).ok(), "index.version"),
+            (None, None) => (many_files.then_some(4), ""),
+        };
+        let wrong_version = version.filter(|version| !(2..=4).contains(version)).map(|_| source);
+        let delay = run
+            .variable("GIT_PROGRESS_DELAY")
+            .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_secs));
+        let locks = LockOptions {
+            wait: Wait::No,
+            shared: shared(repo)?,
+            record_pid: flag("core.lockfilePid", false)?,
+        };
+        Ok(Settings {
+            workers,
+            threshold,
+            big_file_threshold: big.unwrap_or(512 << 20),
+            symlinks: flag("core.symlinks", true)?,
+            expects_files: flag("sparse.expectFilesOutsideOfPatterns", false)?,
+            quote_path: flag("core.quotePath", true)?,
+            progress_delay: delay.unwrap_or(Duration::from_secs(2)),
+            index_read: ReadOptions { threads, ..ReadOptions::default() },
+            index_write: WriteOptions {
+                version,
+                skip_hash: flag("index.skipHash", many_files)?,
+                threads,
+                end_of_entries: flag("index.recordEndOfIndexEntries", extensions)?,
+                offset_table: flag("index.recordOffsetTable", extensions)?,
+                split: match run
+                    .variable("GIT_TEST_SPLIT_INDEX")
+                    .map(|value| repo::parse_bool(Some(value.as_bstr())))
+                {
+                    Some(Some(true)) => Some(true),
+                    // What means nothing is neither, and no error.
+                    _ => repo.config_bool("core.splitIndex").ok().flatten(),
+                },
+                max_percent_change: repo
+                    .config_int("splitIndex.maxPercentChange")?
+                    .and_then(|percent| u8::try_from(percent).ok()),
+                shared_index_expire: shared_index_expire(repo.config_str("splitIndex.sharedIndexExpire"))
+                    .unwrap_or_default(),
+                shared: shared(repo)?,
+            },
+            fsync: fsync(run, repo)?,
+            locks,
+            config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
+            loose_level: loose_level(repo)?,
+            wrong_version,
+            told_of_expansion: AtomicBool::new(false),
+            advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
+        })
+    }
+
+    /// For a command that looks an answer up in the index, and neither changes it nor acts upon it: entries stay in the file. Before anything is told
+    /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable) has to be asked.
+    pub(crate) fn for_answers(self) -> Settings {
+        let index_read = ReadOptions { wanted: Wanted::Answers, ..self.index_read };
+        Settings { index_read, ..self }
+    }
+
+    /// How `index` is written, which is about to be; a warning if it is new and its version is none.
+    pub(crate) fn index_to_write(&self, index: &Index, split: Option<bool>) -> WriteOptions {
+        if let Some(source) = self.wrong_version.filter(|_| index.version.is_none()) {
+            // Of each file.
+            for _ in 0..1 + usize::from(split == Some(true)) {
+                console::warning(format!("{source} set, but the value is invalid.\nUsing version 3"));
+            }
+        }
+        WriteOptions { split, ..self.index_write.clone() }
+    }
+
+    /// How objects are written.
+    pub(crate) fn objects<'a>(&'a self, repo: &'a Repository) -> store::objects::Options<'a> {
+        store::objects::Options {
+            objects: repo.objects_dir(),
+            shared: self.locks.shared,
+            level: self.loose_level,
+            fsync: &self.fsync,
+        }
+    }
+
+    /// How refs are written.
+    pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
+        let log = match repo.config_str("core.logAllRefUpdates") {
+            Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
+            _ => match repo.config_bool("core.logAllRefUpdates")? {
+                Some(true) => LogPolicy::Standard,
+                Some(false) => LogPolicy::Never,
+                None if repo.is_bare() => LogPolicy::Never,
+                None => LogPolicy::Standard,
+            },
+        };
+        Ok(store::refs::Options {
+            git_dir: repo.git_dir().to_owned(),
+            common_dir: repo.refs_dir().to_owned(),
+            called: repo.refs_are_called().to_owned(),
+            hash: repo.hash(),
+            committer: repo.committer().map_err(|error| error.message),
+            log,
+            fsync: self.fsync,
+            locks: Locks {
+                loose: wait(repo, "core.filesRefLockTimeout", 100)?,
+                packed: wait(repo, "core.packedRefsTimeout", 1000)?,
+                shared: self.locks.shared,
+            },
+        })
+    }
+
+    /// Whether the advice `advice.<name>` is wanted.
+    pub(crate) fn advises(&self, repo: &Repository, name: &str) -> Result<bool, Failure> {
+        Ok(self.advice && repo.config_bool(&format!("advice.{name}"))?.unwrap_or(true))
+    }
+}
+
+/// Git's default for `checkout.thresholdForParallelism`.
+const DEFAULT_THRESHOLD: usize = 100;
+
+fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error> {
+    Ok(Wait::from_config(repo.config_int(key)?.map_or(default, i64::from)))
+}
+
+/// The number as `checkout.workers` means it: below one, as many as there are cores.
+fn workers(number: i32) -> Workers {
+    match usize::try_from(number) {
+        Ok(number) if number >= 1 => Workers::Fixed(number),
+        _ => Workers::Fixed(sys::cores()),
+    }
+}
+
+/// A number as C's `strtoul` reads it to its end, and what an `unsigned int` keeps of that: the low half.
+fn unsigned(text: &[u8]) -> Option<u32> {
+    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().take_while(is_space).count()..];
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // What is too large is the largest there is.
+    let number = std::str::from_utf8(digits).ok()?.parse::<u64>();
+    let number = number.map_or(u64::MAX, |number| if is_negative { number.wrapping_neg() } else { number });
+    u32::try_from(number & u64::from(u32::MAX)).ok()
+}
+
+/// `index.threads`: a number, `true` or 0 for as many as are of use, `false` for one.
+fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
+    match repo.config_str("index.threads") {
+        None => Ok(0),
+        Some(value) if value.iter().all(u8::is_ascii_digit) && !value.is_empty() => {
+            Ok(repo.config_int("index.threads")?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0))
+        }
+        Some(_) => Ok(usize::from(repo.config_bool("index.threads")? == Some(false))),
+    }
+}
+
+/// A level that there is not is as none: Git dies of it whatever it is asked to do.
+fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
+    // What zlib calls its default.
+    const ZLIBS: i32 = 6;
+    let level = match repo.config_int("core.looseCompression")? {
+        None => repo.config_int("core.compression")?,
+        given => given,
+    };
+    Ok(match level {
+        Some(-1) => ZLIBS,
+        Some(level) if (0..=9).contains(&level) => level,
+        _ => store::objects::DEFAULT_LEVEL,
+    })
+}
+
+/// `splitIndex.sharedIndexExpire`. `None` if it is a date that is not understood.
+pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
+    use engine::worktree::prune::Expire as Date;
+    let Some(date) = date else { return Some(Expire::TwoWeeks) };
+    match expire_date(date.as_bstr()).filter(|_| date != "false" && date != "all")? {
+        Date::Now => Some(Expire::Before(SystemTime::now())),
+        Date::At(0) => Some(Expire::Never),
+        Date::At(time) => {
+            Some(Expire::Before(SystemTime::UNIX_EPOCH + Duration::from_secs(time.max(0).unsigned_abs())))
+        }
+    }
+}
+
+fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
+    let mut fsync = Fsync::default();
+    for value in repo.config_all("core.fsync") {
+        fsync.set_components(value.as_ref()).iter().for_each(console::warning);
+    }
+    for value in repo.config_all("core.fsyncMethod") {
+        fsync.set_method(value.as_ref()).iter().for_each(console::warning);
+    }
+    if let Some(value) = repo.config_bool("core.fsyncObjectFiles")? {
+        console::warning(fsync.set_object_files(value));
+    }
+    fsync.disabled = matches!(run.variable("GIT_TEST_FSYNC"), Some(b"0" | b"false" | b"no" | b"off"));
+    Ok(fsync)
+}
+
+/// `core.sharedRepository`
+pub(crate) fn shared(repo: &Repository) -> Result<SharedRepository, Failure> {
+    engine::shared::of(repo.config_value("core.sharedRepository"))
+        .map_err(|error| Failure::fatal(error.to_string()))
+}

@@ -1,0 +1,320 @@
+//! The sparse index, for all commands alike: full in memory, and sparse again when it is written, where Git's would be.
+//!
+//! Git expands an index only where it must, and says so: a hint, and a region `ensure_full_index` in the trace. Here both stand
+//! for Git's reasons, not for what is done in memory, so that they are where users of Git expect them.
+
+use std::sync::atomic::Ordering;
+
+use bstr::{BStr, ByteSlice as _};
+use engine::{
+    checkout::{Plan, PlanError},
+    sparse::{self, Course, Patterns, Trees},
+};
+use format::{
+    ObjectId,
+    index::{Edit, Entry, Flags, Index, Stage},
+    loose::Kind,
+};
+use repo::Repository;
+use store::index::Fingerprint;
+
+use crate::{
+    session::{settings::Settings, trace},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Git's words.
+const EXPANDED: &str = "\
+The sparse index is expanding to a full index, a slow operation.
+Your working directory likely has contents that are outside of
+your sparse-checkout patterns. Use 'git sparse-checkout list' to
+see your sparse-checkout definition and compare it to your working
+directory contents. Cleaning up any merge conflicts or staged
+changes before running 'git sparse-checkout clean' or 'git
+sparse-checkout reapply' may assist in this cleanup.";
+
+/// A full index, and the sparse one that it was, as long as Git's would be that still.
+pub(crate) struct Read {
+    pub(crate) index: Index,
+    pub(crate) before: Option<Index>,
+    /// What its file was; `None` if there was none, or it was not read here.
+    pub(crate) seen: Option<Fingerprint>,
+    /// It is not on disk as the configuration wants it.
+    pub(crate) differs_on_disk: bool,
+}
+
+/// Whether an expansion that Git would tell of is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tell {
+    Hint,
+    Nothing,
+}
+
+/// The patterns, if the configuration wants the index sparse: it is `index.sparse`, and the patterns are a cone.
+pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
+    let is = |key: &str| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(false));
+    if !is("index.sparse")? || !is("core.sparseCheckoutCone")? {
+        return Ok(None);
+    }
+    let loaded = sparse::load(repo)?.map(|loaded| loaded.patterns);
+    Ok(loaded.filter(|patterns| patterns.cone().is_some()))
+}
+
+/// Whether an index is made full before it is known what is to be done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    AtOnce,
+    /// Whoever uses it does what it takes: [`settle`], or [`fill`]. It is marked as sparse till then.
+    Later,
+    /// The same, and what came into the cone meanwhile stays as it is: nothing of the worktree rests on it.
+    Asked,
+}
+
+/// Makes what was read full. With `worktree`, entries whose files are there are not skipped any more.
+pub(crate) fn read(
+    repo: &Repository,
+    settings: &Settings,
+    mut index: Index,
+    worktree: Option<&sys::Dir>,
+    tell: Tell,
+    when: Fill,
+) -> Result<Read, Failure> {
+    if !index.sparse {
+        if let Some(worktree) = worktree {
+            sparse::clear_present(worktree, &mut index)?;
+        }
+        return Ok(Read { index, before: None, seen: None, differs_on_disk: false });
+    }
+    let patterns = wanted(repo)?;
+    let mut before = patterns.as_ref().map(|_| index.entries_only());
+    let mut there = Vec::new();
+    if let Some(worktree) = worktree.filter(|_| before.is_some()) {
+        there = sparse::present(worktree, &index)?;
+        if there.iter().any(|&at| index.entries()[at].mode.is_tree()) {
+            before = None;
+        }
+    }
+    if before.is_none() {
+        expanded(repo, settings, &index, tell)?;
+    }
+    // What is inside of the cone comes into the worktree, file by file.
+    let is_inside = |entry: &Entry| {
+        entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
+    };
+    let fills = match when {
+        Fill::AtOnce => true,
+        Fill::Later => before.is_none() || index.entries().iter().any(is_inside),
+        Fill::Asked => before.is_none(),
+    };
+    if fills {
+        fill(repo, &mut index)?;
+    }
+    match worktree {
+        // It is what was looked at.
+        Some(_) if index.sparse => sparse::clear(&mut index, &there),
+        Some(worktree) => sparse::clear_present(worktree, &mut index)?,
+        None => {}
+    }
+    Ok(Read { index, before, seen: None, differs_on_disk: false })
+}
+
+/// Whether no directory that stands as one entry is in the worktree, nor in the cone.
+pub(crate) fn is_as_it_should_be(
+    repo: &Repository,
+    index: &Index,
+    worktree: &sys::Dir,
+) -> Result<bool, Failure> {
+    let Some(patterns) = wanted(repo)?.filter(|_| index.sparse) else { return Ok(false) };
+    let is_inside = |entry: &Entry| entry.mode.is_tree() && patterns.includes(index.path(entry));
+    let there = sparse::present(worktree, index)?;
+    Ok(!index.entries().iter().any(is_inside)
+        && !there.into_iter().any(|at| index.entries()[at].mode.is_tree()))
+}
+
+/// Makes `index` full, if it is not.
+pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> {
+    match index.sparse {
+        true => sparse::expand(repo, index).map_err(unreadable),
+        false => Ok(()),
+    }
+}
+
+/// Makes as much of `index` full as `course` needs.
+pub(crate) fn settle(
+    repo: &Repository,
+    index: &mut Index,
+    course: &dyn Fn(&BStr) -> Course,
+) -> Result<(), Failure> {
+    match index.sparse {
+        true => sparse::settle(repo, index, course).map_err(unreadable),
+        false => Ok(()),
+    }
+}
+
+fn unreadable(error: PlanError) -> Failure {
+    Failure::fatal(error.to_string())
+}
+
+/// Tells, once, that the index is made full.
+pub(crate) fn expanded(
+    repo: &Repository,
+    settings: &Settings,
+    index: &Index,
+    tell: Tell,
+) -> Result<(), Failure> {
+    if tell == Tell::Nothing {
+        return Ok(());
+    }
+    trace::region("index", "ensure_full_index");
+    // Git looks for trees that the index could be, before and after.
+    tell_unmerged(index);
+    let told = settings.told_of_expansion.swap(true, Ordering::Relaxed);
+    if !told && settings.advises(repo, "sparseIndexExpanded")? {
+        console::hint(EXPANDED);
+        if repo.config_str("advice.sparseIndexExpanded").is_none() {
+            console::hint("Disable this message with \"git config set advice.sparseIndexExpanded false\"");
+        }
+    }
+    tell_unmerged(index);
+    Ok(())
+}
+
+fn tell_unmerged(index: &Index) {
+    const TOLD: usize = 10;
+    let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
+    for (number, entry) in unmerged.enumerate().take(TOLD + 1) {
+        match number {
+            TOLD => console::note("..."),
+            _ => console::note(text!(index.path(entry), ": unmerged (", entry.oid.to_string(), ")")),
+        }
+    }
+}
+
+/// Makes `index` for being written as sparse as `patterns` have it and Git's would be, or full. What is given back is full.
+pub(crate) fn shape(
+    repo: &Repository,
+    settings: &Settings,
+    index: &mut Index,
+    before: Option<&Index>,
+    patterns: Option<&Patterns>,
+) -> Result<Option<Index>, Failure> {
+    if index.base.is_some() || settings.index_write.split == Some(true) {
+        fill(repo, index)?;
+        return Ok(None);
+    }
+    if before.is_none() {
+        fill(repo, index)?;
+    }
+    let made = patterns.and_then(|patterns| collapse(repo, settings, index, before, patterns));
+    if made.is_none() {
+        fill(repo, index)?;
+    }
+    Ok(made)
+}
+
+/// Makes `index` sparse for being written; gives the full one back. `None`: it stays full.
+fn collapse(
+    repo: &Repository,
+    settings: &Settings,
+    index: &mut Index,
+    before: Option<&Index>,
+    patterns: &Patterns,
+) -> Option<Index> {
+    let full = sparse::collapse(index, patterns, before, &Objects { repo, settings })?;
+    if before.is_none() {
+        trace::region("index", "convert_to_sparse");
+    }
+    Some(full)
+}
+
+/// The repository's, where a missing tree is written.
+struct Objects<'a> {
+    repo: &'a Repository,
+    settings: &'a Settings,
+}
+
+impl Trees for Objects<'_> {
+    fn has(&self, oid: &ObjectId) -> bool {
+        self.repo.objects().contains(oid)
+    }
+
+    fn make(&self, oid: &ObjectId, content: &[u8]) -> bool {
+        store::objects::write(oid, (Kind::Tree, content), &self.settings.objects(self.repo)).is_ok()
+    }
+}
+
+/// Whether `path` is in a directory that is one entry of the index `before`.
+pub(crate) fn is_collapsed(before: Option<&Index>, path: &BStr) -> bool {
+    before
+        .is_some_and(|before| sparse::is_inside(before, path.trim_end_with(|letter| letter == '/').as_bstr()))
+}
+
+/// Whether something in a directory that is one entry of `before` is another in `after`.
+pub(crate) fn changes(before: &Index, after: &Index) -> bool {
+    let nodes = after.cache_tree.as_ref();
+    before.entries().iter().filter(|entry| entry.mode.is_tree()).any(|entry| {
+        let dir = before.path(entry);
+        let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+        let node = nodes.and_then(|root| root.find(dir.into())?.valid);
+        node.is_none_or(|(tree, _)| tree != entry.oid)
+    })
+}
+
+/// Where a directory that is one entry of `before` is to become a file, Git forgets what is staged in it.
+pub(crate) fn yield_to_files(
+    repo: &Repository,
+    before: &Index,
+    index: &mut Index,
+    head: ObjectId,
+    target: ObjectId,
+) -> Result<(), Failure> {
+    let staged = index.cache_tree.as_ref().and_then(|root| root.valid);
+    if staged.is_some_and(|(tree, _)| tree == head) {
+        return Ok(());
+    }
+    let mut edits = Vec::new();
+    for dir in sparse::collapsed(before) {
+        // What is one entry still will be a tree.
+        if index.position(text!(dir, "/").as_bstr(), Stage::Normal).is_ok() {
+            continue;
+        }
+        let Some(found) = repo.lookup_path(target, dir)? else { continue };
+        if repo.objects().header(&found).is_ok_and(|(kind, _)| kind == Kind::Tree) {
+            continue;
+        }
+        let below = &index.entries()[index.range_below(dir)];
+        edits.extend(below.iter().map(|entry| Edit { path: index.path(entry).into(), entries: Vec::new() }));
+    }
+    index.apply(edits);
+    Ok(())
+}
+
+/// And the file takes over from the directory that it is not in the worktree, though it may be in the cone.
+pub(crate) fn leave_replaced(before: &Index, plan: &mut Plan) {
+    for dir in sparse::collapsed(before) {
+        let found = plan.index.range_of(dir);
+        for entry in &mut plan.index.entries_mut()[found.clone()] {
+            entry.flags.insert(Flags::SKIP_WORKTREE);
+        }
+        if !found.is_empty() {
+            plan.writes.retain(|write| !found.contains(&write.entry));
+        }
+    }
+}
+
+/// A directory that is one entry of `before` is replaced as a whole, and its files are none of the worktree's.
+pub(crate) fn keep_out(before: &Index, plan: &mut Plan) {
+    let below: Vec<_> = sparse::collapsed(before).map(|dir| plan.index.range_below(dir)).collect();
+    for range in &below {
+        for entry in &mut plan.index.entries_mut()[range.clone()] {
+            entry.flags.insert(Flags::SKIP_WORKTREE);
+        }
+    }
+    plan.writes.retain(|write| {
+        let next = below.partition_point(|range| range.end <= write.entry);
+        below.get(next).is_none_or(|range| write.entry < range.start)
+    });
+}

@@ -1,0 +1,113 @@
+//! The two names by which a submodule's worktree and its repository know each other: the file `.git` in the one, and
+//! `core.worktree` in the configuration of the other. Each is replaced whole, and only if it is wrong.
+
+use std::{
+    io::{self, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::Edit;
+use repo::Repository;
+use sys::by_path;
+
+use crate::{
+    session::settings::Settings,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+const WORKTREE: &str = "core.worktree";
+
+/// What becomes the file `.git`, in the submodule's repository: a worktree that is being made holds nothing else when we are
+/// killed. Only who has locked the superproject's index writes it.
+const SCRAP: &str = "sapwood-gitfile";
+
+/// Where the repository of the submodule called `name` belongs. Refused if it would be within another's, as `a/b` is in
+/// that of `a`.
+pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
+    // A name is never a path by itself, whatever it begins with.
+    let below = |name: &[u8]| {
+        let mut path = repo.git_dir().join("modules/").into_os_string();
+        path.push(sys::os_str(name));
+        PathBuf::from(path)
+    };
+    let place = below(name);
+    for slash in name.find_iter("/").filter(|&slash| slash > 0) {
+        let outer = below(&name[..slash]);
+        if repo.is_git_directory(&outer) {
+            let (place, outer) = (place.display(), outer.display());
+            console::error(format!("submodule git dir '{place}' is inside git dir '{outer}'"));
+            console::hint(
+                "enabling extensions.submodulePathConfig might fix the following error, if it's not already enabled.",
+            );
+            return Err(Failure::fatal(format!(
+                "refusing to create/use '{place}' in another submodule's  git dir."
+            )));
+        }
+    }
+    Ok(place)
+}
+
+/// Makes `work_tree`, which is there, and `git_dir` know each other.
+pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
+    let real = |path: &Path| {
+        by_path::canonical(path).map_err(|error| {
+            Failure::fatal(format!("Invalid path '{}': {}", path.display(), sys::reason(&error)))
+        })
+    };
+    let (work_tree, git_dir) = (real(work_tree)?, real(git_dir)?);
+    let bytes = |path: PathBuf| BString::from(path.into_os_string().as_bytes());
+    let line = text!("gitdir: ", bytes(engine::worktree::admin::relative(&git_dir, &work_tree)), "\n");
+    let gitfile = work_tree.join(".git");
+    let failed = |error: io::Error| {
+        Failure::fatal(format!("could not write to '{}': {}", gitfile.display(), sys::reason(&error)))
+    };
+    if by_path::read(&gitfile).map_err(failed)?.is_none_or(|found| found != *line) {
+        match publish(line.as_bstr(), &git_dir.join(SCRAP), &gitfile) {
+            // The repository is on another file system.
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let mut lock = store::Lock::take(&gitfile, &settings.locks)?;
+                lock.write(&line)?;
+                lock.commit()?;
+            }
+            done => done.map_err(failed)?,
+        }
+    }
+    let config = git_dir.join("config");
+    let value = bytes(engine::worktree::admin::relative(&work_tree, &git_dir));
+    if repo::setting_of(&config, WORKTREE).is_none_or(|found| !found.is(value.as_bstr())) {
+        let edit = Edit::Set { key: WORKTREE.into(), value };
+        store::config::edit(&config, &[edit], &settings.config_locks, &settings.fsync)?;
+    }
+    Ok(())
+}
+
+/// What is in `gitfile` becomes `line`, by way of `scrap`.
+fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
+    match by_path::remove_file(scrap) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = by_path::create_new(scrap, 0o666)?;
+    let written = file.write_all(line);
+    let closed = sys::close(file);
+    let done = written.and(closed).and_then(|()| by_path::rename(scrap, gitfile));
+    if done.is_err() {
+        // What failed first is what is told.
+        let _ = by_path::remove_file(scrap);
+    }
+    done
+}
+
+/// Lets `git_dir` forget its worktree.
+pub(super) fn disconnect(git_dir: &Path, path: &BStr, settings: &Settings) {
+    let edit = Edit::Unset { key: WORKTREE.into() };
+    let done = store::config::edit(&git_dir.join("config"), &[edit], &settings.config_locks, &settings.fsync);
+    if done.is_err() {
+        console::warning(text!("Could not unset core.worktree setting in submodule '", path, "'"));
+    }
+}

@@ -1,0 +1,222 @@
+//! Merging trees into the index and the worktree, as `read-tree` does: for the command, and for submodules that follow
+//! their superproject.
+//!
+//! Order: the index lock; the trees; the plan; then the steps and the index, as in [`super::super::apply`].
+
+use std::path::PathBuf;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions, Sparse};
+use format::ObjectId;
+use repo::Repository;
+use sys::UserPath;
+
+use crate::{
+    session::{
+        apply::{Done, Work},
+        invocation::Invocation,
+        revisions::warn_ambiguous,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+        submodules,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// As many trees as Git merges at once.
+const MOST_TREES: usize = 8;
+
+#[derive(Default)]
+pub(crate) struct Request {
+    pub(crate) no_sparse_checkout: bool,
+    pub(crate) output: Option<BString>,
+    pub(crate) empty: bool,
+    pub(crate) verbose: bool,
+    pub(crate) merge: bool,
+    pub(crate) trivial: bool,
+    pub(crate) aggressive: bool,
+    pub(crate) reset: bool,
+    pub(crate) prefix: Option<BString>,
+    pub(crate) update: bool,
+    pub(crate) index_only: bool,
+    pub(crate) dry_run: bool,
+    pub(crate) quiet: bool,
+    pub(crate) recurse: Option<bool>,
+    /// See [`in_submodule`].
+    pub(crate) lead: BString,
+}
+
+/// What is to be done in a submodule that goes along with its superproject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// To see whether its worktree can be moved.
+    Ask,
+    /// To move it.
+    Move,
+    /// To empty its index, and leave alone what is in its directory.
+    Forget,
+}
+
+/// Does it: the worktree goes from the first of two `trees` to the second, or with `force` to the only one, whatever is
+/// there. `lead` is the submodule's place.
+pub(crate) fn in_submodule(
+    run: &Invocation,
+    errand: Errand,
+    force: Force,
+    lead: BString,
+    trees: &[BString],
+) -> Result<u8, Failure> {
+    let (asks, forced) = (errand == Errand::Ask, force != Force::No);
+    let request = Request {
+        merge: !forced,
+        reset: forced,
+        // Untracked files count beforehand as well, which for Git they do not.
+        update: errand == Errand::Move || asks && !forced,
+        index_only: errand == Errand::Forget,
+        dry_run: asks,
+        recurse: Some(true),
+        lead,
+        ..Request::default()
+    };
+    carry_out(run, &request, trees)
+}
+
+pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) -> Result<u8, Failure> {
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
+    let merges = request.merges();
+    let mut work = match merges {
+        true => Work::start_index_only(run, &repo, &settings, false)?,
+        // Whatever is wrong with the index, this is the way to a new one.
+        false => Work::start_afresh(run, &repo, &settings)?,
+    };
+    if merges && !request.reset && work.index.is_unmerged() {
+        return Err(Failure::fatal("You need to resolve your current index first"));
+    }
+    let trees = trees(&repo, &settings, names)?;
+    request.check(&repo, &trees)?;
+    // As in Git nothing is taken from it, should it not be true.
+    work.index.cache_tree = None;
+    work.quiet = request.quiet;
+    work.recurses = merges && submodules::wanted(request.recurse, &repo)?;
+    work.lead_of_submodule = request.lead.clone();
+    work.progress = request.verbose && request.update;
+    work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr())).transpose()?;
+    if request.no_sparse_checkout {
+        work.needs_full()?;
+    }
+    if let Some(prefix) = &request.prefix {
+        work.looks_for(text!(prefix.trim_end_with(|letter| letter == '/'), "/-").as_bstr())?;
+    }
+    let options = PlanOptions {
+        merge: request.kind(trees)?,
+        force: if request.reset { Force::OverwriteUntracked } else { Force::No },
+        files: match (merges && !request.index_only, request.update) {
+            (false, _) => Files::Ignore,
+            (true, false) => Files::Check,
+            (true, true) => Files::Update,
+        },
+        overwrite_ignored: true,
+        refresh: false,
+        original_cwd: run.original_cwd(&repo),
+        sparse: if request.no_sparse_checkout { Sparse::Ignored } else { Sparse::Configured },
+        operation: "read-tree",
+    };
+    if request.dry_run {
+        work.judge(&options, 128)?;
+        return Ok(0);
+    }
+    match work.perform(&options, 128, None)? {
+        Done::Incomplete | Done::Unfinished => Ok(128),
+        Done::Planned | Done::Complete => Ok(0),
+    }
+}
+
+impl Request {
+    /// What the index holds counts.
+    fn merges(&self) -> bool {
+        self.merge || self.reset || self.prefix.is_some()
+    }
+
+    fn check(&self, repo: &Repository, trees: &[ObjectId]) -> Result<(), Failure> {
+        let merges = self.merges();
+        if trees.is_empty() && !self.empty && !merges {
+            console::warning("read-tree: emptying the index with no arguments is deprecated; use --empty");
+        } else if !trees.is_empty() && self.empty {
+            return Err(Failure::fatal("passing trees as arguments contradicts --empty"));
+        }
+        if self.index_only && self.update {
+            return Err(Failure::fatal("-u and -i at the same time makes no sense"));
+        }
+        if (self.update || self.index_only) && !merges {
+            let option = if self.update { "-u" } else { "-i" };
+            return Err(Failure::fatal(format!("{option} is meaningless without -m, --reset, or --prefix")));
+        }
+        if merges && !self.index_only && repo.work_tree().is_none() {
+            return Err(Failure::no_worktree());
+        }
+        if merges && trees.is_empty() {
+            return Err(Failure::fatal("you must specify at least one tree to merge"));
+        }
+        Ok(())
+    }
+
+    fn kind(&self, mut trees: Vec<ObjectId>) -> Result<Merge, Failure> {
+        if !self.merges() {
+            return Ok(Merge::Overlay { trees });
+        }
+        let target = trees.pop().expect("checked");
+        if let Some(prefix) = &self.prefix {
+            return match trees.is_empty() {
+                true => {
+                    let prefix = prefix.strip_suffix(b"/").unwrap_or(prefix.as_slice()).into();
+                    Ok(Merge::Bind { tree: target, prefix })
+                }
+                false => Err(Failure::unsupported("'--prefix' with several trees")),
+            };
+        }
+        Ok(match (trees.pop(), trees.is_empty()) {
+            (None, _) => Merge::OneWay { target },
+            (head, true) => Merge::TwoWay { head, target },
+            (Some(ours), false) => Merge::ThreeWay {
+                bases: trees,
+                ours,
+                theirs: target,
+                one_sided: if self.aggressive { OneSided::Settle } else { OneSided::Leave },
+                conflicts: if self.trivial { Conflicts::Refuse } else { Conflicts::Stages },
+            },
+        })
+    }
+}
+
+fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec<ObjectId>, Failure> {
+    let mut trees = Vec::new();
+    for arg in args {
+        let named = repo.rev_parse(arg.as_bstr());
+        let invalid = || Failure::Fatal(text!("Not a valid object name ", arg));
+        let oid = named.map_err(|error| Failure::of_name(error, invalid()))?;
+        warn_ambiguous(repo, settings, arg.as_bstr(), 1)?;
+        if trees.len() == MOST_TREES {
+            return Err(Failure::fatal(format!("I cannot read more than {MOST_TREES} trees")));
+        }
+        let empty = ObjectId::empty_tree(repo.hash());
+        let is_there = |tree: &ObjectId| *tree == empty || repo.objects().contains(tree);
+        let none = || Failure::Fatal(text!("failed to unpack tree object ", arg));
+        let tree = repo.tree_of(oid).map_err(|error| Failure::of_name(error, none()))?;
+        trees.push(Some(tree).filter(is_there).ok_or_else(none)?);
+    }
+    console::complaints(repo);
+    Ok(trees)
+}
+
+/// Git is at the top of the worktree by then.
+fn output(run: &Invocation, repo: &Repository, file: &BStr) -> Result<PathBuf, Failure> {
+    let file = UserPath::new(file);
+    file.resolve(repo.work_tree().unwrap_or(&run.cwd)).map_err(|refused| Failure::refused(&file, refused))
+}

@@ -1,0 +1,401 @@
+//! `GIT_TRACE2_EVENT` and `GIT_TRACE2_PERF`: what a run did, in Git's formats, a line for each event; and `sapwood --verbose`.
+//!
+//! The beginning and the end of the run, its command, the threads of the engine, which come as spans of `tracing`
+//! ([`Events`]), and how many of them a phase has (`data` of the category `workers`). Without the variables nothing listens, and a
+//! span costs a load. A file that cannot be written changes nothing.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    io::Write as _,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use bstr::BStr;
+use engine::untracked::Found;
+use jiff::{Timestamp, tz::Offset};
+use sys::File;
+use tracing::{
+    Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id},
+};
+use tracing_subscriber::{Layer, Registry, layer::Context, layer::SubscriberExt as _, registry::LookupSpan};
+
+use crate::{
+    session::invocation::Invocation,
+    term::{console, text::json},
+};
+
+/// The trace of one run; nothing if nobody asked for one.
+pub(crate) struct Trace(Option<Arc<Sink>>);
+
+struct Sink {
+    targets: Vec<(Format, Mutex<File>)>,
+    /// Names the run, with those it is part of before it.
+    session: String,
+    started: Instant,
+    /// With `--verbose`: the sizes that each phase's crew had.
+    sizes: Option<Mutex<Vec<Sizes>>>,
+}
+
+/// A phase's role, and the sizes its crew had.
+type Sizes = (String, Vec<u64>);
+
+/// Git's names of the formats are those of the variables.
+#[derive(Clone, Copy)]
+enum Format {
+    Event,
+    Perf,
+}
+
+/// What is written: the words of a line in each format.
+struct Line<'l> {
+    event: &'static str,
+    thread: &'l str,
+    /// Members of the JSON object, each after a comma.
+    members: String,
+    /// When the thing began that this is the end of.
+    since: Option<Instant>,
+    category: String,
+    message: String,
+}
+
+impl<'l> Line<'l> {
+    fn new(event: &'static str, thread: &'l str) -> Self {
+        Line {
+            event,
+            thread,
+            members: String::new(),
+            since: None,
+            category: String::new(),
+            message: String::new(),
+        }
+    }
+}
+
+impl Trace {
+    /// Begins. What `run` starts from now on belongs to this run.
+    pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
+        let session = session(&run.env);
+        let variables = [("GIT_TRACE2_EVENT", Format::Event), ("GIT_TRACE2_PERF", Format::Perf)];
+        let targets: Vec<_> = variables
+            .into_iter()
+            .filter_map(|(name, format)| Some((format, Mutex::new(target(&run.env, name, &session)?))))
+            .collect();
+        if targets.is_empty() && !run.verbose {
+            return Trace(None);
+        }
+        if !targets.is_empty() {
+            run.env.insert("GIT_TRACE2_PARENT_SID".into(), session.clone().into());
+        }
+        let sizes = run.verbose.then(Mutex::default);
+        let sink = Arc::new(Sink { targets, session, started, sizes });
+        let version = concat!("sapwood ", env!("CARGO_PKG_VERSION"));
+        sink.write(Line {
+            members: format!(",\"evt\":\"4\",\"exe\":{}", json(version)),
+            message: version.to_owned(),
+            ..Line::new("version", "main")
+        });
+        let words: Vec<_> = argv.iter().map(|arg| arg.to_string_lossy()).collect();
+        let quoted: Vec<String> = words.iter().map(|word| json(word)).collect();
+        sink.write(Line {
+            members: format!(",\"t_abs\":{:.6},\"argv\":[{}]", sink.seconds(), quoted.join(",")),
+            message: words.join(" "),
+            ..Line::new("start", "main")
+        });
+        let name = run.command.to_string();
+        sink.write(Line {
+            members: format!(",\"name\":{0},\"hierarchy\":{0}", json(&name)),
+            message: format!("{name} ({name})"),
+            ..Line::new("cmd_name", "main")
+        });
+        // Only the first in a process is heard, and there is no second.
+        let _ = tracing::subscriber::set_global_default(Registry::default().with(Events(Arc::clone(&sink))));
+        Trace(Some(sink))
+    }
+
+    /// Ends.
+    pub(crate) fn exit(&self, code: u8) {
+        let Some(sink) = &self.0 else { return };
+        for event in ["exit", "atexit"] {
+            sink.write(Line {
+                members: format!(",\"t_abs\":{:.6},\"code\":{code}", sink.seconds()),
+                message: format!("code:{code}"),
+                ..Line::new(event, "main")
+            });
+        }
+        let sizes = sink.sizes.as_ref().map(|sizes| std::mem::take(&mut *locked(sizes)));
+        for (role, sizes) in sizes.unwrap_or_default() {
+            let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            console::note(format!("workers: {role} {}", sizes.join(" -> ")));
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A figure that scripts look for in `GIT_TRACE2_PERF`, within so many regions.
+pub(crate) fn data(regions: usize, category: &'static str, label: &str, value: &str) {
+    tracing::info!(target: "data", regions, category, label, value);
+}
+
+/// What a look for untracked files was like, in the directory that all that was meant is in.
+pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
+    let figure = |label: &str, number: usize| data(regions, "read_directory", label, &number.to_string());
+    let cache = found.upkeep.unwrap_or_default();
+    data(regions, "read_directory", "path", &path.to_string());
+    figure("directories-visited", found.directories_read + cache.spared);
+    figure("paths-visited", found.names_judged + cache.names_taken);
+    if found.upkeep.is_some() {
+        figure("node-creation", cache.created);
+        figure("gitignore-invalidation", cache.rules_changed);
+        figure("directory-invalidation", cache.invalidated);
+        figure("opendir", cache.listed);
+    }
+}
+
+/// A program that is started, as scripts look for it.
+pub(crate) fn child(class: &'static str, words: &[&str]) {
+    let argv: Vec<String> = words.iter().map(|word| json(word)).collect();
+    let value = argv.join(",");
+    tracing::info!(target: "child", category = class, label = words.join(" "), value);
+}
+
+/// Something that Git does between two lines of the trace, and that scripts look for.
+pub(crate) fn region(category: &'static str, label: &'static str) {
+    tracing::info!(target: "region", category, label, value = "");
+}
+
+/// Its own name after the parent's: time, host and process.
+fn session(env: &HashMap<OsString, OsString>) -> String {
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string();
+    let own = format!("{time}-Localhost-P{:08x}", std::process::id());
+    match env.get(OsStr::new("GIT_TRACE2_PARENT_SID")) {
+        Some(parent) => format!("{}/{own}", parent.to_string_lossy()),
+        None => own,
+    }
+}
+
+/// The file, descriptor or directory that the variable names.
+fn target(env: &HashMap<OsString, OsString>, name: &str, session: &str) -> Option<File> {
+    let value = env.get(OsStr::new(name))?;
+    let path = match value.as_bytes() {
+        b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
+        [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
+        [b'/', ..] => value.into(),
+        _ => return None,
+    };
+    let own = session.rsplit('/').next().unwrap_or(session);
+    let path = if path.is_dir() { path.join(own) } else { path };
+    sys::by_path::append(&path, true, 0o666).ok()
+}
+
+impl Sink {
+    fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// One `write` for each target, as others append to the same file.
+    fn write(&self, line: Line<'_>) {
+        for (format, file) in &self.targets {
+            let text = match format {
+                Format::Event => self.event(&line),
+                Format::Perf => self.perf(&line),
+            };
+            let _ = locked(file).write_all(text.as_bytes());
+        }
+    }
+
+    fn event(&self, line: &Line<'_>) -> String {
+        let time = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ");
+        let (session, thread) = (json(&self.session), json(line.thread));
+        let Line { event, members, .. } = line;
+        let relative = line
+            .since
+            .map_or_else(String::new, |since| format!(",\"t_rel\":{:.6}", since.elapsed().as_secs_f64()));
+        format!(
+            "{{\"event\":\"{event}\",\"sid\":{session},\"thread\":{thread},\"time\":\"{time}\"{relative}{members}}}\n"
+        )
+    }
+
+    /// Its beginning and its end.
+    fn region(&self, Words { category, label, .. }: &Words) {
+        for event in ["region_enter", "region_leave"] {
+            self.write(Line {
+                members: format!(",\"nesting\":1,\"category\":{},\"label\":{}", json(category), json(label)),
+                since: (event == "region_leave").then(Instant::now),
+                category: category.clone(),
+                message: format!("label:{label}"),
+                ..Line::new(event, "main")
+            });
+        }
+    }
+
+    /// The columns of Git's documentation: time and place in the source (which is Git's, so empty), depth, thread, event,
+    /// repository, seconds since the run began and since the thing began, category, message.
+    fn perf(&self, line: &Line<'_>) -> String {
+        let time = wall_clock();
+        let depth = self.session.matches('/').count();
+        let Line { event, thread, category, message, .. } = line;
+        let relative =
+            line.since.map_or_else(String::new, |since| format!("{:9.6}", since.elapsed().as_secs_f64()));
+        let absolute = self.seconds();
+        format!(
+            "{time} {:<28} | d{depth} | {thread:<24} | {event:<12} | {:<3} | {absolute:9.6} | {relative:9} | {category:<12.12} | {message}\n",
+            "", ""
+        )
+    }
+}
+
+/// The time of day, as lines of traces begin with it.
+pub(crate) fn wall_clock() -> String {
+    let now = Timestamp::now();
+    let offset = i32::try_from(sys::utc_offset(now.as_second())).unwrap_or_default();
+    let zone = Offset::from_seconds(offset).unwrap_or(Offset::UTC).to_time_zone();
+    now.to_zoned(zone).strftime("%H:%M:%S.%6f").to_string()
+}
+
+/// Spans called `worker` become threads.
+struct Events(Arc<Sink>);
+
+/// A span that is a thread.
+struct Thread {
+    name: String,
+    started: Instant,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id).filter(|span| span.name() == "worker") else { return };
+        let mut worker = Worker::default();
+        attributes.record(&mut worker);
+        let name = format!("th{:02}:{}", worker.number + 1, worker.role);
+        self.0.write(Line::new("thread_start", &name));
+        span.extensions_mut().insert(Thread { name, started: Instant::now() });
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id) else { return };
+        if let Some(Thread { name, started }) = span.extensions_mut().remove() {
+            self.0.write(Line { since: Some(started), ..Line::new("thread_exit", &name) });
+        }
+    }
+
+    /// A figure, or the size of a crew.
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let (regions, category, label, value) = match event.metadata().target() {
+            "workers" => {
+                let mut crew = Worker::default();
+                event.record(&mut crew);
+                let Worker { role, number } = crew;
+                if let Some(sizes) = &self.0.sizes {
+                    let mut sizes = locked(sizes);
+                    match sizes.last_mut().filter(|(last, _)| *last == role) {
+                        Some((_, sizes)) if sizes.last() == Some(&number) => {}
+                        Some((_, sizes)) => sizes.push(number),
+                        None => sizes.push((role.clone(), vec![number])),
+                    }
+                }
+                (1, "workers".to_owned(), role, number.to_string())
+            }
+            "data" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                let Words { regions, category, label, value } = words;
+                (regions, category, label, value)
+            }
+            "child" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                let Words { category: class, label, value, .. } = words;
+                self.0.write(Line {
+                    members: format!(
+                        ",\"child_id\":0,\"child_class\":{},\"use_shell\":false,\"argv\":[{value}]",
+                        json(&class)
+                    ),
+                    message: format!("[ch0] class:{class} argv:[{label}]"),
+                    ..Line::new("child_start", "main")
+                });
+                return;
+            }
+            "region" => {
+                let mut words = Words::default();
+                event.record(&mut words);
+                self.0.region(&words);
+                return;
+            }
+            _ => return,
+        };
+        self.0.write(Line {
+            members: format!(
+                ",\"t_abs\":{:.6},\"nesting\":{},\"category\":{},\"key\":{},\"value\":{}",
+                self.0.seconds(),
+                regions + 1,
+                json(&category),
+                json(&label),
+                json(&value)
+            ),
+            since: Some(self.0.started),
+            message: format!("{}{label}:{value}", "..".repeat(regions)),
+            category,
+            ..Line::new("data", "main")
+        });
+    }
+}
+
+/// The fields of a span `worker`, and of a crew's size.
+#[derive(Default)]
+struct Worker {
+    role: String,
+    number: u64,
+}
+
+impl Visit for Worker {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "role" {
+            self.role = value.to_owned();
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if matches!(field.name(), "number" | "size") {
+            self.number = value;
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+/// The fields of a figure.
+#[derive(Default)]
+struct Words {
+    regions: usize,
+    category: String,
+    label: String,
+    value: String,
+}
+
+impl Visit for Words {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "regions" {
+            self.regions = usize::try_from(value).unwrap_or_default();
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "category" => value.clone_into(&mut self.category),
+            "label" => value.clone_into(&mut self.label),
+            "value" => value.clone_into(&mut self.value),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}

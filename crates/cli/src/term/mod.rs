@@ -1,0 +1,8 @@
+//! The terminal side of the program: arguments, output, failures, progress, text. It imports nothing else of this crate.
+
+pub(crate) mod args;
+pub(crate) mod console;
+pub(crate) mod failure;
+pub(crate) mod interrupt;
+pub(crate) mod progress;
+pub(crate) mod text;

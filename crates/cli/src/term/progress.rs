@@ -1,0 +1,99 @@
+//! `Updating files:  42% (n/m)` on standard error; of what has a size, the last one tells how many bytes came how fast.
+//!
+//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`), then each new percent does, and
+//! at least one line a second; the last one ends in `, done.` if any was shown.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use crate::term::console;
+
+/// A counter that shows itself. Shared by threads.
+pub(crate) struct Progress {
+    title: &'static str,
+    started: Instant,
+    from: Instant,
+    shown: Option<Mutex<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    percent: Option<usize>,
+    at: Option<Instant>,
+    width: usize,
+    last: (usize, usize),
+    /// The last word has been said.
+    over: bool,
+}
+
+impl Progress {
+    /// A counter that starts to show after `delay`; or never, if not `visible`.
+    pub(crate) fn new(title: &'static str, visible: bool, delay: Duration) -> Progress {
+        let started = Instant::now();
+        Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
+    }
+
+    /// So many done of so many. Cheap when there is nothing to show; a thread that finds another
+    /// one at it goes on.
+    pub(crate) fn update(&self, done: usize, total: usize) {
+        let Some(shown) = &self.shown else { return };
+        let Ok(mut shown) = shown.try_lock() else { return };
+        let now = Instant::now();
+        if now < self.from || done < shown.last.0 || shown.over {
+            return;
+        }
+        let percent = done * 100 / total.max(1);
+        let idle = shown.at.is_none_or(|at| now - at >= Duration::from_secs(1));
+        if shown.percent != Some(percent) || idle {
+            self.show(&mut shown, done, total, "\r");
+            shown.at = Some(now);
+        }
+        shown.last = (done, total);
+    }
+
+    /// The last word. Said once.
+    pub(crate) fn finish(&self, done: usize, total: usize) {
+        self.finish_with(done, total, ", done.\n");
+    }
+
+    /// As [`Progress::finish`], with how much came, in bytes, and how fast.
+    pub(crate) fn finish_bytes(&self, done: usize, total: usize, bytes: u64) {
+        // Git counts in units of 1,024 bytes and 1/1,024 seconds.
+        let time = (self.started.elapsed().as_secs_f64() * 1024.0) as u64;
+        let rate = bytes / time.max(1) * 1024;
+        self.finish_with(done, total, &format!(", {} | {}/s, done.\n", humane(bytes), humane(rate)));
+    }
+
+    fn finish_with(&self, done: usize, total: usize, end: &str) {
+        let Some(shown) = &self.shown else { return };
+        let Ok(mut shown) = shown.lock() else { return };
+        if !shown.over && (shown.at.is_some() || (total > 0 && Instant::now() >= self.from)) {
+            self.show(&mut shown, done, total, end);
+        }
+        shown.over = true;
+    }
+
+    fn show(&self, shown: &mut Shown, done: usize, total: usize, end: &str) {
+        let percent = done * 100 / total.max(1);
+        let counters = format!("{percent:3}% ({done}/{total})");
+        let clear = (shown.width + 1).saturating_sub(counters.len()).max(end.len());
+        let clear = if shown.width > counters.len() { clear } else { 0 };
+        shown.width = counters.len();
+        shown.percent = Some(percent);
+        console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
+    }
+}
+
+/// Bytes as Git tells them.
+fn humane(bytes: u64) -> String {
+    let hundredths = |unit: u64| format!("{}.{:02}", bytes / unit, bytes % unit * 100 / unit);
+    match bytes {
+        0x4000_0001.. => format!("{} GiB", hundredths(1 << 30)),
+        0x10_0001.. => format!("{} MiB", hundredths(1 << 20)),
+        0x401.. => format!("{} KiB", hundredths(1 << 10)),
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
+    }
+}
