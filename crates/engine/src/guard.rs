@@ -54,8 +54,8 @@ pub enum Error {
     },
 }
 
-/// Names that Git uses in a Git directory. Other directories there may be worktrees.
-const OF_GIT: &[&str] = &[
+/// Names that Git uses in a Git directory. A directory of another name there may be a worktree.
+const GIT_DIRECTORY_NAMES: &[&str] = &[
     "branches",
     "hooks",
     "info",
@@ -73,18 +73,19 @@ const OF_GIT: &[&str] = &[
     "worktrees",
 ];
 
-/// The paths below one root that no step may touch.
+/// The paths below one root that no step may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// From the root, without a slash at the end.
+    /// Paths from the root, without a slash at the end.
     closed: Vec<BString>,
 }
 
 impl Guard {
-    /// The guard for steps below `root`. The path `root` may hold symbolic links and need not exist.
-    /// Returns an error if `root` is the repository or one of Git's own directories in it.
+    /// Builds the guard for steps below `root`. The path `root` may hold symbolic links and need
+    /// not exist. Returns an error if `root` is the repository or one of Git's own directories in
+    /// it.
     pub fn of(repo: &Repository, root: &Path) -> Result<Guard, Error> {
-        // The path of the worktree lost its links when the repository was opened.
+        // The repository resolved the links of its worktree's path when it was opened.
         let root = match repo.work_tree() == Some(root) {
             true => root.to_owned(),
             false => by_path::resolved(root),
@@ -93,7 +94,7 @@ impl Guard {
         own.extend(repo.work_tree().map(|top| top.join(".git")));
         let mut closed: Vec<BString> = Vec::new();
         for own in own {
-            if root.strip_prefix(&own).is_ok_and(|inside| is_of_git(&own, inside, &root)) {
+            if root.strip_prefix(&own).is_ok_and(|inside| is_git_directory(&own, inside, &root)) {
                 return Err(Error::Root { root, own });
             }
             if let Ok(inside) = own.strip_prefix(&root)
@@ -113,7 +114,8 @@ impl Guard {
         }
     }
 
-    /// Like [`Guard::admit`]; also returns an error if a directory of the repository lies below `path`.
+    /// Like [`Guard::admit`]; also returns an error if a directory of the repository lies below
+    /// `path`.
     pub fn admit_whole(&self, path: &BStr) -> Result<(), Error> {
         self.admit(path)?;
         match self.closed.iter().find(|own| is_at_or_below(own, path)) {
@@ -133,7 +135,7 @@ pub fn admit_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// A plan no step of which leads into the repository.
+/// A plan that was checked: none of its steps leads into the repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'p> {
     plan: &'p Plan,
@@ -141,7 +143,8 @@ pub struct Cleared<'p> {
 }
 
 impl<'p> Cleared<'p> {
-    /// Checks a plan for the worktree at `root`. A file's name is `lead` and the path of its entry.
+    /// Checks a plan for the worktree at `root`. The name of a file is `lead` followed by the path
+    /// of its entry.
     pub fn new(repo: &Repository, root: &Path, plan: &'p Plan, lead: &'p [u8]) -> Result<Cleared<'p>, Error> {
         let cleared = Cleared { plan, lead };
         if plan.writes.is_empty() && plan.removals.is_empty() {
@@ -155,7 +158,7 @@ impl<'p> Cleared<'p> {
         for write in &plan.writes {
             placed.truncate(lead.len());
             placed.extend_from_slice(plan.index.path_at(write.entry));
-            // The directory of a submodule is made, or stays.
+            // A step for a submodule only creates its directory if it is missing.
             match plan.index.entries()[write.entry].mode.is_gitlink() {
                 true => guard.admit(placed.as_bstr())?,
                 false => guard.admit_whole(placed.as_bstr())?,
@@ -164,29 +167,31 @@ impl<'p> Cleared<'p> {
         Ok(cleared)
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &'p Plan {
         self.plan
     }
 
-    /// The beginning of each file's name.
+    /// Returns the prefix of each file's name.
     pub fn lead(&self) -> &'p [u8] {
         self.lead
     }
 }
 
-/// Tells if `root` is the repository's directory `own` or one of Git's directories in it. `inside` is
-/// the path of `root` from `own`.
-fn is_of_git(own: &Path, inside: &Path, root: &Path) -> bool {
+/// Returns true if `root` is the repository's directory `own` or one of Git's directories in it.
+/// `inside` is the path of `root` from `own`.
+fn is_git_directory(own: &Path, inside: &Path, root: &Path) -> bool {
     let Some(first) = inside.components().next() else { return true };
     let first = first.as_os_str();
-    let is_git = OF_GIT.iter().any(|name| first == *name)
+    let is_git = GIT_DIRECTORY_NAMES.iter().any(|name| first == *name)
         || matches!(by_path::stat(&own.join(first)), Ok(Some(stat)) if stat.file_type != FileType::Directory);
-    // No directory of Git's holds a `.git`: this one is a worktree that was put there.
+    // None of Git's own directories holds a `.git`. A directory with one is a worktree inside
+    // `own`.
     is_git && !matches!(by_path::stat(&root.join(".git")), Ok(Some(_)))
 }
 
-/// Tells if `path` is `dir` or beneath it. The comparison ignores case, as the file system may.
+/// Returns true if `path` is `dir` or lies below it. The comparison ignores case, as the file
+/// system may.
 fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
     path.len() >= dir.len()
         && path[..dir.len()].eq_ignore_ascii_case(dir)

@@ -1,19 +1,22 @@
-//! Removing directories with all they hold: at once, by way of a trash, or in parallel.
+//! Removal of directories with everything in them: through a trash, or at once and in parallel.
 //!
-//! Promise: nothing outside of what was named is touched; no symbolic link is followed; no other file system and no
-//! mount point is entered. What cannot be removed is reported by path, and everything above it stays.
+//! Promise: only the named tree is touched. No symbolic link is followed, and no other file system
+//! and no mount point is entered. Each path that cannot be removed is reported, and the directories
+//! above it stay.
 //!
-//! [`Trash::discard`] goes in this order:
+//! [`Trash::discard`] takes these steps:
 //!
-//! 1. *Examine*: the tree is walked without a change. Whatever could keep a part of it from being deleted later (a
-//!    directory we may not write, something immutable, a mount point, others' files in a sticky directory) or little to
-//!    delete at all makes it a removal in the foreground, with its errors.
-//! 2. *Rename* into `<Git directory>/sapwood/trash/`, one system call: from here on it is gone for everybody. If that
-//!    fails (another file system, a read-only parent), the foreground again.
-//! 3. Deleting is another process's business, by [`empty`]: the caller starts it. If it is killed, whoever next
-//!    asks [`is_waiting`] starts another.
+//! 1. *Examine*: walk the tree without a change. The tree is removed in the foreground, with its
+//!    errors, if it is small or if a part of it might not be deletable later: a directory without
+//!    write permission, an immutable file, a mount point, another user's file in a sticky
+//!    directory.
+//! 2. *Rename* the tree into `<Git directory>/sapwood/trash/`, one system call. From then on no
+//!    process sees it at its old path. If the rename fails (another file system, a read-only
+//!    parent), remove the tree in the foreground.
+//! 3. *Delete* in another process, which calls [`empty`]. The caller starts it. If it is killed,
+//!    the next process that asks [`is_waiting`] starts another.
 //!
-//! Design, and what was rejected: docs/design/worktree.md.
+//! Design and rejected ideas: docs/design/worktree.md.
 
 use std::{
     collections::HashSet,
@@ -31,38 +34,39 @@ use sys::{Dir, FileType, Hold, Tenure, by_path};
 
 use crate::parallel;
 
-/// Less than this is deleted sooner than somebody else is asked to.
-const WORTH_IT: usize = 256;
+/// Trees with fewer entries are deleted in the foreground: that is faster than starting a process.
+const MIN_ENTRIES: usize = 256;
 const DIRECTORIES_PER_THREAD: usize = 4;
 
-/// Something that could not be removed.
+/// A path that could not be removed.
 #[derive(Debug)]
 pub struct Stuck {
-    /// Where, relative to the directory that was worked from.
+    /// The path, relative to the root of the removal.
     pub path: BString,
-    /// Why.
+    /// The reason.
     pub source: io::Error,
 }
 
-/// How something went away.
+/// The result of a successful [`Trash::discard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// It is deleted.
+    /// The tree is deleted.
     Deleted,
-    /// It waits in the trash.
+    /// The tree lies in the trash and waits for [`empty`].
     Discarded,
 }
 
-/// How a removal ended that did not end well.
+/// An incomplete removal.
 #[derive(Debug)]
 pub enum Error {
-    /// These are still there, and the directories above them; in the order of their paths, never empty.
+    /// These paths are still there, and so are the directories above them. Sorted by path, never
+    /// empty.
     Stuck(Vec<Stuck>),
-    /// The flag that was given was raised; some things are removed.
+    /// The interrupt flag was raised. A part of the tree may be removed.
     Interrupted,
 }
 
-/// The trash of a repository, as one command uses it.
+/// The trash of a repository during one command.
 pub struct Trash<'a> {
     git_dir: PathBuf,
     shared: SharedRepository,
@@ -72,16 +76,17 @@ pub struct Trash<'a> {
     discarded: usize,
 }
 
-/// The directory that takes what this command discards.
+/// The directory in the trash that takes the trees discarded by this command.
 enum Batch {
-    Unmade,
-    Made(Dir),
-    Impossible,
+    NotCreated,
+    Created(Dir),
+    Unavailable,
 }
 
 impl<'a> Trash<'a> {
-    /// The trash in `git_dir`, the directory that all worktrees share. Nothing is made before it is needed. `shared` gives
-    /// the permissions, `workers` is the number of threads, `interrupt` stops.
+    /// Creates a trash in `git_dir`, the directory that all worktrees share. The directory on disk
+    /// is created when the first tree is discarded. `shared` gives its permissions, `workers` the
+    /// number of threads. Raising `interrupt` stops a removal.
     pub fn new(
         git_dir: &Path,
         shared: SharedRepository,
@@ -93,15 +98,15 @@ impl<'a> Trash<'a> {
             shared,
             workers: workers.max(1),
             interrupt,
-            batch: Batch::Unmade,
+            batch: Batch::NotCreated,
             discarded: 0,
         }
     }
 
-    /// Removes the directory `path` beneath `root` with all it holds, or the one file or link it is. Nothing there is
-    /// no error.
+    /// Removes `path` below `root`: a directory with everything in it, a file or a link. A missing
+    /// path is no error.
     pub fn discard(&mut self, root: &Dir, path: &BStr) -> Result<Gone, Error> {
-        if is_worth_it(root, path, self.workers) && self.take(root, path) {
+        if is_discardable(root, path, self.workers) && self.move_into_batch(root, path) {
             self.discarded += 1;
             return Ok(Gone::Discarded);
         }
@@ -109,21 +114,22 @@ impl<'a> Trash<'a> {
         Ok(Gone::Deleted)
     }
 
-    /// Whether something was discarded: somebody is to [`empty`] the trash.
+    /// Returns true if a tree was discarded. The caller then has to start a process that calls
+    /// [`empty`].
     pub fn is_used(&self) -> bool {
         self.discarded > 0
     }
 
-    fn take(&mut self, root: &Dir, path: &BStr) -> bool {
-        for _ in 0..ATTEMPTS {
-            if let Batch::Unmade = self.batch {
-                self.batch = new_batch(&self.git_dir, self.shared).map_or(Batch::Impossible, Batch::Made);
+    fn move_into_batch(&mut self, root: &Dir, path: &BStr) -> bool {
+        for _ in 0..MAX_RETRIES {
+            if let Batch::NotCreated = self.batch {
+                self.batch = new_batch(&self.git_dir, self.shared).map_or(Batch::Unavailable, Batch::Created);
             }
-            let Batch::Made(batch) = &self.batch else { return false };
+            let Batch::Created(batch) = &self.batch else { return false };
             match root.rename_into(path, batch, self.discarded.to_string().as_bytes()) {
                 Ok(()) => return true,
-                // Whoever empties the trash took the batch for an old one while it was empty.
-                Err(error) if error.kind() == ErrorKind::NotFound => self.batch = Batch::Unmade,
+                // A process that empties the trash removed the batch while it was still empty.
+                Err(error) if error.kind() == ErrorKind::NotFound => self.batch = Batch::NotCreated,
                 Err(_) => return false,
             }
         }
@@ -131,14 +137,14 @@ impl<'a> Trash<'a> {
     }
 }
 
-/// How often something is tried again that somebody else's work at the same moment made fail.
-const ATTEMPTS: usize = 10;
+/// Limit of retries after a conflict with another process.
+const MAX_RETRIES: usize = 10;
 
 fn trash_of(git_dir: &Path) -> PathBuf {
     git_dir.join("sapwood/trash")
 }
 
-/// A directory in the trash that nobody else puts anything into.
+/// Creates a directory in the trash that no other process uses.
 fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<Dir> {
     let trash = trash_of(git_dir);
     let mut number = 0;
@@ -147,29 +153,30 @@ fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<Dir> {
         match shared.create_dir(&batch) {
             Ok(()) => return Dir::open(&batch),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            // Or emptied and removed since.
+            // The trash does not exist, or another process has just removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 shared.create_dir_all(&trash)?;
             }
             Err(error) => return Err(error),
         }
         number += 1;
-        if number == MOST_ATTEMPTS {
+        if number == MAX_BATCH_NAMES {
             return Err(ErrorKind::AlreadyExists.into());
         }
     }
 }
 
-/// Names tried for a batch: processes of other machines and containers may have our number.
-const MOST_ATTEMPTS: usize = 1000;
+/// Limit of names tried for a batch: a process on another machine or in another container may have
+/// the same process id.
+const MAX_BATCH_NAMES: usize = 1000;
 
-/// Whether something lies in the trash of `git_dir` and nobody is deleting it.
+/// Returns true if the trash of `git_dir` exists and no process is emptying it.
 pub fn is_waiting(git_dir: &Path) -> bool {
     by_path::open(&trash_of(git_dir)).and_then(|trash| sys::try_lock(&trash)).unwrap_or(false)
 }
 
-/// Deletes what is in the trash of `git_dir`, and the trash, unless somebody else is at it: who then also deletes
-/// what is discarded meanwhile.
+/// Deletes the content of the trash of `git_dir`, then the trash. Does nothing if another process
+/// is emptying it: that process also deletes the trees that are discarded meanwhile.
 pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
     let path = trash_of(git_dir);
     let stuck =
@@ -184,25 +191,27 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
     let trash = Dir::open(&path).map_err(stuck)?;
     let mut failed = 0;
     loop {
-        // Who adds something makes the directory anew once it is gone, and it goes only while it is empty.
+        // `remove_dir` succeeds only on an empty trash. A process that discards a tree later
+        // creates the trash again.
         match by_path::remove_dir(&path) {
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
             _ => break,
         }
         for (name, _) in trash.list().map_err(stuck)? {
             match remove(&trash, name.as_bstr(), workers, interrupt) {
-                // A batch may have been filled while it was looked at.
-                Err(Error::Stuck(_)) if failed < ATTEMPTS => failed += 1,
+                // Another process may have moved a tree into the batch during its removal.
+                Err(Error::Stuck(_)) if failed < MAX_RETRIES => failed += 1,
                 removed => removed?,
             }
         }
     }
-    // What else is in it stays.
+    // `sapwood/` stays if it holds anything else.
     let _ = path.parent().map(by_path::remove_dir);
     Ok(())
 }
 
-/// Removes the directory `path` beneath `root` with all it holds, or the one file or link it is, now. Nothing there is no error.
+/// Removes `path` below `root` now: a directory with everything in it, a file or a link. A missing
+/// path is no error.
 pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
     let one = |source| Error::Stuck(vec![Stuck { path: path.to_owned(), source }]);
     match root.tenure(path).map_err(one)? {
@@ -220,12 +229,12 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
         if interrupt.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        // What is mounted here stays: removing the directory will say so.
+        // A mount point stays. Removing its directory reports the error.
         if depth > 0 && dir.tenure_self().is_ok_and(|own| own.hold == Hold::Mount) {
             return Ok(Vec::new());
         }
         let (mut below, mut files) = (Vec::new(), Vec::new());
-        // A directory that cannot be read may be empty: removing it will tell.
+        // An unreadable directory may be empty. Its removal reports the error if it is not.
         let _ = listing.read(dir, |entry| {
             let names = if entry.file_type == FileType::Directory { &mut below } else { &mut files };
             names.push(BString::from(entry.name));
@@ -239,7 +248,7 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
         Ok(below)
     })?;
     let mut stuck = stuck.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut kept: HashSet<BString> = stuck.iter().flat_map(|stuck| above(&stuck.path)).collect();
+    let mut kept: HashSet<BString> = stuck.iter().flat_map(|stuck| parents(&stuck.path)).collect();
     for level in levels.iter().rev() {
         let left: Vec<&BString> = level.iter().filter(|path| !kept.contains(*path)).collect();
         let mut states = vec![(); parallel::threads(left.len(), DIRECTORIES_PER_THREAD, workers)];
@@ -250,7 +259,7 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
         })?;
         for (path, error) in left.into_iter().zip(removed) {
             if let Some(source) = error.and_then(|error| error.into_inner().ok().flatten()) {
-                kept.extend(above(path));
+                kept.extend(parents(path));
                 stuck.push(Stuck { path: path.clone(), source });
             }
         }
@@ -259,8 +268,8 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
     if stuck.is_empty() { Ok(()) } else { Err(Error::Stuck(stuck)) }
 }
 
-/// The directories above a path.
-fn above(path: &BString) -> Vec<BString> {
+/// Returns the directories above a path.
+fn parents(path: &BString) -> Vec<BString> {
     path.find_iter("/").map(|slash| path[..slash].into()).collect()
 }
 
@@ -275,11 +284,12 @@ fn absent_is_removed(answer: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Why a tree is not for the trash.
-struct NotForTheTrash;
+/// The answer of a walk that met an entry that may not be deletable later.
+struct NotDiscardable;
 
-/// Whether all of the directory can surely be deleted by somebody later, and is enough to be worth it.
-fn is_worth_it(root: &Dir, path: &BStr, workers: usize) -> bool {
+/// Returns true if every entry of the directory can surely be deleted later, and the tree has at
+/// least [`MIN_ENTRIES`] entries.
+fn is_discardable(root: &Dir, path: &BStr, workers: usize) -> bool {
     let Ok(Some(top)) = root.tenure(path) else { return false };
     if top.file_type != FileType::Directory || top.hold != Hold::Free {
         return false;
@@ -287,11 +297,11 @@ fn is_worth_it(root: &Dir, path: &BStr, workers: usize) -> bool {
     let user = sys::user::effective_uid();
     let entries = AtomicUsize::new(0);
     let walked = descend(root, path, workers, |listing, dir, _, _| {
-        let own = dir.tenure_self().map_err(|_| NotForTheTrash)?;
+        let own = dir.tenure_self().map_err(|_| NotDiscardable)?;
         if !dir.may_be_emptied() || own.device != top.device {
-            return Err(NotForTheTrash);
+            return Err(NotDiscardable);
         }
-        let may_go = |found: &Tenure| {
+        let is_deletable = |found: &Tenure| {
             found.hold == Hold::Free && (!own.sticky || own.uid == user || found.uid == user)
         };
         let mut below = Vec::new();
@@ -301,27 +311,28 @@ fn is_worth_it(root: &Dir, path: &BStr, workers: usize) -> bool {
                 names.push(BString::from(entry.name));
                 Ok::<_, io::Error>(())
             })
-            .map_err(|_| NotForTheTrash)?;
+            .map_err(|_| NotDiscardable)?;
         entries.fetch_add(names.len(), Ordering::Relaxed);
         for name in names {
             match dir.tenure(&name) {
                 Ok(None) => {}
-                Ok(Some(found)) if may_go(&found) => {
+                Ok(Some(found)) if is_deletable(&found) => {
                     if found.file_type == FileType::Directory {
                         below.push(name);
                     }
                 }
-                Ok(Some(_)) | Err(_) => return Err(NotForTheTrash),
+                Ok(Some(_)) | Err(_) => return Err(NotDiscardable),
             }
         }
         Ok(below)
     });
-    walked.is_ok() && entries.into_inner() >= WORTH_IT
+    walked.is_ok() && entries.into_inner() >= MIN_ENTRIES
 }
 
-/// Visits the directory `top` beneath `root` and those below it, level by level; `visit` gets each one's handle, path and
-/// depth, and answers with the names of the directories in it to go on with. Returns the paths of each level. A directory
-/// that is gone, or is none any more, is left out.
+/// Visits the directory `top` below `root` and the directories in it, level by level. `visit` gets
+/// the handle, path and depth of a directory and returns the names of the subdirectories to descend
+/// into. Returns the paths of each level. A directory that has vanished, or has become something
+/// else, is skipped.
 fn descend<E: Send>(
     root: &Dir,
     top: &BStr,
@@ -336,7 +347,7 @@ fn descend<E: Send>(
         states.resize_with(parallel::threads(level.len(), DIRECTORIES_PER_THREAD, workers), Default::default);
         let found = parallel::map(level, &mut states, |listing, path| match root.open_dir(path) {
             Ok(dir) => visit(listing, &dir, path.as_bstr(), depth),
-            // Whoever removes it will be told why it could not be opened.
+            // The later removal of this path reports why it could not be opened.
             Err(_) => Ok(Vec::new()),
         })?;
         let next: Vec<BString> = level

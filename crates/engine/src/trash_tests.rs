@@ -4,15 +4,15 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use super::*;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static NOT_RAISED: AtomicBool = AtomicBool::new(false);
 
-struct Place(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Place {
-        let place = Place(tempfile::tempdir().expect("a directory for tests"));
-        fs::create_dir(place.path("git")).expect("made");
-        place
+impl Fixture {
+    fn new() -> Fixture {
+        let fixture = Fixture(tempfile::tempdir().expect("a directory for tests"));
+        fs::create_dir(fixture.path("git")).expect("made");
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -23,7 +23,7 @@ impl Place {
         Dir::open(self.0.path()).expect("opens")
     }
 
-    /// `name/d<i>/f<j>` of so many files in all, and a link to `kept` in each directory.
+    /// Creates `files` files at `name/d<i>/e/f<j>`, and a link to `kept` in each directory.
     fn tree(&self, name: &str, files: usize) {
         fs::create_dir_all(self.path("kept")).expect("made");
         fs::write(self.path("kept/file"), "precious").expect("written");
@@ -36,121 +36,121 @@ impl Place {
     }
 
     fn trash(&self) -> Trash<'static> {
-        Trash::new(&self.path("git"), SharedRepository::Umask, 2, &GO_ON)
+        Trash::new(&self.path("git"), SharedRepository::Umask, 2, &NOT_RAISED)
     }
 
-    fn kept(&self) -> bool {
+    fn kept_is_intact(&self) -> bool {
         fs::read(self.path("kept/file")).is_ok_and(|content| content == b"precious")
     }
 }
 
 #[test]
-fn much_goes_into_the_trash_and_little_goes_at_once() {
-    let place = Place::new();
-    place.tree("much", 600);
-    place.tree("little", 20);
-    let mut trash = place.trash();
-    assert_eq!(trash.discard(&place.root(), "little".into()).expect("removed"), Gone::Deleted);
-    assert!(!trash.is_used() && !place.path("git/sapwood").exists());
-    assert_eq!(trash.discard(&place.root(), "absent".into()).expect("not there"), Gone::Deleted);
-    let gone = trash.discard(&place.root(), "much".into()).expect("removed");
-    assert!(!place.path("much").exists() && !place.path("little").exists());
-    // A file system that does not tell what is mounted has no trash.
-    let tells = place.root().tenure_self().expect("there").hold == Hold::Free;
-    assert_eq!(gone, if tells { Gone::Discarded } else { Gone::Deleted });
-    assert_eq!((trash.is_used(), is_waiting(&place.path("git"))), (tells, tells));
-    empty(&place.path("git"), 2, &GO_ON).expect("emptied");
-    assert!(!place.path("git/sapwood").exists() && !is_waiting(&place.path("git")));
-    assert!(place.kept());
-    empty(&place.path("git"), 2, &GO_ON).expect("there is nothing to do");
+fn discards_a_large_tree_and_deletes_a_small_one() {
+    let fixture = Fixture::new();
+    fixture.tree("much", 600);
+    fixture.tree("little", 20);
+    let mut trash = fixture.trash();
+    assert_eq!(trash.discard(&fixture.root(), "little".into()).expect("removed"), Gone::Deleted);
+    assert!(!trash.is_used() && !fixture.path("git/sapwood").exists());
+    assert_eq!(trash.discard(&fixture.root(), "absent".into()).expect("not there"), Gone::Deleted);
+    let gone = trash.discard(&fixture.root(), "much".into()).expect("removed");
+    assert!(!fixture.path("much").exists() && !fixture.path("little").exists());
+    // A file system without information about mount points has no trash.
+    let reports_mounts = fixture.root().tenure_self().expect("there").hold == Hold::Free;
+    assert_eq!(gone, if reports_mounts { Gone::Discarded } else { Gone::Deleted });
+    assert_eq!((trash.is_used(), is_waiting(&fixture.path("git"))), (reports_mounts, reports_mounts));
+    empty(&fixture.path("git"), 2, &NOT_RAISED).expect("emptied");
+    assert!(!fixture.path("git/sapwood").exists() && !is_waiting(&fixture.path("git")));
+    assert!(fixture.kept_is_intact());
+    empty(&fixture.path("git"), 2, &NOT_RAISED).expect("there is nothing to do");
 }
 
 #[test]
-fn what_is_discarded_while_the_trash_is_emptied_waits_for_nobody_else() {
-    let place = Place::new();
-    place.tree("much", 600);
-    let held = place.path("git/sapwood/trash");
+fn a_running_emptier_also_deletes_later_discards() {
+    let fixture = Fixture::new();
+    fixture.tree("much", 600);
+    let held = fixture.path("git/sapwood/trash");
     fs::create_dir_all(&held).expect("made");
-    fs::write(place.path("git/sapwood/other"), "stays").expect("written");
+    fs::write(fixture.path("git/sapwood/other"), "stays").expect("written");
     let lock = by_path::open(&held).expect("opens");
     assert!(sys::try_lock(&lock).expect("locked"));
-    place.trash().discard(&place.root(), "much".into()).expect("removed");
-    assert!(!is_waiting(&place.path("git")));
-    empty(&place.path("git"), 1, &GO_ON).expect("somebody else is at it");
+    fixture.trash().discard(&fixture.root(), "much".into()).expect("removed");
+    assert!(!is_waiting(&fixture.path("git")));
+    empty(&fixture.path("git"), 1, &NOT_RAISED).expect("another process is emptying it");
     assert!(held.exists());
     drop(lock);
-    empty(&place.path("git"), 1, &GO_ON).expect("emptied");
-    assert!(!held.exists() && place.path("git/sapwood/other").exists());
+    empty(&fixture.path("git"), 1, &NOT_RAISED).expect("emptied");
+    assert!(!held.exists() && fixture.path("git/sapwood/other").exists());
 }
 
 #[test]
-fn without_a_trash_it_is_deleted() {
-    let place = Place::new();
-    place.tree("much", 600);
-    fs::write(place.path("git/sapwood"), "in the way").expect("written");
-    assert_eq!(place.trash().discard(&place.root(), "much".into()).expect("removed"), Gone::Deleted);
-    assert!(!place.path("much").exists() && place.kept());
+fn deletes_at_once_if_no_trash_can_be_created() {
+    let fixture = Fixture::new();
+    fixture.tree("much", 600);
+    fs::write(fixture.path("git/sapwood"), "in the way").expect("written");
+    assert_eq!(fixture.trash().discard(&fixture.root(), "much".into()).expect("removed"), Gone::Deleted);
+    assert!(!fixture.path("much").exists() && fixture.kept_is_intact());
 }
 
 #[test]
-fn files_and_links_are_removed_themselves() {
-    let place = Place::new();
-    place.tree("unused", 1);
-    std::os::unix::fs::symlink("kept", place.path("link")).expect("made");
-    fs::write(place.path("file"), "x").expect("written");
+fn removes_a_link_and_not_its_target() {
+    let fixture = Fixture::new();
+    fixture.tree("unused", 1);
+    std::os::unix::fs::symlink("kept", fixture.path("link")).expect("made");
+    fs::write(fixture.path("file"), "x").expect("written");
     for name in ["link", "file"] {
-        assert_eq!(place.trash().discard(&place.root(), name.into()).expect("removed"), Gone::Deleted);
-        assert!(!place.path(name).exists());
+        assert_eq!(fixture.trash().discard(&fixture.root(), name.into()).expect("removed"), Gone::Deleted);
+        assert!(!fixture.path(name).exists());
     }
-    assert!(place.kept());
+    assert!(fixture.kept_is_intact());
 }
 
 #[test]
-fn what_is_stuck_is_told_and_never_in_the_trash() {
+fn reports_undeletable_files_and_never_discards_them() {
     if sys::user::effective_uid() == 0 {
-        // Root may write anywhere.
+        // Permissions do not bind root.
         return;
     }
-    let place = Place::new();
-    place.tree("much", 600);
-    let protected = place.path("much/d3/e");
+    let fixture = Fixture::new();
+    fixture.tree("much", 600);
+    let protected = fixture.path("much/d3/e");
     fs::set_permissions(&protected, fs::Permissions::from_mode(0o555)).expect("set");
-    let Err(Error::Stuck(stuck)) = place.trash().discard(&place.root(), "much".into()) else {
+    let Err(Error::Stuck(stuck)) = fixture.trash().discard(&fixture.root(), "much".into()) else {
         panic!("it cannot be removed");
     };
     assert_eq!(stuck.len(), 11, "ten files and a link");
     assert!(stuck.iter().all(|stuck| stuck.path.starts_with(b"much/d3/e/")));
     assert!(stuck.iter().all(|stuck| stuck.source.kind() == ErrorKind::PermissionDenied));
-    assert_eq!(fs::read_dir(place.path("much")).expect("there").count(), 1, "the rest is gone");
+    assert_eq!(fs::read_dir(fixture.path("much")).expect("there").count(), 1, "the rest is gone");
     fs::set_permissions(&protected, fs::Permissions::from_mode(0o755)).expect("set");
-    assert!(place.kept());
+    assert!(fixture.kept_is_intact());
 }
 
 #[test]
-fn an_unreadable_directory_goes_if_it_is_empty() {
+fn removes_an_unreadable_directory_if_it_is_empty() {
     if sys::user::effective_uid() == 0 {
         return;
     }
-    let place = Place::new();
-    fs::create_dir_all(place.path("top/empty")).expect("made");
-    fs::create_dir_all(place.path("top/full/x")).expect("made");
+    let fixture = Fixture::new();
+    fs::create_dir_all(fixture.path("top/empty")).expect("made");
+    fs::create_dir_all(fixture.path("top/full/x")).expect("made");
     for name in ["top/empty", "top/full"] {
-        fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o000)).expect("set");
+        fs::set_permissions(fixture.path(name), fs::Permissions::from_mode(0o000)).expect("set");
     }
-    let Err(Error::Stuck(stuck)) = remove(&place.root(), "top".into(), 1, &GO_ON) else {
+    let Err(Error::Stuck(stuck)) = remove(&fixture.root(), "top".into(), 1, &NOT_RAISED) else {
         panic!("it cannot be removed");
     };
     let paths: Vec<_> = stuck.iter().map(|stuck| stuck.path.to_string()).collect();
     assert_eq!(paths, ["top/full"]);
     assert_eq!(stuck[0].source.kind(), ErrorKind::DirectoryNotEmpty);
-    fs::set_permissions(place.path("top/full"), fs::Permissions::from_mode(0o755)).expect("set");
+    fs::set_permissions(fixture.path("top/full"), fs::Permissions::from_mode(0o755)).expect("set");
 }
 
 #[test]
-fn an_interrupt_stops() {
-    let place = Place::new();
-    place.tree("much", 600);
+fn stops_at_an_interrupt() {
+    let fixture = Fixture::new();
+    fixture.tree("much", 600);
     let raised = AtomicBool::new(true);
-    let ended = remove(&place.root(), "much".into(), 1, &raised);
-    assert!(matches!(ended, Err(Error::Interrupted)) && place.path("much").exists());
+    let ended = remove(&fixture.root(), "much".into(), 1, &raised);
+    assert!(matches!(ended, Err(Error::Interrupted)) && fixture.path("much").exists());
 }

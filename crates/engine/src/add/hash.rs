@@ -1,7 +1,8 @@
-//! One file of the worktree as an object: Git's `index_path`.
+//! Conversion of one worktree file to an object: Git's `index_path`.
 //!
-//! Order: open, convert, hash, look whether the object is there, store. A file too large for memory that needs no conversion is
-//! stored piece by piece. Attributes are read when the first file needs them.
+//! Order: open, convert, hash, check if the object exists, store. A file larger than
+//! `core.bigFileThreshold` that needs no conversion is stored in pieces. Attributes are read when
+//! the first file needs them.
 
 use std::{io, path::PathBuf};
 
@@ -21,16 +22,16 @@ use sys::{Dir, FileType, Stat};
 
 use crate::checkout::facts;
 
-/// Whether objects are written.
+/// The treatment of an object after it is hashed.
 #[derive(Clone, Copy, Debug)]
 pub enum Store<'a> {
-    /// Like this.
+    /// The object is written with these options.
     Written(objects::Options<'a>),
-    /// Not at all (`--info-only`): they are only named.
+    /// The object is only hashed (`--info-only`).
     Named,
 }
 
-/// Why there is no object of a file. The messages are Git's.
+/// The reason why a file has no object. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -50,38 +51,40 @@ pub enum Error {
     OtherHash { path: BString },
     #[error("the content of '{path}' is a collision of SHA-1")]
     Collision { path: BString },
-    /// It could not be stored in the object directory.
+    /// The object directory did not accept the object.
     #[error("{source}")]
     Store { objects: PathBuf, source: store::Error },
-    /// Git dies of it at once: a filter, or line ends that would not come back.
+    /// A filter failed, or `core.safecrlf` refuses the line ends. Git stops at once.
     #[error(transparent)]
     Convert(#[from] repo::Error),
 }
 
-/// Makes objects of files.
+/// Creates objects from files.
 pub struct Adder<'a> {
     repo: &'a Repository,
     worktree: &'a Dir,
     /// Files of more bytes are not read into memory.
     big: u64,
     worker: Option<Worker>,
-    /// The same for comparing and naming, which says less.
+    /// A converter for comparing and hashing only, which reports fewer warnings.
     comparing: Option<Worker>,
     messages: Vec<String>,
 }
 
 impl<'a> Adder<'a> {
-    /// For the files of `worktree`. `big`: see `core.bigFileThreshold`.
+    /// Creates an adder for the files of `worktree`. `big` is the value of `core.bigFileThreshold`.
     pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> Adder<'a> {
         Adder { repo, worktree, big, worker: None, comparing: None, messages: Vec::new() }
     }
 
-    /// What is to be said of the files so far: each begins with `error: `, `warning: ` or `hint: `.
+    /// Takes the messages about the files so far. Each begins with `error: `, `warning: ` or `hint:
+    /// `.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }
 
-    /// The name of what is at `path`, which is as `stat` says; stored, as `store` says. `index` is asked for attributes.
+    /// Returns the object name of the file at `path`, whose stat data are `stat`, and stores the
+    /// object if `store` says so. Attributes come from `index` where the worktree has none.
     pub fn name(
         &mut self,
         path: &BStr,
@@ -107,7 +110,8 @@ impl<'a> Adder<'a> {
         }
     }
 
-    /// Whether what is at `path` has the content of `entry`, whatever stat data say. What cannot be read has not.
+    /// Returns true if the file at `path` has the content of `entry`, whatever its stat data are.
+    /// Returns false for an unreadable file.
     pub fn is_content_of(&mut self, entry: &Entry, path: &BStr, stat: &Stat, index: &Index) -> bool {
         let worker = match self.comparing.take() {
             Some(worker) => Ok(worker),
@@ -126,7 +130,7 @@ impl<'a> Adder<'a> {
     fn file(&mut self, path: &BStr, stat: &Stat, index: &Index, store: Store<'_>) -> Result<ObjectId, Error> {
         let file = self.worktree.open_file(path);
         let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        // What is only named need not come back.
+        // An object that is not stored needs no round trip to the worktree.
         let slot = match store {
             Store::Written(_) => &mut self.worker,
             Store::Named => &mut self.comparing,
@@ -149,7 +153,7 @@ impl<'a> Adder<'a> {
         self.content(path, converted?, store)
     }
 
-    /// A file that is stored as it is, however large.
+    /// Hashes or stores a file without conversion, in pieces.
     fn stream(
         &self,
         path: &BStr,
@@ -177,7 +181,7 @@ impl<'a> Adder<'a> {
         hasher.update(content);
         let oid = hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })?;
         let Store::Written(options) = store else { return Ok(oid) };
-        // A copy that cannot be kept from being pruned does not count.
+        // A copy counts only if its time could be renewed: otherwise it may be pruned.
         if self.repo.objects().files_of(&oid).iter().any(|file| objects::freshen(file)) {
             return Ok(oid);
         }

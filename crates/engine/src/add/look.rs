@@ -1,4 +1,5 @@
-//! What is at paths of the worktree, for who names them: one at a time, or many that were named together.
+//! Stat calls for named paths of the worktree: for one path at a time, or for many known paths at
+//! once.
 
 use std::{io, sync::Mutex};
 
@@ -10,43 +11,44 @@ use crate::{
     handle::FAR,
 };
 
-/// So many paths, one after the other, are asked for by one worker.
-const IN_A_ROW: usize = 16;
+/// Number of consecutive paths that one worker stats in a unit of work.
+const PATHS_PER_UNIT: usize = 16;
 
-/// So many stats take as long as what is done with a file elsewhere.
+/// Number of stats that cost as much as one step of other work on a file.
 const STATS_PER_STEP: usize = 8;
 
-/// What is at a path of the worktree.
+/// The result of a look at a path of the worktree.
 #[derive(Debug)]
 pub enum Found {
-    /// This.
+    /// The path exists.
     There(Stat),
-    /// Nothing.
+    /// The path does not exist.
     Missing,
-    /// A symbolic link is on the way.
+    /// A directory of the path is a symbolic link.
     BeyondLink,
-    /// Nobody knows.
+    /// The stat call failed.
     Unreadable(io::Error),
 }
 
-/// Looks at paths, and remembers where it was.
+/// Looks at paths and caches the directory of the last one.
 #[derive(Debug)]
 pub struct Looker<'a> {
     worktree: &'a Dir,
-    nearby: Nearby,
-    /// Made when several are to look.
+    cache: DirectoryCache,
+    /// Created when several workers look at paths.
     tuning: Option<Tuning>,
 }
 
 impl<'a> Looker<'a> {
-    /// At what is in `worktree`.
+    /// Creates a looker for the files of `worktree`.
     pub fn new(worktree: &'a Dir) -> Looker<'a> {
-        Looker { worktree, nearby: Nearby::default(), tuning: None }
+        Looker { worktree, cache: DirectoryCache::default(), tuning: None }
     }
 
-    /// One stat, mostly. Like Git's, a directory that was seen last to be one, no link on the way, is believed to be one until another one is met.
+    /// Looks at one path, with one stat in most cases. Like Git, it remembers the last directory
+    /// that was free of links and does not check it again until a path lies in another directory.
     pub fn look(&mut self, path: &BStr) -> Found {
-        match self.nearby.by_path(self.worktree, path) {
+        match self.cache.by_path(self.worktree, path) {
             Ok(Some(stat)) => Found::There(stat),
             Err(error) => Found::Unreadable(error),
             Ok(None) => {
@@ -60,19 +62,19 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// What can be told of paths that were named at the same time, by many who look at once; of the others [`Looker::look`] tells.
+    /// Stats many paths with several workers. `None` means no answer: [`Looker::look`] gives it.
     pub fn look_at_all(&mut self, paths: &[BString]) -> Vec<Option<Stat>> {
         let worktree = self.worktree;
         let tuning = self.tuning.get_or_insert_with(|| Tuning::reading(worktree));
-        let rows: Vec<&[BString]> = paths.chunks(IN_A_ROW).collect();
+        let rows: Vec<&[BString]> = paths.chunks(PATHS_PER_UNIT).collect();
         let found = crew::map(
             ("look", tuning),
             &rows,
             |row| row.len().div_ceil(STATS_PER_STEP),
             &Mutex::default(),
-            |_| Nearby::default(),
-            |nearby, row| {
-                let look = |path: &BString| nearby.by_handle(worktree, path.as_ref()).ok().flatten();
+            |_| DirectoryCache::default(),
+            |cache, row| {
+                let look = |path: &BString| cache.by_handle(worktree, path.as_ref()).ok().flatten();
                 Ok::<Vec<_>, std::convert::Infallible>(row.iter().map(look).collect())
             },
         );
@@ -83,19 +85,20 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// The directory in which something was found last.
+/// The directory in which a path was found last.
 #[derive(Debug, Default)]
-struct Nearby {
+struct DirectoryCache {
     /// With a slash at its end.
     path: BString,
     handle: Option<Dir>,
 }
 
-impl Nearby {
-    /// `lstat`; `None` if there is nothing. Later there may be another directory, so none is kept open.
+impl DirectoryCache {
+    /// Runs `lstat`; returns `None` if nothing is there. It keeps no handle of the directory: a
+    /// later call may find another directory at its path.
     fn by_path(&mut self, worktree: &Dir, path: &BStr) -> io::Result<Option<Stat>> {
-        let (directory, _) = split(path);
-        // What is far has its directory opened each time, whatever is known of it.
+        let (directory, _) = split_directory(path);
+        // A path longer than [`FAR`] opens its directory on each call, so the cache does not help.
         if path.len() <= FAR && self.path == directory {
             return worktree.stat_near(path.as_bytes());
         }
@@ -106,9 +109,10 @@ impl Nearby {
         Ok(found)
     }
 
-    /// The same, of paths that were all named before.
+    /// Like [`DirectoryCache::by_path`], for paths of one batch: it keeps a handle of the
+    /// directory.
     fn by_handle(&mut self, worktree: &Dir, path: &BStr) -> io::Result<Option<Stat>> {
-        let (directory, name) = split(path);
+        let (directory, name) = split_directory(path);
         let Some(above) = directory.strip_suffix(b"/") else { return worktree.stat_near(name) };
         if self.handle.is_none() || self.path != directory {
             self.handle = Some(worktree.open_dir(above)?);
@@ -118,7 +122,7 @@ impl Nearby {
     }
 }
 
-/// The directory, with its slash, and the name in it.
-fn split(path: &BStr) -> (&[u8], &[u8]) {
+/// Splits a path into its directory, with the slash, and its name.
+fn split_directory(path: &BStr) -> (&[u8], &[u8]) {
     path.split_at(path.rfind_byte(b'/').map_or(0, |slash| slash + 1))
 }

@@ -1,11 +1,12 @@
-//! Adding: what is in the worktree into the index, path by path.
+//! Addition of worktree files to the index, path by path.
 //!
-//! - [`Adder`] makes an object of a file;
-//! - [`Staging`] changes single paths of an index, each seeing what those before it did;
-//! - [`Looker`] tells what is at paths;
-//! - [`refresh()`] brings the stat data of all entries up to date.
+//! - [`Adder`] creates the object of a file.
+//! - [`Staging`] changes single paths of an index. Each change sees the ones before it.
+//! - [`Looker`] stats paths.
+//! - [`refresh()`] updates the stat data of all entries.
 //!
-//! Nothing in the worktree is changed. Objects that were written stay when what needed them fails, unreachable, as with Git.
+//! Nothing in the worktree is changed. An object stays, unreachable, if a later step fails: Git
+//! does the same.
 
 mod hash;
 mod look;
@@ -26,17 +27,18 @@ use crate::checkout::{
     diff::{self, Kind, Side, Slot},
 };
 
-/// The rules of the paths that an index may hold, by the repository's configuration.
+/// Returns the rules for paths in an index, from the repository's configuration.
 pub fn protect(repo: &Repository) -> Result<format::path::Protect, repo::Error> {
     crate::checkout::protect(repo)
 }
 
-/// The commit that is checked out in the repository at `path` of the worktree, if there is one.
+/// Returns the commit checked out in the repository at `path` of the worktree, or `None`.
 pub fn commit_at(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     crate::checkout::submodules::head(repo, path)
 }
 
-/// The merged entries of `index` that `tree` has not, or otherwise (`None` is the empty tree), in order.
+/// Returns the merged entries of `index` that `tree` lacks or holds with another mode or object, in
+/// order. `None` means the empty tree.
 pub fn differing(
     repo: &Repository,
     index: &Index,

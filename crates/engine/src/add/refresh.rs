@@ -1,6 +1,7 @@
-//! The stat data of all entries brought up to date: Git's `refresh_index`, as `update-index --refresh` has it.
+//! Update of the stat data of all entries: Git's `refresh_index`, for `update-index --refresh`.
 //!
-//! Entries are compared in parallel (see [`checkout::refresh()`](crate::checkout::refresh)); what is said of them is in their order.
+//! Entries are compared in parallel (see [`checkout::refresh()`](crate::checkout::refresh)).
+//! Findings are returned in the order of the entries.
 
 use bstr::{BString, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage, Word};
@@ -15,34 +16,35 @@ use crate::{
     stat::{Match, index_stat},
 };
 
-/// How.
+/// Options of a refresh.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefreshOptions {
-    /// Entries that are assumed unchanged are compared too, and those that are not unchanged lose that mark (`--really-refresh`).
+    /// Compare entries that are assumed unchanged too, and clear that flag on those that have
+    /// changed (`--really-refresh`).
     pub really: bool,
-    /// Unmerged paths are passed over (`--unmerged`).
+    /// Skip unmerged paths (`--unmerged`).
     pub unmerged: bool,
-    /// So are files that are not there (`--ignore-missing`).
+    /// Skip missing files (`--ignore-missing`).
     pub ignore_missing: bool,
-    /// So are submodules (`--ignore-submodules`).
+    /// Skip submodules (`--ignore-submodules`).
     pub ignore_submodules: bool,
-    /// What is compared really is assumed unchanged from then on (`core.ignoreStat`).
+    /// Mark each compared, unchanged entry as assumed unchanged (`core.ignoreStat`).
     pub assume_unchanged: bool,
 }
 
-/// What is wrong with a path.
+/// A path that the refresh reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Its file is not there, or not the entry's.
+    /// The path is unmerged.
     NeedsUpdate(BString),
     /// It is unmerged.
     NeedsMerge(BString),
 }
 
-/// What came of it.
+/// The result of a refresh.
 #[derive(Debug, Default)]
 pub struct Refreshed {
-    /// In order; an unmerged path once.
+    /// True if a change is worth writing the index.
     pub findings: Vec<Finding>,
     /// Something was changed that is worth writing.
     pub changed: bool,
@@ -55,62 +57,65 @@ pub fn refresh(
     index: &mut Index,
     options: &RefreshOptions,
 ) -> Result<Refreshed, PlanError> {
-    let trusted = |entry: &Entry| {
-        let trusts = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
-        entry.flags.intersects(trusts | Flags::SKIP_WORKTREE)
+    let is_trusted = |entry: &Entry| {
+        let trusting_flags = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
+        entry.flags.intersects(trusting_flags | Flags::SKIP_WORKTREE)
     };
-    let passed_over =
+    let is_skipped =
         |entry: &Entry| entry.mode.is_tree() || (options.ignore_submodules && entry.mode.is_gitlink());
-    let is_asked = |entry: &Entry| {
+    let needs_compare = |entry: &Entry| {
         entry.stage == Stage::Normal
-            && !passed_over(entry)
-            && !trusted(entry)
+            && !is_skipped(entry)
+            && !is_trusted(entry)
             && !entry.flags.contains(Flags::UPTODATE)
             && !index.is_vouched_for(entry)
     };
-    // Of most there is nothing to be said, and they need not even be read then.
-    let is_all = index.is_plain()
+    // In a plain index `compare` names the few entries that differ, and the others are not read
+    // here.
+    let compares_all = index.is_plain()
         && index.word() == Word::NotAsked
         && index.gitlinks().next().is_none()
         && !(options.really && options.assume_unchanged);
-    let some: Vec<usize> = match is_all {
+    let selected: Vec<usize> = match compares_all {
         true => Vec::new(),
-        false => (0..index.len()).filter(|&at| is_asked(&index.entry(at))).collect(),
+        false => (0..index.len()).filter(|&at| needs_compare(&index.entry(at))).collect(),
     };
-    let asked = if is_all { Positions::All } else { Positions::These(&some) };
+    let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
     let looked = checkout::compare(repo, worktree, index, asked, Want::StatIfAny)?;
-    let told: Vec<usize> = match is_all {
+    let visited: Vec<usize> = match compares_all {
         true => looked.iter().map(|looked| looked.at).collect(),
         false => (0..index.len()).collect(),
     };
-    let (mut some, mut looked) = (some.into_iter().peekable(), looked.into_iter().peekable());
+    let (mut selected, mut looked) = (selected.into_iter().peekable(), looked.into_iter().peekable());
     let mut refreshed = Refreshed::default();
-    for &at in &told {
+    for &at in &visited {
         let entry = &index.entry(at);
-        if passed_over(entry) {
+        if is_skipped(entry) {
             continue;
         }
         if entry.stage != Stage::Normal {
             let path = index.path(entry);
-            let again = matches!(refreshed.findings.last(), Some(Finding::NeedsMerge(last)) if last == path);
-            if !options.unmerged && !again {
+            let is_repeated =
+                matches!(refreshed.findings.last(), Some(Finding::NeedsMerge(last)) if last == path);
+            if !options.unmerged && !is_repeated {
                 refreshed.findings.push(Finding::NeedsMerge(path.to_owned()));
             }
             continue;
         }
-        if !is_all && some.next_if_eq(&at).is_none() {
+        if !compares_all && selected.next_if_eq(&at).is_none() {
             index.entries_mut()[at].flags.insert(Flags::UPTODATE);
             continue;
         }
-        let marks = options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
+        let sets_assume_valid =
+            options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
         let (seen, verdict, as_it_was) = match looked.next_if(|looked| looked.at == at) {
             Some(Looked { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
-            None if !marks => {
+            None if !sets_assume_valid => {
                 index.entries_mut()[at].flags.insert(Flags::UPTODATE);
                 refreshed.changed |= index.vouch(at);
                 continue;
             }
-            // It is recorded anew, with all of its stat data.
+            // The entry gets a new flag, so it is written again with all of its stat data.
             None => match worktree.stat(index.path(entry)) {
                 Ok(Some(stat)) => (Seen::There(stat), Match::Same, true),
                 _ => (Seen::Absent, Match::Different, false),
@@ -119,7 +124,7 @@ pub fn refresh(
         let stat = match seen {
             Seen::There(stat) => stat,
             seen => {
-                // As `ENOENT` counts what is behind a link, not what is behind a file.
+                // `ENOENT` covers a path below a link, but not one below a file.
                 let missing = match seen {
                     Seen::Blocked(_, stat) => stat.file_type == FileType::Symlink,
                     Seen::Unknown => false,
@@ -152,7 +157,7 @@ pub fn refresh(
             continue;
         }
         let entry = &mut index.entries_mut()[at];
-        if as_it_was && !marks {
+        if as_it_was && !sets_assume_valid {
             if !gitlink {
                 entry.flags.insert(Flags::UPTODATE);
                 refreshed.changed |= index.vouch(at);
@@ -160,7 +165,7 @@ pub fn refresh(
             continue;
         }
         entry.stat = index_stat(&stat);
-        if marks {
+        if sets_assume_valid {
             entry.flags.insert(Flags::ASSUME_VALID);
         }
         if stat.file_type == FileType::File {
@@ -169,10 +174,10 @@ pub fn refresh(
         }
         refreshed.changed = true;
     }
-    if is_all && (refreshed.changed || index.has_racy()) {
-        let mut told = told.into_iter().peekable();
+    if compares_all && (refreshed.changed || index.has_racy()) {
+        let mut visited = visited.into_iter().peekable();
         for (at, entry) in index.entries_mut().iter_mut().enumerate() {
-            if told.next_if_eq(&at).is_none() {
+            if visited.next_if_eq(&at).is_none() {
                 entry.flags.insert(Flags::UPTODATE);
             }
         }

@@ -1,9 +1,10 @@
-//! Changes of single paths of an index, one after the other.
+//! Changes to single paths of an index, one after the other.
 //!
-//! Entries that stay are changed in place. What comes and goes is collected, and put in by one pass when the whole is asked for:
-//! a hundred thousand new files do not move the others a hundred thousand times. The extensions are kept as Git keeps
-//! them: the cache-tree knows of every path that was touched, the untracked cache of those that came or went, and
-//! stages that gave way are remembered when they do.
+//! An entry that stays is changed in place. Additions and removals are collected, and one pass
+//! applies them when the caller asks for the index: a hundred thousand new files do not move the
+//! other entries a hundred thousand times. The extensions are kept as Git keeps them. Each touched
+//! path invalidates the cache-tree, each added or removed path the untracked cache, and replaced
+//! stages go into the resolve-undo extension.
 
 use std::{cell::Cell, collections::BTreeMap, ops::Bound};
 
@@ -14,81 +15,82 @@ use format::{
     path::{self, Protect},
 };
 
-/// What adding a path may do beside replacing the entry that is there.
+/// The changes beyond the replacement of an entry that adding a path may make.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allow {
-    /// A path that is not in the index may come into it.
+    /// The path may be new to the index.
     pub new: bool,
-    /// A file may take the place of a directory, and the files of a directory that of a file.
+    /// A file may replace a directory, and the files of a directory may replace a file.
     pub replacing: bool,
 }
 
-/// Why a path was not added.
+/// The reason why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// It is not in the index.
+    /// The path is not in the index.
     New,
-    /// No repository may hold it.
+    /// No repository may hold the path.
     InvalidPath,
-    /// A part of it is a file in the index, or it is a directory there.
+    /// A part of the path is a file in the index, or the path is a directory there.
     Directory,
 }
 
-/// An index being changed.
+/// An index under change.
 pub struct Staging {
     index: Index,
-    /// Paths with other entries than `index` has: all of them, by stage.
+    /// The paths whose entries differ from those in `index`, each with all of its entries by stage.
     edits: BTreeMap<BString, Vec<NewEntry>>,
-    /// The position of the merged entry asked for last: paths mostly come in the order of the index, each several times.
-    near: Cell<usize>,
-    /// A directory, with its slash, of whose files the cache-tree has forgotten all it could.
-    forgotten: Option<BString>,
+    /// The position of the last merged entry found. Paths mostly arrive in index order, each
+    /// several times.
+    last_position: Cell<usize>,
+    /// The last directory, with its slash, that was invalidated in the cache-tree.
+    invalidated_dir: Option<BString>,
     protect: Protect,
     changed: bool,
 }
 
 impl Staging {
-    /// Begins with this index.
+    /// Starts with an index and no changes.
     pub fn new(index: Index, protect: Protect) -> Staging {
         Staging {
             index,
             edits: BTreeMap::new(),
-            near: Cell::new(0),
-            forgotten: None,
+            last_position: Cell::new(0),
+            invalidated_dir: None,
             protect,
             changed: false,
         }
     }
 
-    /// Whether anything was changed that is worth writing.
+    /// Returns true if a change is worth writing the index.
     pub fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// Says whether anything was.
+    /// Sets the answer of [`Staging::is_changed`].
     pub fn set_changed(&mut self, changed: bool) {
         self.changed = changed;
     }
 
-    /// The index as it is now.
+    /// Returns the index with all changes so far.
     pub fn index(&mut self) -> &mut Index {
-        self.put_in();
-        self.forgotten = None;
+        self.apply_edits();
+        self.invalidated_dir = None;
         &mut self.index
     }
 
-    /// The index as it is in the end.
+    /// Returns the index with all changes.
     pub fn into_index(mut self) -> Index {
-        self.put_in();
+        self.apply_edits();
         self.index
     }
 
-    /// The index without what comes and goes.
+    /// Returns the index without pending additions and removals.
     pub fn base(&self) -> &Index {
         &self.index
     }
 
-    /// The merged entry of a path.
+    /// Returns the merged entry of a path.
     pub fn merged(&self, path: &BStr) -> Option<NewEntry> {
         match self.edits.get(path) {
             Some(entries) => entries.first().filter(|entry| entry.stage == Stage::Normal).copied(),
@@ -99,7 +101,8 @@ impl Staging {
         }
     }
 
-    /// The merged entry of a path as one of an index, to be compared with its file.
+    /// Calls `look` with the merged entry of a path as an index holds it, so that it can be
+    /// compared with its file.
     pub fn with_merged<T>(&self, path: &BStr, look: impl FnOnce(&Entry) -> T) -> Option<T> {
         if let Some(entries) = self.edits.get(path) {
             let entry = entries.first().filter(|entry| entry.stage == Stage::Normal)?;
@@ -111,46 +114,48 @@ impl Staging {
         Some(look(&self.index.entries()[at]))
     }
 
-    /// Where the index has the merged entry of a path.
+    /// Returns the position of a path's merged entry in `index`.
     fn position(&self, path: &BStr) -> Option<usize> {
-        let near = self.near.get();
+        let last_position = self.last_position.get();
         let is_it = |&at: &usize| {
             at < self.index.len()
                 && self.index.path_at(at) == path
                 && self.index.stage_at(at) == Stage::Normal
         };
-        let at = match [near, near + 1].into_iter().find(is_it) {
+        let at = match [last_position, last_position + 1].into_iter().find(is_it) {
             Some(at) => at,
             None => self.index.position(path, Stage::Normal).ok()?,
         };
-        self.near.set(at);
+        self.last_position.set(at);
         Some(at)
     }
 
-    /// Whether any entry is below the directory `dir`.
+    /// Returns true if an entry lies below the directory `dir`.
     pub fn is_directory(&self, dir: &BStr) -> bool {
         self.below(dir).next().is_some()
     }
 
-    /// Changes the merged entry of a path. Whether there is one.
+    /// Changes the merged entry of a path. Returns false if there is none.
     pub fn alter(&mut self, path: &BStr, change: impl FnOnce(&mut NewEntry)) -> bool {
         let Some(mut entry) = self.merged(path) else { return false };
-        self.forget(&mut entry, path);
+        self.clear_monitor_flag(&mut entry, path);
         change(&mut entry);
         self.invalidate_tree(path);
         self.replace(path, entry);
         true
     }
 
-    /// Adds an entry, in the place of that of the same path and stage. A merged one replaces all that are not.
+    /// Adds an entry. It replaces the entry of the same path and stage. A merged entry also
+    /// replaces all unmerged stages.
     pub fn add(&mut self, path: &BStr, entry: NewEntry, allow: Allow) -> Result<(), Clash> {
         self.invalidate_tree(path);
-        // A merged entry is the only one of its path, and most often the next.
+        // Fast path: a merged entry is the only one of its path, and most often the next one in the
+        // index.
         if entry.stage == Stage::Normal
             && !self.edits.contains_key(path)
             && let Some(at) = self.position(path)
         {
-            self.put(at, entry);
+            self.overwrite(at, entry);
             return Ok(());
         }
         let before = self.entries_of(path);
@@ -176,7 +181,7 @@ impl Staging {
             let kept = self.entries_of(path.as_bstr()).into_iter().filter(|old| {
                 let goes = old.stage == entry.stage;
                 if goes {
-                    remember(&mut self.index.resolve_undo, path.as_bstr(), old);
+                    record_resolve_undo(&mut self.index.resolve_undo, path.as_bstr(), old);
                 }
                 !goes
             });
@@ -185,7 +190,7 @@ impl Staging {
         }
         let mut entries = before;
         if entry.stage == Stage::Normal {
-            entries.drain(..).for_each(|old| remember(&mut self.index.resolve_undo, path, &old));
+            entries.drain(..).for_each(|old| record_resolve_undo(&mut self.index.resolve_undo, path, &old));
         }
         let at = entries.partition_point(|old| old.stage < entry.stage);
         entries.insert(at, NewEntry { flags: entry.flags | Flags::UNSHARED, ..entry });
@@ -194,7 +199,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Removes a path, whatever its stages.
+    /// Removes all stages of a path.
     pub fn remove(&mut self, path: &BStr) {
         self.invalidate_tree(path);
         if let Some(untracked) = &mut self.index.untracked {
@@ -204,12 +209,13 @@ impl Staging {
         if entries.is_empty() {
             return;
         }
-        entries.iter().for_each(|old| remember(&mut self.index.resolve_undo, path, old));
+        entries.iter().for_each(|old| record_resolve_undo(&mut self.index.resolve_undo, path, old));
         self.edits.insert(path.to_owned(), Vec::new());
         self.changed = true;
     }
 
-    /// Makes a path unmerged again that was resolved, if what it was is remembered.
+    /// Restores the unmerged stages of a resolved path from the resolve-undo extension, if they are
+    /// recorded.
     pub fn unresolve(&mut self, path: &BStr) -> Result<(), Clash> {
         let undo = self.index.resolve_undo.as_mut().and_then(|undo| undo.paths.remove(path));
         let Some(stages) = undo else { return Ok(()) };
@@ -229,8 +235,8 @@ impl Staging {
         Ok(())
     }
 
-    /// The monitor, if there is one, does not vouch for the entry any more.
-    fn forget(&mut self, entry: &mut NewEntry, path: &BStr) {
+    /// Clears the flag by which the file system monitor vouches for the entry.
+    fn clear_monitor_flag(&mut self, entry: &mut NewEntry, path: &BStr) {
         if self.index.word() == Word::NotAsked {
             return;
         }
@@ -240,16 +246,17 @@ impl Staging {
         }
     }
 
-    /// Git writes an index whose cache-tree has forgotten something, also if nothing else was changed.
+    /// Invalidates the path in the cache-tree. Git writes an index whose cache-tree was invalidated
+    /// even without another change.
     fn invalidate_tree(&mut self, path: &BStr) {
         let Some(tree) = &mut self.index.cache_tree else { return };
         self.changed = true;
         let directory = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
-        if self.forgotten.as_ref().is_some_and(|forgotten| forgotten == directory) {
+        if self.invalidated_dir.as_ref().is_some_and(|invalidated_dir| invalidated_dir == directory) {
             return;
         }
-        // Paths mostly come in order.
-        self.forgotten = tree.invalidate(path).then(|| directory.into());
+        // Paths mostly arrive in order, so one cached directory suffices.
+        self.invalidated_dir = tree.invalidate(path).then(|| directory.into());
     }
 
     fn entries_of(&self, path: &BStr) -> Vec<NewEntry> {
@@ -259,7 +266,7 @@ impl Staging {
         }
     }
 
-    /// Puts `entry` where one of its stage is.
+    /// Overwrites the entry of the same path and stage.
     fn replace(&mut self, path: &BStr, entry: NewEntry) {
         if let Some(entries) = self.edits.get_mut(path) {
             let old = entries.iter_mut().find(|old| old.stage == entry.stage);
@@ -271,20 +278,20 @@ impl Staging {
             Stage::Normal => self.position(path),
             stage => self.index.position(path, stage).ok(),
         };
-        self.put(at.expect("the caller has seen it"), entry);
+        self.overwrite(at.expect("the caller has seen it"), entry);
     }
 
-    /// Puts `entry` in the place of the one the index has at `at`.
-    fn put(&mut self, at: usize, entry: NewEntry) {
+    /// Overwrites the entry at position `at`.
+    fn overwrite(&mut self, at: usize, entry: NewEntry) {
         self.changed = true;
         let old = &mut self.index.entries_mut()[at];
         (old.stat, old.oid, old.mode, old.flags) = (entry.stat, entry.oid, entry.mode, entry.flags);
     }
 
-    /// The entries below `dir`, in no order.
+    /// Returns the paths and stages of the entries below `dir`, in no order.
     fn below(&self, dir: &BStr) -> impl Iterator<Item = (&BStr, Stage)> {
-        let (first, behind) = ([dir.as_bytes(), b"/"].concat(), [dir.as_bytes(), b"0"].concat());
-        let bounds = (Bound::Included(first.as_slice()), Bound::Excluded(behind.as_slice()));
+        let (first, end) = ([dir.as_bytes(), b"/"].concat(), [dir.as_bytes(), b"0"].concat());
+        let bounds = (Bound::Included(first.as_slice()), Bound::Excluded(end.as_slice()));
         let edited = self.edits.range::<[u8], _>(bounds);
         let edited: Vec<_> = edited
             .flat_map(|(path, entries)| entries.iter().map(move |entry| (path.as_bstr(), entry.stage)))
@@ -294,7 +301,8 @@ impl Staging {
         edited.into_iter().chain(kept.filter(|(path, _)| !self.edits.contains_key(*path)))
     }
 
-    /// The paths that cannot be beside a new entry of `path`: those below it, and the files that are its directories.
+    /// Returns the paths that cannot coexist with a new entry of `path`: those below it, and the
+    /// files at its directories.
     fn clashing(&self, path: &BStr, stage: Stage) -> Vec<BString> {
         let below = self.below(path).filter(|(_, of)| *of == stage).map(|(path, _)| path.to_owned());
         let mut clashing: Vec<BString> = below.collect();
@@ -307,13 +315,13 @@ impl Staging {
         clashing
     }
 
-    fn put_in(&mut self) {
+    fn apply_edits(&mut self) {
         if self.edits.is_empty() {
             return;
         }
         let edits = std::mem::take(&mut self.edits);
         let edits = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
-        // They know of these changes already, and of no others.
+        // These extensions are already up to date, and `apply` must not change them.
         let index = &mut self.index;
         let kept = (index.cache_tree.take(), index.untracked.take(), index.resolve_undo.take());
         index.apply(edits);
@@ -321,13 +329,13 @@ impl Staging {
     }
 }
 
-fn remember(undo: &mut Option<ResolveUndo>, path: &BStr, old: &NewEntry) {
+fn record_resolve_undo(undo: &mut Option<ResolveUndo>, path: &BStr, old: &NewEntry) {
     if old.stage != Stage::Normal {
         undo.get_or_insert_default().record(path, old.stage, old.mode, old.oid);
     }
 }
 
-/// The mode of an entry made of any mode at all, as Git makes one: what it does not know is a regular file.
+/// Converts any mode to that of an entry, as Git does: an unknown type becomes a regular file.
 fn entry_mode(raw: u32) -> Mode {
     match raw & 0o170000 {
         0o120000 => Mode::SYMLINK,
@@ -339,7 +347,7 @@ fn entry_mode(raw: u32) -> Mode {
 }
 
 impl Staging {
-    /// An entry of this name, without stat data.
+    /// Creates an entry without stat data.
     pub fn entry(oid: ObjectId, raw_mode: u32, stage: Stage, flags: Flags) -> NewEntry {
         NewEntry { stat: Stat::default(), oid, mode: entry_mode(raw_mode), flags, stage }
     }
@@ -395,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_are_resolved_and_come_back() {
+    fn resolves_and_restores_conflicts() {
         let all = [Stage::Base, Stage::Ours, Stage::Theirs];
         let mut staging = staging(&all.map(|stage| ("f", stage)));
         assert_eq!(staging.add("f".into(), entry(2, Stage::Normal), Allow::default()), Ok(()));
@@ -404,14 +412,14 @@ mod tests {
         assert_eq!(paths(&mut staging), [1, 2, 3].map(|stage| ("f".to_owned(), stage)));
         assert!(staging.index().resolve_undo.as_ref().is_some_and(|undo| undo.paths.is_empty()));
         assert_eq!(staging.unresolve("f".into()), Ok(()));
-        // Beside a merged entry others may be put: Git lets them, and dies when it reads them.
+        // Git accepts other stages beside a merged entry, and fails when it reads them.
         staging.remove("f".into());
         assert_eq!(staging.add("f".into(), entry(2, Stage::Normal), NEW), Ok(()));
         assert_eq!(staging.add("f".into(), entry(3, Stage::Ours), NEW), Ok(()));
         assert_eq!(paths(&mut staging), [0, 2].map(|stage| ("f".to_owned(), stage)));
     }
     #[test]
-    fn the_cache_tree_forgets_what_every_single_path_has_it_forget() {
+    fn invalidates_the_cache_tree_like_single_paths_do() {
         use format::index::CacheTree;
         let oid = ObjectId::from_bytes(HashKind::Sha1, &[7; 20]).expect("twenty bytes");
         let directories = ["", "d", "d/sub", "d/sub/deep", "e", "f", "f/sub"];
@@ -419,7 +427,8 @@ mod tests {
             "d/a", "d/b", "d/sub/x", "d/sub/y", "d/sub", "d/c", "f/a", "f/sub", "f/z", "top", "new/a",
             "new/b",
         ];
-        // From every one of them on, so that each comes after others of its directory and first.
+        // Each round starts at another path, so that each path is tested both as the first and as a
+        // later one of its directory.
         for start in 0..changed.len() {
             let mut expected = CacheTree::new();
             for directory in directories {
@@ -432,7 +441,7 @@ mod tests {
                 expected.invalidate((*path).into());
             }
             assert_eq!(staging.index().cache_tree.as_ref(), Some(&expected));
-            // What was made valid since is forgotten again.
+            // A directory that was validated in the meantime is invalidated again.
             let tree = staging.index().cache_tree.as_mut().expect("it was there");
             tree.set_valid("".into(), oid, 1);
             staging.remove("new/b".into());

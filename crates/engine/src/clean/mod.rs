@@ -1,7 +1,8 @@
-//! `clean`: what is untracked goes.
+//! `clean`: removes untracked paths.
 //!
-//! Order: the walk ([`crate::untracked`]); [`doomed`] says what of it goes; [`remove()`] does it. Nothing that is tracked is touched, nor
-//! anything that holds something that is to stay: an ignored file, another repository, the directory the command was started in.
+//! Order: the walk ([`crate::untracked`]) finds paths, [`doomed`] selects the ones to remove,
+//! [`remove()`] removes them. Tracked paths are never touched. A directory stays if it holds an
+//! ignored file, another repository, or the directory the command was started in.
 
 mod remove;
 
@@ -11,17 +12,18 @@ use format::index::Index;
 use crate::untracked::{Found, Others};
 pub use remove::{Act, Error, Event, Options, Outcome, Repositories, remove};
 
-/// What becomes of directories.
+/// The policy for untracked directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directories {
-    /// They stay, and all that is in them.
+    /// Directories stay, with everything in them.
     Stay,
-    /// They go, unless there is something to stay in them.
+    /// Directories are removed, except those that hold a path that stays.
     Go,
 }
 
-/// What goes of what was found, in the order of bytes, directories with a slash at their end: of `found.ignored` if only these
-/// were looked for, else what is untracked and does not contain one of them.
+/// Selects the paths to remove, sorted by bytes; a directory has a slash at its end. With
+/// `only_ignored` the candidates are `found.ignored`. Otherwise they are the untracked paths that
+/// hold no ignored path.
 pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignored: bool) -> Vec<BString> {
     let (candidates, stay) = match only_ignored {
         true => (found.ignored, Vec::new()),
@@ -55,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_contains_something_that_stays_stays_and_the_rest_of_it_goes() {
+    fn keeps_a_directory_that_holds_an_ignored_path_and_removes_the_rest_of_it() {
         let list = |names: &[&str]| names.iter().map(|&name| name.into()).collect::<Vec<BString>>();
         let found = Found {
             untracked: list(&["a", "d/", "d/e/", "d/e/f", "d/g", "h/", "h/i"]),

@@ -1,13 +1,17 @@
-//! Removing what is doomed: files grouped by directory, and whole directories from the bottom up, in parallel.
+//! Removal of doomed paths in parallel: files grouped by directory, and whole directories from the
+//! bottom up.
 //!
-//! Each directory is read once; the listing tells whether it may be another repository, which stays. The last one in a directory to be
-//! gone takes the directory with it. A directory that keeps something stays itself, silently.
-//! On failure what could be removed is; each failure is told, in the order in which one thread alone would have met it.
+//! Each directory is read once. Its listing shows if it may be another repository, which stays. The
+//! worker that finishes the last entry of a directory also removes the directory. A directory that
+//! keeps an entry stays, without a message of its own.
+//!
+//! A failure does not stop the removal of other paths. Each failure is reported, in the order of a
+//! run with one thread.
 //!
 //! The repository itself stays, wherever it lies ([`crate::guard`]). It is reported as a path that
 //! could not be removed.
 //!
-//! Files are reached through handles beneath the worktree's root: no link is followed.
+//! Files are reached through handles below the worktree's root, so no link is followed.
 
 use std::{
     io,
@@ -32,58 +36,58 @@ use crate::{
     handle::Handle,
 };
 
-/// How it is done.
+/// Options of a removal.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// In earnest?
+    /// Removal or dry run.
     pub act: Act,
-    /// What becomes of other repositories.
+    /// The policy for other repositories.
     pub repositories: Repositories,
-    /// Where the command was started, without a slash at its end: that directory stays.
+    /// The directory the command was started in, without a slash at its end. It stays.
     pub cwd: Option<&'a BStr>,
-    /// At most so many threads.
+    /// The limit of worker threads.
     pub workers: Workers,
-    /// Ends it early.
+    /// Flag that stops the removal early.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Whether anything is changed.
+/// Removal or dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Things are removed.
+    /// Paths are removed.
     Remove,
-    /// Nothing is: what would happen is told.
+    /// Nothing is changed. The outcomes list the paths that would be removed.
     Pretend,
 }
 
-/// What becomes of other repositories.
+/// The policy for other repositories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repositories {
-    /// They stay, and are told of.
+    /// They stay and are reported.
     Stay,
-    /// They go with the directory they are in.
+    /// They are removed with the directory they are in.
     Go,
 }
 
-/// Something to be told. Paths are from the root of the worktree.
+/// A line of the report. Paths are relative to the root of the worktree.
 #[derive(Debug)]
 pub enum Event {
-    /// It is gone, or would be.
+    /// The path is removed, or would be in a dry run.
     Removed(BString),
-    /// Another repository, which stays.
+    /// The path is another repository, which stays.
     Repository(BString),
-    /// The directory the command was started in, which stays.
+    /// The path is the directory the command was started in, which stays.
     Cwd,
-    /// It could not be removed.
+    /// The path could not be removed.
     Failed(BString, io::Error),
 }
 
-/// What became of one doomed path.
+/// The result for one doomed path.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// In order.
+    /// The events in the order of a run with one thread.
     pub events: Vec<Event>,
-    /// Something could not be removed.
+    /// True if a path could not be removed.
     pub failed: bool,
 }
 
@@ -121,7 +125,7 @@ pub fn remove(
         let job = match path.strip_suffix(b"/") {
             Some(dir) => {
                 at += 1;
-                Job::Directory(Node::new(Above::Doomed(at - 1), dir.as_bstr()), Arc::clone(&top))
+                Job::Directory(Node::new(ReportTo::Outcome(at - 1), dir.as_bstr()), Arc::clone(&top))
             }
             None => {
                 let dir = |path: &BStr| path.rfind_byte(b'/').unwrap_or(0);
@@ -131,7 +135,7 @@ pub fn remove(
                         && dir(other.as_bstr()) == length
                         && other[..length] == path[..length]
                 };
-                let files = at..at + doomed[at..].iter().take(FILES).take_while(here).count();
+                let files = at..at + doomed[at..].iter().take(FILES_PER_JOB).take_while(here).count();
                 at = files.end;
                 Job::Files(files, Arc::clone(&top))
             }
@@ -155,8 +159,8 @@ pub fn remove(
     Ok(run.outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or_default()).collect())
 }
 
-/// Doomed files of one directory that are removed in a row.
-const FILES: usize = 256;
+/// The most doomed files of one directory that form one job.
+const FILES_PER_JOB: usize = 256;
 
 enum Job {
     /// Doomed files of one directory.
@@ -165,58 +169,58 @@ enum Job {
     Directory(Arc<Node>, Arc<Handle>),
 }
 
-/// A directory that is to go.
+/// A directory to remove.
 struct Node {
-    above: Above,
-    /// From the root of the worktree, without a slash at its end.
+    report_to: ReportTo,
+    /// The path relative to the worktree's root, without a slash at its end.
     path: BString,
     listed: OnceLock<Listed>,
-    /// Directories in it that have not ended, and itself.
+    /// Number of subdirectories that are not finished, plus one for the directory's own job.
     pending: AtomicUsize,
-    /// What is not simply gone, by its place in the listing.
-    troubles: Mutex<Vec<(usize, End)>>,
+    /// The entries that stay or have events, each with its position in the listing.
+    unremoved: Mutex<Vec<(usize, Removal)>>,
 }
 
-/// Where a directory is told of.
-enum Above {
-    /// It is the doomed path of this number.
-    Doomed(usize),
-    /// It has this place in the listing of its parent.
+/// The place that receives the result of a directory.
+enum ReportTo {
+    /// The outcome of the doomed path with this number.
+    Outcome(usize),
+    /// The parent, at this position of its listing.
     Parent(Arc<Node>, usize),
 }
 
-/// What is in a directory, and how it is reached from above.
+/// The names in a directory, and a handle above it that reaches it.
 struct Listed {
     names: Vec<BString>,
     from: Arc<Handle>,
 }
 
-/// What became of a path in a directory.
-struct End {
+/// The result for an entry of a directory.
+struct Removal {
     events: Vec<Event>,
     failed: bool,
     gone: bool,
 }
 
-impl End {
-    fn stays(event: Event, failed: bool) -> End {
-        End { events: vec![event], failed, gone: false }
+impl Removal {
+    fn kept(event: Event, failed: bool) -> Removal {
+        Removal { events: vec![event], failed, gone: false }
     }
 }
 
 impl Node {
-    fn new(above: Above, path: &BStr) -> Arc<Node> {
+    fn new(report_to: ReportTo, path: &BStr) -> Arc<Node> {
         Arc::new(Node {
-            above,
+            report_to,
             path: path.to_owned(),
             listed: OnceLock::new(),
             pending: AtomicUsize::new(1),
-            troubles: Mutex::default(),
+            unremoved: Mutex::default(),
         })
     }
 
-    /// As it is told: what was doomed as a directory has a slash at its end.
-    fn told(&self) -> BString {
+    /// Returns the path for the report. A doomed directory has a slash at its end.
+    fn display_path(&self) -> BString {
         let mut path = self.path.clone();
         if self.is_doomed() {
             path.push(b'/');
@@ -225,11 +229,11 @@ impl Node {
     }
 
     fn is_doomed(&self) -> bool {
-        matches!(self.above, Above::Doomed(_))
+        matches!(self.report_to, ReportTo::Outcome(_))
     }
 
-    fn trouble(&self, place: usize, end: End) {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner).push((place, end));
+    fn record_unremoved(&self, place: usize, removal: Removal) {
+        self.unremoved.lock().unwrap_or_else(PoisonError::into_inner).push((place, removal));
     }
 }
 
@@ -265,7 +269,7 @@ impl Run<'_> {
                 (_, Act::Pretend) => Ok(()),
                 (None, Act::Remove) => top.dir().remove_file(name),
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
-                (Some(Err(error)), Act::Remove) => Err(again(error)),
+                (Some(Err(error)), Act::Remove) => Err(copy_error(error)),
             });
             pace.step();
             let outcome = match removed {
@@ -273,7 +277,7 @@ impl Run<'_> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::default(),
                 Err(error) => Outcome { events: vec![Event::Failed(path.to_owned(), error)], failed: true },
             };
-            self.end_of_doomed(at, outcome);
+            self.set_outcome(at, outcome);
         }
     }
 
@@ -286,7 +290,7 @@ impl Run<'_> {
         })
     }
 
-    fn end_of_doomed(&self, at: usize, outcome: Outcome) {
+    fn set_outcome(&self, at: usize, outcome: Outcome) {
         let set = self.outcomes[at].set(outcome);
         debug_assert!(set.is_ok(), "each doomed path ends once");
     }
@@ -303,8 +307,8 @@ impl Run<'_> {
             return;
         }
         if let Err(error) = self.admit(node.path.as_bstr()) {
-            let stays = Event::Failed(node.told(), error);
-            return self.end(node, End::stays(stays, true));
+            let event = Event::Failed(node.display_path(), error);
+            return self.finish_unvisited(node, Removal::kept(event, true));
         }
         let mut names: Vec<(BString, FileType)> = Vec::new();
         let opened = listing.open(from.dir(), from.rest(&node.path), |entry| {
@@ -317,21 +321,22 @@ impl Run<'_> {
         };
         if self.options.repositories == Repositories::Stay && may_be_a_repository && self.is_repository(&node)
         {
-            let stays = Event::Repository(node.told());
-            return self.end(node, End::stays(stays, false));
+            let event = Event::Repository(node.display_path());
+            return self.finish_unvisited(node, Removal::kept(event, false));
         }
         let dir = match opened {
             Ok(dir) => dir,
             Err(error) if error.kind() == io::ErrorKind::NotFound && node.is_doomed() => {
-                return self.end(node, End { events: Vec::new(), failed: false, gone: false });
+                return self
+                    .finish_unvisited(node, Removal { events: Vec::new(), failed: false, gone: false });
             }
-            // An empty one can go even if it cannot be read.
+            // An empty directory can be removed even if it cannot be read.
             Err(_) => {
-                let end = match self.remove_dir(&from, &node) {
-                    Ok(()) => End { events: Vec::new(), failed: false, gone: true },
-                    Err(error) => End::stays(Event::Failed(node.told(), error), true),
+                let removal = match self.remove_dir(&from, &node) {
+                    Ok(()) => Removal { events: Vec::new(), failed: false, gone: true },
+                    Err(error) => Removal::kept(Event::Failed(node.display_path(), error), true),
                 };
-                return self.end(node, end);
+                return self.finish_unvisited(node, removal);
             }
         };
         let mut directories = Vec::new();
@@ -348,20 +353,23 @@ impl Run<'_> {
                 .and_then(|()| self.remove_file(&dir, name.as_bstr()));
             pace.step();
             if let Err(error) = removed {
-                node.trouble(place, End::stays(Event::Failed(below(&node, name.as_bstr()), error), true));
+                node.record_unremoved(
+                    place,
+                    Removal::kept(Event::Failed(below(&node, name.as_bstr()), error), true),
+                );
             }
         }
         let handle = from.next(&dir, node.path.len() + 1);
         node.pending.fetch_add(directories.len(), Ordering::Relaxed);
         for &place in directories.iter().rev() {
             let path = below(&node, names[place].0.as_bstr());
-            let child = Node::new(Above::Parent(Arc::clone(&node), place), path.as_bstr());
+            let child = Node::new(ReportTo::Parent(Arc::clone(&node), place), path.as_bstr());
             jobs.push(Job::Directory(child, Arc::clone(&handle)));
         }
         let names = names.into_iter().map(|(name, _)| name).collect();
         let set = node.listed.set(Listed { names, from });
         debug_assert!(set.is_ok(), "a directory is listed once");
-        self.leave(node);
+        self.finish_job(node);
     }
 
     fn remove_file(&self, dir: &sys::Dir, name: &BStr) -> io::Result<()> {
@@ -385,68 +393,71 @@ impl Run<'_> {
         self.repo.is_worktree(&self.top.join(sys::os_str(&node.path)))
     }
 
-    /// A job of `node` is done: whoever does the last one takes the directory away, and so on upwards.
-    fn leave(&self, node: Arc<Node>) {
+    /// Counts one finished job of `node`. The worker that finishes the last job removes the
+    /// directory, then does the same for its parent.
+    fn finish_job(&self, node: Arc<Node>) {
         let mut next = Some(node);
         while let Some(node) = next.filter(|node| node.pending.fetch_sub(1, Ordering::AcqRel) == 1) {
-            let end = self.take_away(&node);
-            next = self.tell(&node, end);
+            let removal = self.remove_if_empty(&node);
+            next = self.report(&node, removal);
         }
     }
 
-    /// `node` has ended without a look at what is in it.
-    fn end(&self, node: Arc<Node>, end: End) {
-        if let Some(parent) = self.tell(&node, end) {
-            self.leave(parent);
+    /// Finishes a `node` whose entries are not visited.
+    fn finish_unvisited(&self, node: Arc<Node>, removal: Removal) {
+        if let Some(parent) = self.report(&node, removal) {
+            self.finish_job(parent);
         }
     }
 
-    /// Removes a directory of which nothing is left but what stays.
-    fn take_away(&self, node: &Node) -> End {
-        let mut troubles = std::mem::take(&mut *node.troubles.lock().unwrap_or_else(PoisonError::into_inner));
-        troubles.sort_by_key(|(place, _)| *place);
-        let mut end = End { events: Vec::new(), failed: false, gone: true };
+    /// Removes a directory whose entries are finished, unless one of them stays.
+    fn remove_if_empty(&self, node: &Node) -> Removal {
+        let mut unremoved =
+            std::mem::take(&mut *node.unremoved.lock().unwrap_or_else(PoisonError::into_inner));
+        unremoved.sort_by_key(|(place, _)| *place);
+        let mut removal = Removal { events: Vec::new(), failed: false, gone: true };
         let mut stay = Vec::new();
-        for (place, trouble) in troubles {
-            end.events.extend(trouble.events);
-            end.failed |= trouble.failed;
-            if !trouble.gone {
-                end.gone = false;
+        for (place, child) in unremoved {
+            removal.events.extend(child.events);
+            removal.failed |= child.failed;
+            if !child.gone {
+                removal.gone = false;
                 stay.push(place);
             }
         }
         let listed = node.listed.get().expect("it was listed before its first child was begun");
-        if end.gone {
+        if removal.gone {
             if self.options.cwd == Some(node.path.as_bstr()) {
-                end.gone = false;
-                end.events.push(Event::Cwd);
+                removal.gone = false;
+                removal.events.push(Event::Cwd);
             } else if let Err(error) = self.remove_dir(&listed.from, node) {
-                end.gone = false;
-                end.failed = true;
-                end.events.push(Event::Failed(node.told(), error));
+                removal.gone = false;
+                removal.failed = true;
+                removal.events.push(Event::Failed(node.display_path(), error));
             }
         }
-        if !end.gone {
+        if !removal.gone {
             let gone =
                 listed.names.iter().enumerate().filter(|(place, _)| stay.binary_search(place).is_err());
-            end.events.extend(gone.map(|(_, name)| Event::Removed(below(node, name.as_bstr()))));
+            removal.events.extend(gone.map(|(_, name)| Event::Removed(below(node, name.as_bstr()))));
         }
-        end
+        removal
     }
 
-    /// Tells of the end of `node`; its parent, if it has one, is to be left then.
-    fn tell(&self, node: &Node, mut end: End) -> Option<Arc<Node>> {
-        match &node.above {
-            Above::Doomed(at) => {
-                if end.gone {
-                    end.events.push(Event::Removed(node.told()));
+    /// Passes the result of `node` on. Returns the parent, if there is one: one of its jobs is now
+    /// finished.
+    fn report(&self, node: &Node, mut removal: Removal) -> Option<Arc<Node>> {
+        match &node.report_to {
+            ReportTo::Outcome(at) => {
+                if removal.gone {
+                    removal.events.push(Event::Removed(node.display_path()));
                 }
-                self.end_of_doomed(*at, Outcome { events: end.events, failed: end.failed });
+                self.set_outcome(*at, Outcome { events: removal.events, failed: removal.failed });
                 None
             }
-            Above::Parent(parent, place) => {
-                if !end.gone || !end.events.is_empty() {
-                    parent.trouble(*place, end);
+            ReportTo::Parent(parent, place) => {
+                if !removal.gone || !removal.events.is_empty() {
+                    parent.record_unremoved(*place, removal);
                 }
                 Some(Arc::clone(parent))
             }
@@ -458,7 +469,7 @@ fn below(node: &Node, name: &BStr) -> BString {
     [node.path.as_bytes(), b"/", name.as_bytes()].concat().into()
 }
 
-/// The same error, for another path.
-fn again(error: &io::Error) -> io::Error {
+/// Copies an error for the report of another path.
+fn copy_error(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

@@ -1,15 +1,15 @@
-//! Moving HEAD and branches: everything of `switch`, `checkout` and `reset` that is neither index
-//! nor worktree. Nothing is printed; what a user is told is told by the caller, from the values
-//! returned.
+//! Moves of HEAD and branches: the parts of `switch`, `checkout` and `reset` that concern refs, not
+//! the index or the worktree. Nothing is printed; the caller prints messages from the returned
+//! values.
 //!
-//! - [`names`]: what a word on the command line means as a branch;
-//! - [`tracking`]: what a new branch is to follow;
-//! - [`state`]: operations in progress, and ending them;
-//! - [`standing`]: the same, in the detail that `status` tells.
+//! - [`names`]: resolution of a command-line word to a branch;
+//! - [`tracking`]: the upstream of a new branch;
+//! - [`state`]: operations in progress, and their end;
+//! - [`standing`]: operations in progress with the details that `status` prints.
 //!
-//! Order: what would keep refs from being moved is looked for first (`foresee_*`); then the worktree and the index are
-//! brought to the target; refs move last, all locked and checked before the first is changed, so a failure leaves HEAD
-//! naming what it named before.
+//! Order: first check if the refs can be moved (`foresee_*`), then bring the worktree and the index
+//! to the target, then move the refs. All refs are locked and checked before the first one changes,
+//! so a failure leaves HEAD as it was.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -20,7 +20,7 @@ pub mod standing;
 pub mod state;
 pub mod tracking;
 
-/// Why HEAD or a branch could not be read or moved.
+/// The reason why HEAD or a branch could not be read or moved.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -33,12 +33,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Nobody knows who makes the change: Git dies of that in words of its own.
+    /// Returns true if the committer is unknown. Git reports that with a message of its own.
     pub fn is_of_committer(&self) -> bool {
         matches!(self, Error::Refs(store::refs::Error::NoCommitter(_)))
     }
 
-    /// One line on what to do about it, for people.
+    /// Returns one line of advice for the user.
     pub fn advice(&self) -> Option<String> {
         match self {
             Error::Refs(error) => error.advice(),
@@ -47,10 +47,10 @@ impl Error {
     }
 }
 
-/// Where HEAD is to point.
+/// The new target of HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// A branch by its full name, born or not.
+    /// A branch by its full name. It need not exist.
     Branch(&'a BStr),
     /// A commit.
     Commit(ObjectId),
@@ -61,7 +61,8 @@ pub fn move_head(refs: &store::refs::Options, target: Target<'_>, message: &BStr
     Ok(store::refs::apply(refs, vec![head_change(target, message, None)])?)
 }
 
-/// An error if [`move_head`] to `target`, which is at `commit`, would be refused. Nothing is written.
+/// Returns an error if [`move_head`] to `target` would be refused. `commit` is the commit of
+/// `target`. Nothing is written.
 pub fn foresee_head(
     refs: &store::refs::Options,
     target: Target<'_>,
@@ -77,7 +78,8 @@ fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Cha
             name: "HEAD".into(),
             target: name.to_owned(),
             message: Some(message),
-            // As they are when it happens: a branch HEAD is on may just have been reset.
+            // The old value is read when the change happens: the branch of HEAD may just have been
+            // reset.
             old: None,
             new,
         },
@@ -85,8 +87,8 @@ fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Cha
     }
 }
 
-/// Creates the branch `name` (full), or resets it if it `exists`, at `oid`. `start` is what the
-/// reflog says it was made from.
+/// Creates the branch `name` (full) at `oid`, or resets it if it `exists`. `start` is the starting
+/// point that the reflog names.
 pub fn create_branch(
     refs: &store::refs::Options,
     name: &BStr,
@@ -97,7 +99,7 @@ pub fn create_branch(
     Ok(store::refs::apply(refs, vec![branch_change(name, oid, start, exists)])?)
 }
 
-/// An error if [`create_branch`] would be refused. Nothing is written.
+/// Returns an error if [`create_branch`] would be refused. Nothing is written.
 pub fn foresee_branch(
     refs: &store::refs::Options,
     name: &BStr,
@@ -116,9 +118,9 @@ fn branch_change(name: &BStr, oid: ObjectId, start: &BStr, exists: bool) -> Chan
     Change::Update { name: name.to_owned(), new: oid, expected, message }
 }
 
-/// Moves the branch HEAD is on, or HEAD itself if it is detached, to `new`; what HEAD was at is kept
-/// in ORIG_HEAD. `reason` leads the reflog lines' messages, `to` is what the user asked for. What keeps
-/// ORIG_HEAD from being changed is returned; HEAD moves all the same, as with Git.
+/// Moves the branch of HEAD, or a detached HEAD itself, to `new`, and records the old commit in
+/// ORIG_HEAD. Like Git, it moves HEAD even if ORIG_HEAD cannot be changed, and returns the error of
+/// ORIG_HEAD.
 pub fn reset_head(
     repo: &repo::Repository,
     refs: &store::refs::Options,
@@ -130,31 +132,31 @@ pub fn reset_head(
     match store::refs::apply(refs, changes) {
         Ok(()) => Ok(None),
         Err(error) if error.is_of("ORIG_HEAD".into()) => {
-            store::refs::apply(refs, head.into_iter().collect()).map_err(|error| of_head(error, &name))?;
+            store::refs::apply(refs, head.into_iter().collect()).map_err(|error| name_head(error, &name))?;
             Ok(Some(error.into()))
         }
-        Err(error) => Err(of_head(error, &name).into()),
+        Err(error) => Err(name_head(error, &name).into()),
     }
 }
 
-/// An error if [`reset_head`] would be refused. Nothing is written.
+/// Returns an error if [`reset_head`] would be refused. Nothing is written.
 pub fn foresee_reset(
     repo: &repo::Repository,
     refs: &store::refs::Options,
     new: ObjectId,
 ) -> Result<(), Error> {
     let (name, mut changes) = reset_changes(repo, new, ResetReason::To("".into()))?;
-    // It may fail.
+    // A failure of ORIG_HEAD does not stop the reset.
     changes.retain(|change| change.name() != "ORIG_HEAD");
     if name != "HEAD" {
-        // Its reflog gets the line as well.
+        // HEAD's reflog gets a line too.
         changes.push(head_change(Target::Branch(name.as_bstr()), "".into(), Some(new)));
     }
-    Ok(store::refs::foresee(refs, &changes).map_err(|error| of_head(error, &name))?)
+    Ok(store::refs::foresee(refs, &changes).map_err(|error| name_head(error, &name))?)
 }
 
-/// It is HEAD that was to be changed.
-fn of_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
+/// Replaces the branch's name by HEAD in a lock error, because the user asked to change HEAD.
+fn name_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     match error {
         store::refs::Error::CannotLock { name: locked, reason } if locked == *name => {
             store::refs::Error::CannotLock { name: "HEAD".into(), reason }
@@ -163,7 +165,8 @@ fn of_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     }
 }
 
-/// The ref changes of a reset. The ref that HEAD is, or is on, comes last; its name is returned first.
+/// Returns the ref changes of a reset. The last one changes HEAD or its branch; the name of that
+/// ref is returned first.
 fn reset_changes(
     repo: &repo::Repository,
     new: ObjectId,
@@ -198,11 +201,11 @@ fn reset_changes(
     Ok((name, changes))
 }
 
-/// What the reflog says of a reset.
+/// The reason for a reset in the reflog.
 #[derive(Clone, Copy, Debug)]
 pub enum ResetReason<'a> {
-    /// `GIT_REFLOG_ACTION` is set to this.
+    /// The value of `GIT_REFLOG_ACTION`.
     Action(&'a BStr),
-    /// The revision as the user gave it.
+    /// The revision, spelled as the user gave it.
     To(&'a BStr),
 }

@@ -1,4 +1,4 @@
-//! What a word means as a branch or ref. Source: gitrevisions(7), git-check-ref-format(1).
+//! Resolution of words to branches and refs. Source: gitrevisions(7), git-check-ref-format(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -9,11 +9,11 @@ use repo::Repository;
 
 use super::Error;
 
-/// `refs/heads/`
+/// The prefix of branches.
 pub const BRANCHES: &[u8] = b"refs/heads/";
 
-/// Every ref `name` may stand for, in Git's order of preference, by the full name of what it
-/// finally points to.
+/// Returns every ref that `name` may stand for, in Git's order of preference: the full name of the
+/// ref at the end of its chain of symbolic refs, and its object.
 pub fn expand(repo: &Repository, name: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
     let name = repo.interpret_branch_name(name)?;
     let rules: [(&[u8], &[u8]); 6] = [
@@ -28,7 +28,7 @@ pub fn expand(repo: &Repository, name: &BStr) -> Result<Vec<(BString, ObjectId)>
     for (before, after) in rules {
         let mut full = BString::from([before, &name, after].concat());
         let Some(oid) = repo.find_ref(full.as_bstr())? else { continue };
-        // Symbolic refs nest only so deep: `find_ref` has checked.
+        // The chain is finite: `find_ref` has checked its depth.
         while let Some(target) = repo.symbolic_target(full.as_bstr())? {
             full = target;
         }
@@ -37,31 +37,33 @@ pub fn expand(repo: &Repository, name: &BStr) -> Result<Vec<(BString, ObjectId)>
     Ok(found)
 }
 
-/// A word as the short name of a local branch: `@{-N}` becomes what HEAD was on before, `x@{upstream}`
-/// the local branch that `x` follows; all else stays as it is. `@` alone is a name, and not HEAD.
+/// Returns the short name of the local branch that a word stands for. `@{-N}` becomes the branch
+/// that HEAD was on before, `x@{upstream}` the local branch that `x` follows; other words stay as
+/// they are. A lone `@` is a branch name, not HEAD.
 pub fn local_branch(repo: &Repository, word: &BStr) -> Result<BString, Error> {
     let word = match repo.expand_prior_checkout(word)? {
         Some((whole, _)) => whole,
         None => word.to_owned(),
     };
-    let meant = repo.interpret_mark(word.as_bstr())?;
-    match meant.starts_with(b"refs/") {
-        true if meant == word => Ok(meant),
-        true if meant.starts_with(BRANCHES) => Ok(repo.shorten_ref(meant.as_bstr())?),
+    let resolved = repo.interpret_mark(word.as_bstr())?;
+    match resolved.starts_with(b"refs/") {
+        true if resolved == word => Ok(resolved),
+        true if resolved.starts_with(BRANCHES) => Ok(repo.shorten_ref(resolved.as_bstr())?),
         true => Ok(word),
-        false => Ok(meant),
+        false => Ok(resolved),
     }
 }
 
-/// The full name of the branch that a word means; `None` if there can be no such branch.
+/// Returns the full name of the branch that a word stands for, or `None` if no branch can have that
+/// name.
 pub fn branch_ref(repo: &Repository, word: &BStr) -> Result<Option<BString>, Error> {
     let short = local_branch(repo, word)?;
-    let is_one = !word.starts_with(b"-") && short != "HEAD";
+    let may_be_branch = !word.starts_with(b"-") && short != "HEAD";
     let full = BString::from([BRANCHES, &short].concat());
-    Ok((is_one && is_ref_name(full.as_bstr())).then_some(full))
+    Ok((may_be_branch && is_ref_name(full.as_bstr())).then_some(full))
 }
 
-/// Whether `name` is well formed as a full ref name.
+/// Returns true if `name` is well formed as a full ref name.
 pub fn is_ref_name(name: &BStr) -> bool {
     refname::check(name, Levels::Two).is_ok()
 }

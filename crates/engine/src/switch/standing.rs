@@ -1,6 +1,7 @@
-//! What is in progress, in the detail that `status` tells: from the files in the Git directory, by the rules of Git's `wt-status.c`.
+//! Operations in progress with the details that `status` prints, from the files in the Git
+//! directory, by the rules of Git's `wt-status.c`.
 //!
-//! Nothing is changed. A file that is missing or empty means that nothing is known, not that something is wrong.
+//! Nothing is changed. A missing or empty file means an unknown detail, not an error.
 
 use std::path::Path;
 
@@ -11,69 +12,69 @@ use sys::by_path;
 
 use super::{Error, state::exists};
 
-/// What is in progress; several things can be at once.
+/// The operations in progress. Several may be in progress at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// A merge is not concluded.
+    /// True if a merge is not concluded.
     pub merge: bool,
-    /// Patches from mails are being applied.
+    /// An `am` session that applies patches from mails.
     pub am: Option<Am>,
-    /// Commits are being rebased.
+    /// A rebase.
     pub rebase: Option<Rebase>,
-    /// A cherry-pick: of this commit, or between two commits.
+    /// A cherry-pick: of this commit, or `None` between two commits.
     pub cherry_pick: Option<Option<ObjectId>>,
-    /// A revert, the same way.
+    /// A revert: of this commit, or `None` between two commits.
     pub revert: Option<Option<ObjectId>>,
     /// A bisection.
     pub bisect: Option<Bisect>,
 }
 
-/// See [`Standing::am`].
+/// The state of an `am` session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Am {
-    /// The current patch says something.
+    /// The current patch has content.
     Patch,
-    /// It is empty.
+    /// The current patch is empty.
     EmptyPatch,
 }
 
-/// See [`Standing::rebase`].
+/// The state of a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebase {
-    /// There is a list of what is to be done.
+    /// True if the rebase has a todo list.
     pub interactive: bool,
-    /// What is being rebased: a branch's short name, or an abbreviated object name.
+    /// The rebased branch by its short name, or an abbreviated object name.
     pub branch: Option<BString>,
-    /// Onto what, the same way.
+    /// The new base: a branch's short name, or an abbreviated object name.
     pub onto: Option<BString>,
 }
 
-/// See [`Standing::bisect`].
+/// The state of a bisection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bisect {
-    /// Where it was started.
+    /// The branch or commit on which it was started.
     pub from: Option<BString>,
 }
 
-/// Looks at the Git directory.
+/// Reads the files of the Git directory.
 pub fn standing(repo: &Repository) -> Result<Standing, Error> {
-    let there = |name: &str| exists(&repo.git_dir().join(name));
-    let mut standing = Standing { merge: there("MERGE_HEAD")?, ..Standing::default() };
-    if there("rebase-apply")? {
-        if there("rebase-apply/applying")? {
+    let is_there = |name: &str| exists(&repo.git_dir().join(name));
+    let mut standing = Standing { merge: is_there("MERGE_HEAD")?, ..Standing::default() };
+    if is_there("rebase-apply")? {
+        if is_there("rebase-apply/applying")? {
             let patch = by_path::stat_followed(&repo.git_dir().join("rebase-apply/patch"));
             let is_empty = matches!(patch, Ok(Some(patch)) if patch.size == 0);
             standing.am = Some(if is_empty { Am::EmptyPatch } else { Am::Patch });
         } else {
             standing.rebase = Some(rebase(repo, "rebase-apply", false)?);
         }
-    } else if there("rebase-merge")? {
-        standing.rebase = Some(rebase(repo, "rebase-merge", there("rebase-merge/interactive")?)?);
+    } else if is_there("rebase-merge")? {
+        standing.rebase = Some(rebase(repo, "rebase-merge", is_there("rebase-merge/interactive")?)?);
     }
     if !standing.merge && standing.am.is_none() && standing.rebase.is_none() {
         standing.cherry_pick = repo.find_ref("CHERRY_PICK_HEAD".into())?.map(Some);
     }
-    if there("BISECT_LOG")? {
+    if is_there("BISECT_LOG")? {
         standing.bisect = Some(Bisect { from: branch(repo, "BISECT_START")? });
     }
     standing.revert = repo.find_ref("REVERT_HEAD".into())?.map(Some);
@@ -90,7 +91,7 @@ fn rebase(repo: &Repository, dir: &str, interactive: bool) -> Result<Rebase, Err
     Ok(Rebase { interactive, branch: branch("head-name")?, onto: branch("onto")? })
 }
 
-/// The branch or commit that a file names, as it is said.
+/// Reads a file that names a branch or commit, and returns the name as `status` prints it.
 fn branch(repo: &Repository, file: &str) -> Result<Option<BString>, Error> {
     let content = read(&repo.git_dir().join(file))?.unwrap_or_default();
     let name = content.trim_end_with(|letter| letter == '\n');
@@ -112,7 +113,7 @@ enum Sequence {
     Revert,
 }
 
-/// What the sequencer's list begins with, if it is one of these.
+/// Returns the command on the first line of the sequencer's list, if it is a pick or a revert.
 fn sequence(todo: &[u8]) -> Option<Sequence> {
     let line = todo.trim_start_with(|letter| " \t\r\n".contains(letter));
     let word = line.split(|byte| b" \t".contains(byte)).next().filter(|word| word.len() < line.len())?;
@@ -123,7 +124,8 @@ fn sequence(todo: &[u8]) -> Option<Sequence> {
     }
 }
 
-/// Whether a commit is being taken apart while it is edited (`rebase -i`). `head` and `original` are HEAD, which is detached, and ORIG_HEAD.
+/// Returns true if a commit is being split during an edit of `rebase -i`. `head` is the commit of
+/// the detached HEAD.
 pub fn is_splitting(repo: &Repository, head: ObjectId) -> Result<bool, Error> {
     let line = |name: &str| -> Result<Option<BString>, Error> {
         let content = read(&repo.git_dir().join("rebase-merge").join(name))?;
@@ -140,8 +142,9 @@ pub fn is_splitting(repo: &Repository, head: ObjectId) -> Result<bool, Error> {
     })
 }
 
-/// What an interactive rebase has done (`done`) or has yet to do (`git-rebase-todo`), a line each, with short object names. `None`: there
-/// is no such list. `comment` leads lines that say nothing.
+/// Returns the lines of an interactive rebase's list, `done` or `git-rebase-todo`, with abbreviated
+/// object names. Lines that begin with `comment` are skipped. Returns `None` if there is no such
+/// list.
 pub fn rebase_list(repo: &Repository, name: &str, comment: &BStr) -> Result<Option<Vec<BString>>, Error> {
     let Some(content) = read(&repo.git_dir().join("rebase-merge").join(name))? else { return Ok(None) };
     let lines = content.lines().filter(|line| !line.starts_with(comment)).map(|line| line.trim());
@@ -149,7 +152,7 @@ pub fn rebase_list(repo: &Repository, name: &str, comment: &BStr) -> Result<Opti
     Ok(Some(lines.map(|line| shortened(repo, line)).collect::<Result<_, _>>()?))
 }
 
-/// A line of the list, the object named by its second word abbreviated.
+/// Abbreviates the object name that is the second word of a line.
 fn shortened(repo: &Repository, line: &[u8]) -> Result<BString, Error> {
     let mut words = line.splitn(3, |&byte| byte == b' ');
     let (command, Some(word)) = (words.next().unwrap_or_default(), words.next()) else {
@@ -159,12 +162,12 @@ fn shortened(repo: &Repository, line: &[u8]) -> Result<BString, Error> {
         return Ok(line.into());
     }
     let Ok(Some(oid)) = repo.resolve(word.as_bstr()) else { return Ok(line.into()) };
-    let mut said: BString = bstr::concat([command, b" ", repo.abbreviate(oid)?.as_bytes()]).into();
+    let mut short: BString = bstr::concat([command, b" ", repo.abbreviate(oid)?.as_bytes()]).into();
     if let Some(rest) = words.next() {
-        said.extend_from_slice(b" ");
-        said.extend_from_slice(rest);
+        short.extend_from_slice(b" ");
+        short.extend_from_slice(rest);
     }
-    Ok(said)
+    Ok(short)
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
@@ -176,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_word_counts() {
+    fn reads_the_command_from_the_first_word() {
         assert!(matches!(sequence(b"\n pick 12 a\n"), Some(Sequence::Pick)));
         assert!(matches!(sequence(b"p\t12 a\n"), Some(Sequence::Pick)));
         assert!(matches!(sequence(b"revert 12\n"), Some(Sequence::Revert)));

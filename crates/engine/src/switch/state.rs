@@ -1,4 +1,4 @@
-//! Operations in progress, as the files in the Git directory show them, and how a switch ends them.
+//! Operations in progress, read from the files in the Git directory, and how a switch ends them.
 
 use std::{io, io::Read as _, os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -8,7 +8,7 @@ use store::refs::{Change, Expected};
 
 use super::{Error, standing::standing};
 
-/// Something a switch would interrupt.
+/// An operation that a switch would interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Operation {
@@ -19,16 +19,16 @@ pub enum Operation {
     Revert,
 }
 
-/// What is in progress.
+/// The operations in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InProgress {
-    /// The operation that keeps `switch` from leaving, if any: the first one in Git's order.
+    /// The operation that makes `switch` refuse: the first one in Git's order.
     pub operation: Option<Operation>,
-    /// `git bisect` only deserves a warning.
+    /// True during a bisection, which is only worth a warning.
     pub bisect: bool,
 }
 
-/// Looks at the Git directory.
+/// Reads the files of the Git directory.
 pub fn in_progress(repo: &Repository) -> Result<InProgress, Error> {
     let found = standing(repo)?;
     let operation = if found.merge {
@@ -47,13 +47,13 @@ pub fn in_progress(repo: &Repository) -> Result<InProgress, Error> {
     Ok(InProgress { operation, bisect: found.bisect.is_some() })
 }
 
-/// Whether a merge has not been concluded.
+/// Returns true if a merge is not concluded.
 pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
     exists(&repo.git_dir().join("MERGE_HEAD"))
 }
 
-/// Removes the reflog of a branch (full name) that does not exist, if it has one: a directory of that name holds
-/// those of others.
+/// Removes the reflog of a branch (full name) that does not exist, if there is one. A directory of
+/// that name stays: it holds the reflogs of other branches.
 pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
     let path = repo.refs_dir().join("logs").join(sys::os_str(branch));
     match (path.parent(), path.file_name()) {
@@ -65,7 +65,7 @@ pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error
     }
 }
 
-/// What [`end`] ended.
+/// The operations that [`end`] ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Ended {
@@ -73,22 +73,22 @@ pub struct Ended {
     pub revert: bool,
 }
 
-/// Forgets a merge, cherry-pick or revert in progress, as Git does when HEAD moves. An autostash
-/// of a merge is left where it is: making a stash entry of it is not ours yet.
+/// Ends a merge, cherry-pick or revert in progress, as Git does when HEAD moves. The autostash of a
+/// merge stays: sapwood cannot yet turn it into a stash entry.
 pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Error> {
     let git_dir = repo.git_dir();
     let mut ended = Ended::default();
-    let mut gone = Vec::new();
+    let mut deletions = Vec::new();
     for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"] {
-        // Git ends what it can tell to be there: a file that names nothing stays.
+        // Git ends an operation only if its ref resolves. A file that names no object stays.
         if exists(&git_dir.join(name))? && matches!(repo.find_ref(name.into()), Ok(Some(_))) {
-            gone.push(Change::Delete { name: name.into(), expected: Expected::Any });
+            deletions.push(Change::Delete { name: name.into(), expected: Expected::Any });
             ended.cherry_pick |= name == "CHERRY_PICK_HEAD";
             ended.revert |= name == "REVERT_HEAD";
         }
     }
-    if !gone.is_empty() {
-        store::refs::apply(refs, gone)?;
+    if !deletions.is_empty() {
+        store::refs::apply(refs, deletions)?;
     }
     if ended.cherry_pick || ended.revert {
         end_sequence(git_dir)?;
@@ -99,7 +99,7 @@ pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Erro
     Ok(ended)
 }
 
-/// Removes the sequencer's directory if the pick just ended was its last one.
+/// Removes the sequencer's directory if the pick that was just ended was its last one.
 fn end_sequence(git_dir: &Path) -> Result<(), Error> {
     let dir = git_dir.join("sequencer");
     let Some(todo) = read(&dir.join("todo"))? else { return Ok(()) };
@@ -124,7 +124,7 @@ fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
     let name = name.as_ref();
     let failed = |source| Error::Read { path: dir.join(name), source };
     match sys::Dir::open(dir).map_err(failed)?.remove_file(name.as_bytes()) {
-        // A directory of that name is nothing of Git's.
+        // A directory of that name is not Git's, and stays.
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
             Err(failed(error))
         }
@@ -137,7 +137,7 @@ pub(super) fn exists(path: &Path) -> Result<bool, Error> {
     found.map(|found| found.is_some()).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// A small file of the Git directory; `None` if there is none.
+/// Reads a small file of the Git directory. Returns `None` if it is missing.
 pub(super) fn read(path: &Path) -> Result<Option<BString>, Error> {
     let missing =
         |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);

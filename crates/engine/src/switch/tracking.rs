@@ -1,16 +1,16 @@
-//! What a new branch is to follow. Source: git-config(1), `branch.*`, `remote.*`.
+//! The upstream of a new branch. Source: git-config(1), `branch.*`, `remote.*`.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
 use super::{Error, names};
 
-/// How a new branch is to follow its start (`--track`, `branch.autoSetupMerge`).
+/// The rule by which a new branch gets its upstream (`--track`, `branch.autoSetupMerge`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Track {
     Never,
-    /// Only if the start is a remote-tracking branch: the default.
+    /// The default: only if the start is a remote-tracking branch.
     Remote,
     /// `branch.autoSetupMerge=always`
     Always,
@@ -23,7 +23,7 @@ pub enum Track {
 }
 
 impl Track {
-    /// The configured default.
+    /// Reads `branch.autoSetupMerge`.
     pub fn configured(repo: &Repository) -> Result<Track, Error> {
         Ok(match repo.config_str("branch.autoSetupMerge") {
             Some(value) if value == "always" => Track::Always,
@@ -37,7 +37,8 @@ impl Track {
     }
 }
 
-/// The remotes whose fetch refspecs write to the ref `name` (full), each with the name it has there.
+/// Returns the remotes whose fetch refspecs write to the ref `name` (full), each with the ref's
+/// name on the remote.
 fn sources(repo: &Repository, name: &BStr) -> Vec<(BString, BString)> {
     let source = |remote: &BString| {
         let specs = repo.config_all(&format!("remote.{remote}.fetch"));
@@ -46,7 +47,7 @@ fn sources(repo: &Repository, name: &BStr) -> Vec<(BString, BString)> {
     repo.remotes().into_iter().filter_map(|remote| source(&remote).map(|name| (remote, name))).collect()
 }
 
-/// What one refspec fetches into `name`.
+/// Returns the remote ref that one refspec fetches into `name`.
 fn source_of(spec: &BStr, name: &BStr) -> Option<BString> {
     let (source, destination) = spec.strip_prefix(b"+").unwrap_or(spec).split_once_str(":")?;
     match (source.split_once_str("*"), destination.split_once_str("*")) {
@@ -59,37 +60,38 @@ fn source_of(spec: &BStr, name: &BStr) -> Option<BString> {
     }
 }
 
-/// Whether some remote's refspecs fetch into `name` (full).
+/// Returns true if a refspec of some remote fetches into `name` (full).
 pub fn is_tracking_ref(repo: &Repository, name: &BStr) -> bool {
     !sources(repo, name).is_empty()
 }
 
-/// What `branch.<name>.remote` and `branch.<name>.merge` are to be.
+/// The new values of `branch.<name>.remote` and `branch.<name>.merge`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// `None`: a branch of this repository.
+    /// The remote. `None` means this repository.
     pub remote: Option<BString>,
-    /// Full names on the remote.
+    /// The full names on the remote.
     pub merge: Vec<BString>,
 }
 
-/// Why a branch could not be given an upstream.
+/// The reason why a branch got no upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum NoUpstream {
-    /// Nothing to follow, and that is fine.
+    /// The start is no branch to follow. That is not an error.
     NotWanted,
-    /// `--track=inherit`, but the start follows no remote.
+    /// With `--track=inherit`: the start follows no remote.
     StartHasNoRemote,
-    /// `--track=inherit`, but the start merges nothing.
+    /// With `--track=inherit`: the start merges no branch.
     StartHasNoMerge,
-    /// More than one remote fetches into the start.
+    /// These remotes all fetch into the start.
     Ambiguous(Vec<BString>),
-    /// It would follow itself.
+    /// The branch would follow itself.
     Itself,
 }
 
-/// What the new branch (short name) is to follow, started from the ref `start` (full name).
+/// Chooses the upstream of the new branch `branch` (short name), which starts at the ref `start`
+/// (full name).
 pub fn choose_upstream(
     repo: &Repository,
     branch: &BStr,
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refspecs_read_backwards() {
+    fn finds_the_source_of_a_tracking_ref() {
         let source =
             |spec: &str, name: &str| source_of(spec.into(), name.into()).map(|name| name.to_string());
         let all = "+refs/heads/*:refs/remotes/o/*";

@@ -1,7 +1,8 @@
-//! The administrative directory of a worktree, and the two files by which it and the worktree name each other.
+//! The administrative directory of a worktree, and the two files by which it and the worktree name
+//! each other.
 //!
-//! Order: the directory, with `locked` in it, so that nobody prunes it; the rest is the caller's. On failure the
-//! caller removes what [`make`] returned.
+//! Order: first the directory with its `locked` file, so that no process prunes it, then the
+//! caller's files. On failure the caller removes the directory that [`make`] returned.
 
 use std::{
     cell::Cell,
@@ -20,7 +21,7 @@ use sys::{Dir, by_path};
 use super::{Error, canonical};
 use crate::trash;
 
-/// How a worktree and its administrative directory name each other.
+/// The form of the paths by which a worktree and its administrative directory name each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Links {
@@ -31,32 +32,33 @@ pub enum Links {
 /// A new administrative directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// `worktrees/<id>` in the common directory.
+    /// The path `worktrees/<id>` in the common directory.
     pub dir: PathBuf,
-    /// Its name.
+    /// The name of the directory.
     pub id: OsString,
 }
 
-/// Makes a directory `worktrees/<name>` in `common`, or with a number after the name: the first that nobody has, however
-/// many do the same at once. It is locked with `reason`, from the first moment it is there: a prune that met it before it
-/// was locked would take it away, and somebody else would get its name. As with Git, the repository's permissions are those of
-/// `worktrees`, and the new directory has from there no more than the group.
+/// Creates a directory `worktrees/<name>` in `common`. A number is appended if the name is taken;
+/// concurrent callers get different names. The directory appears under its name with a `locked`
+/// file that holds `reason`. Without that lock, a concurrent prune could remove it, and another
+/// process could get its name. As with Git, the repository's permissions apply to `worktrees`, and
+/// the new directory inherits only the group from it.
 pub fn make(common: &Path, name: &BStr, reason: &[u8], shared: SharedRepository) -> Result<Admin, Error> {
     let all = common.join("worktrees");
     let failed = |source| Error::Directory { path: all.join(sys::os_str(name)), source };
     let staged = stage(common, shared).map_err(failed)?;
     let locked = staged.join("locked");
-    let made = write_new(&locked, &line_of(reason))
+    let made = write_new(&locked, &with_newline(reason))
         .map_err(|source| Error::Write { path: locked.clone(), source })
         .and_then(|()| publish(&staged, &all, name, shared));
     if made.is_err() {
         let _ = by_path::remove_dir_all(&staged);
     }
-    let _ = by_path::remove_dir(&common.join(PRIVATE));
+    let _ = by_path::remove_dir(&common.join(PRIVATE_DIR));
     made
 }
 
-/// Gives a directory that is ready the first free name.
+/// Renames a complete directory to the first free name.
 fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> Result<Admin, Error> {
     let mut number = 0u32;
     let mut attempts = 0;
@@ -69,11 +71,12 @@ fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> 
         match by_path::rename_new(staged, &dir) {
             Ok(()) => return Ok(Admin { dir, id }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            // Who removes the last worktree removes the directory around it, also under our hands.
-            Err(error) if error.kind() == ErrorKind::NotFound && attempts < ATTEMPTS => {
+            // A process that removes the last worktree also removes `worktrees`, perhaps at this
+            // moment.
+            Err(error) if error.kind() == ErrorKind::NotFound && attempts < MAX_RETRIES => {
                 attempts += 1;
                 match shared.create_dir_all(all) {
-                    // Made by somebody, and removed again.
+                    // Another process created `worktrees` and removed it again.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     made => made.map_err(|source| Error::Leading { path: dir.clone(), source })?,
                 }
@@ -83,65 +86,66 @@ fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> 
     }
 }
 
-/// Where directories are that nobody else is to see: in the common directory, beside the trash.
-const PRIVATE: &str = "sapwood";
-/// How the name of one begins.
-const STAGED: &str = "worktree-";
+/// The private directory in the common directory. It also holds the trash.
+const PRIVATE_DIR: &str = "sapwood";
+/// The prefix of a staged directory's name.
+const STAGED_PREFIX: &str = "worktree-";
 
-/// A new directory of our own in `common`.
+/// Creates a private directory in `common`.
 fn stage(common: &Path, shared: SharedRepository) -> io::Result<PathBuf> {
-    let all = common.join(PRIVATE);
+    let all = common.join(PRIVATE_DIR);
     let mut number = 0;
     loop {
-        let dir = all.join(format!("{STAGED}{}-{number}", std::process::id()));
+        let dir = all.join(format!("{STAGED_PREFIX}{}-{number}", std::process::id()));
         match by_path::create_dir(&dir) {
             Ok(()) => {
-                sweep(&all, &dir);
+                remove_abandoned(&all, &dir);
                 return Ok(dir);
             }
-            Err(error) if error.kind() == ErrorKind::NotFound && number < ATTEMPTS => {
+            Err(error) if error.kind() == ErrorKind::NotFound && number < MAX_RETRIES => {
                 match shared.create_dir_all(&all) {
-                    // Made by somebody, and removed again.
+                    // Another process created the directory and removed it again.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     made => made?,
                 }
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < ATTEMPTS => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < MAX_RETRIES => {}
             Err(error) => return Err(error),
         }
         number += 1;
     }
 }
 
-/// Nobody needs a directory of this kind for so long, in seconds.
-const ABANDONED: i64 = 3600;
+/// Age in seconds from which a private directory counts as abandoned by a killed process.
+const ABANDONED_AGE: i64 = 3600;
 
-/// Removes what killed processes left beside `newest`, as far as that can be done. Ages are by the clock of the disk.
-fn sweep(all: &Path, newest: &Path) {
+/// Removes private directories that killed processes left beside `newest`; errors are ignored. Ages
+/// are computed with the clock of the disk.
+fn remove_abandoned(all: &Path, newest: &Path) {
     let written = |path: &Path| by_path::stat(path).ok().flatten().map(|stat| stat.mtime.0);
     let Some(now) = written(newest) else { return };
     for (name, _) in by_path::list(all).unwrap_or_default() {
         let dir = all.join(&name);
-        let is_old = || written(&dir).is_some_and(|then| now - then > ABANDONED);
-        if name.as_bytes().starts_with(STAGED.as_bytes()) && is_old() {
+        let is_old = || written(&dir).is_some_and(|then| now - then > ABANDONED_AGE);
+        if name.as_bytes().starts_with(STAGED_PREFIX.as_bytes()) && is_old() {
             let _ = by_path::remove_dir_all(&dir);
         }
     }
 }
 
-/// What was found at a place, to be told from what others put there later.
+/// The state of a path, to detect later if another process replaced it.
 #[derive(Debug)]
 pub enum Found {
-    /// A directory, held: its inode number cannot become another's.
+    /// A directory. The open handle keeps its inode number from being reused.
     Directory(Dir),
-    /// Something that is no directory, or may not be opened.
+    /// A file, or a directory that cannot be opened.
     Other,
-    /// Nothing.
+    /// The path is missing.
     Gone,
 }
 
 impl Found {
-    /// Looks.
+    /// Opens the directory at `path`.
     pub fn at(path: &Path) -> Found {
         match Dir::open(path) {
             Ok(dir) => Found::Directory(dir),
@@ -150,7 +154,8 @@ impl Found {
         }
     }
 
-    /// Whether it still is what is at `path`, as far as that can be told.
+    /// Returns true if the path still holds the same directory. For [`Found::Other`] it cannot
+    /// tell, and returns true.
     pub fn is_at(&self, path: &Path) -> bool {
         match self {
             Found::Directory(dir) => {
@@ -164,13 +169,14 @@ impl Found {
     }
 }
 
-/// Removes `worktrees/<id>`, out of everybody's sight: half of it gone, it would be pruned by others, and its name given
-/// away, while we are at it. If it cannot be deleted it is put back; so is what is not the directory `meant` any more, since others
-/// may have pruned that and given its name to a new one.
+/// Removes `worktrees/<id>`. The directory is first moved into a private one: other processes would
+/// prune a half-deleted one and give its name away. It is moved back if it cannot be deleted, or if
+/// it is not the directory `expected`: another process may have pruned that one and reused its
+/// name.
 pub fn delete(
     common: &Path,
     id: &OsStr,
-    meant: &Found,
+    expected: &Found,
     shared: SharedRepository,
     interrupt: &AtomicBool,
 ) -> Result<(), trash::Error> {
@@ -180,14 +186,14 @@ pub fn delete(
         let stuck = |source| trash::Error::Stuck(vec![trash::Stuck { path: name.to_owned(), source }]);
         trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
     };
-    // Asked before, because who works in another would miss it while it is away.
-    if !meant.is_at(&place) {
+    // Check before the move too: a process that works in a newer directory would miss it meanwhile.
+    if !expected.is_at(&place) {
         return Ok(());
     }
     let Ok(away) = stage(common, shared) else { return remove(&common.join("worktrees"), id) };
     let moved = away.join(id);
     let removed = match by_path::rename(&place, &moved) {
-        Ok(()) if !meant.is_at(&moved) => {
+        Ok(()) if !expected.is_at(&moved) => {
             let _ = by_path::rename_new(&moved, &place);
             Ok(())
         }
@@ -195,27 +201,27 @@ pub fn delete(
         Err(_) => remove(&common.join("worktrees"), id),
     };
     let _ = by_path::remove_dir(&away);
-    let _ = by_path::remove_dir(&common.join(PRIVATE));
+    let _ = by_path::remove_dir(&common.join(PRIVATE_DIR));
     removed
 }
 
-/// How often something that vanished is made again.
-const ATTEMPTS: u32 = 100;
+/// Limit of retries after a directory vanished.
+const MAX_RETRIES: u32 = 100;
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     by_path::create_new(path, 0o666)?.write_all(content)
 }
 
-/// A text with a newline at its end, unless it is empty.
-fn line_of(text: &[u8]) -> Vec<u8> {
+/// Appends a newline to a text, unless it is empty or ends with one.
+fn with_newline(text: &[u8]) -> Vec<u8> {
     let end: &[u8] = if text.is_empty() || text.ends_with(b"\n") { b"" } else { b"\n" };
     [text, end].concat()
 }
 
-/// Writes a small file of an administrative directory, with a newline at its end. One that is there is replaced whole, and
-/// keeps its permissions.
+/// Writes a small file of an administrative directory, with a newline at its end. An existing file
+/// is replaced atomically and keeps its permissions.
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
-    let line = line_of(text);
+    let line = with_newline(text);
     match write_new(path, &line) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let mut lock = Lock::take(path, &LockOptions::default())?;
@@ -227,33 +233,36 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Writes the two names, and before the first relative one that the repository has such.
+/// Writes the two files that link a worktree and its administrative directory. Before the first
+/// relative path it sets `extensions.relativeWorktrees`.
 #[derive(Debug)]
 pub struct Linker {
-    /// How.
+    /// The form of the paths.
     pub links: Links,
-    /// The repository's configuration: `config` in the common directory.
+    /// The path of the repository's configuration: `config` in the common directory.
     pub config: PathBuf,
     /// `core.repositoryFormatVersion`
     pub version: Option<i32>,
-    /// An extension that is not known: with version 1 nobody could open the repository any more.
+    /// An extension that sapwood does not know. With format version 1 no program could open the
+    /// repository any more.
     pub unknown: Option<BString>,
-    /// `extensions.relativeWorktrees`: older versions of Git are kept away already.
+    /// True if `extensions.relativeWorktrees` is set, which keeps older versions of Git away.
     pub extended: Cell<bool>,
-    /// How the configuration is locked.
+    /// The lock options for the configuration.
     pub locks: LockOptions,
-    /// What is synced.
+    /// The fsync policy.
     pub fsync: Fsync,
 }
 
 impl Linker {
-    /// Makes the worktree at `top` and its administrative directory `admin` name each other. Both are there.
+    /// Writes the files by which the worktree at `top` and its administrative directory `admin`
+    /// name each other. Both directories exist.
     pub fn link(&self, top: &Path, admin: &Path) -> Result<(), Error> {
         let (top, admin) = (canonical(top)?, canonical(admin)?);
         let (to_top, to_admin) = match self.links {
             Links::Absolute => (top.clone(), admin.clone()),
             Links::Relative => {
-                self.extend()?;
+                self.enable_relative_links()?;
                 (relative(&top, &admin), relative(&admin, &top))
             }
         };
@@ -262,7 +271,7 @@ impl Linker {
         write(&top.join(".git"), &[b"gitdir: ", bytes(&to_admin).as_bytes()].concat())
     }
 
-    fn extend(&self) -> Result<(), Error> {
+    fn enable_relative_links(&self) -> Result<(), Error> {
         if self.extended.get() {
             return Ok(());
         }
@@ -281,7 +290,8 @@ impl Linker {
     }
 }
 
-/// The way from the directory `from` to `to`, both absolute and without links.
+/// Returns the relative path from the directory `from` to `to`. Both are absolute and without
+/// links.
 pub fn relative(to: &Path, from: &Path) -> PathBuf {
     let shared = to.components().zip(from.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
@@ -293,23 +303,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways() {
-        for (to, from, way) in [
+    fn computes_relative_paths() {
+        for (to, from, relative_path) in [
             ("/a/b", "/a/c/d", "../../b"),
             ("/a/b/c", "/a/b", "c"),
             ("/a", "/a/b", ".."),
             ("/a/bb", "/a/b", "../bb"),
         ] {
-            assert_eq!(relative(to.as_ref(), from.as_ref()), Path::new(way), "{to} from {from}");
+            assert_eq!(relative(to.as_ref(), from.as_ref()), Path::new(relative_path), "{to} from {from}");
         }
     }
 
     #[test]
     #[allow(clippy::disallowed_methods)]
-    fn what_killed_processes_left_goes_in_time() {
+    fn removes_abandoned_private_directories() {
         let place = tempfile::tempdir().expect("a directory for tests");
         let dirs =
-            ["worktree-1-0", "worktree-2-0", "trash"].map(|name| place.path().join(PRIVATE).join(name));
+            ["worktree-1-0", "worktree-2-0", "trash"].map(|name| place.path().join(PRIVATE_DIR).join(name));
         for dir in &dirs {
             std::fs::create_dir_all(dir.join("locked")).expect("made");
         }
@@ -323,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_once() {
+    fn concurrent_callers_get_different_names() {
         let place = tempfile::tempdir().expect("a directory for tests");
         let mut made: Vec<OsString> = std::thread::scope(|scope| {
             let make =

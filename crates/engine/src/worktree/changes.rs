@@ -1,5 +1,5 @@
-//! Changes in a worktree that are in no commit: what `git status --porcelain --ignore-submodules=none`
-//! would show. Nothing is changed.
+//! Detection of uncommitted changes in a worktree: those that `git status --porcelain
+//! --ignore-submodules=none` would show. Nothing is changed.
 
 use format::{ObjectId, index::Index};
 use repo::{Repository, submodule::Ignore};
@@ -7,7 +7,7 @@ use sys::Dir;
 
 use crate::{checkout::PlanError, status};
 
-/// What counts beside tracked files: `status.showUntrackedFiles`.
+/// The treatment of untracked files: `status.showUntrackedFiles`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Untracked {
@@ -15,7 +15,8 @@ pub enum Untracked {
     Hidden,
 }
 
-/// Whether anything in `worktree` would be lost with it. `index` is its index, `head` the commit it is on.
+/// Returns true if removing `worktree` would lose changes. `index` is its index, `head` the commit
+/// it is on.
 pub fn any(
     repo: &Repository,
     worktree: &Dir,

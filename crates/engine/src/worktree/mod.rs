@@ -1,11 +1,13 @@
-//! Linked worktrees: making, finding, checking and mending them. Nothing is printed.
+//! Linked worktrees: creation, search, checks and repair. Nothing is printed.
 //!
-//! A worktree and its administrative directory `worktrees/<id>` name each other: `.git` in the one, `gitdir` in the other.
+//! A worktree and its administrative directory `worktrees/<id>` name each other: the worktree's
+//! file `.git` holds the path of the directory, and the directory's file `gitdir` holds the path of
+//! the worktree.
 //!
-//! - [`admin`]: making the directory, writing the two names;
-//! - [`prune`]: which directories name a worktree that is gone;
-//! - [`repair`]: making the two name each other again;
-//! - [`changes`]: whether a worktree holds anything that would be lost with it.
+//! - [`admin`]: creates the directory and writes the two files;
+//! - [`prune`]: finds directories whose worktree is gone;
+//! - [`repair`]: restores the two files;
+//! - [`changes`]: detects changes that a removal would lose.
 //!
 //! Design: docs/design/worktree.md.
 
@@ -19,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why a worktree was not made or changed. Messages are Git's.
+/// The reason why a worktree was not created or changed. Messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -33,15 +35,16 @@ pub enum Error {
     Path { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Of the repository's configuration, which is to say that worktrees are named by relative paths.
+    /// The repository's configuration, which has to get `extensions.relativeWorktrees`, could not
+    /// be changed.
     #[error(transparent)]
     Config(#[from] store::config::Error),
-    /// The repository has an extension that is not known.
+    /// The repository has an unknown extension.
     #[error("cannot upgrade repository format: unknown extension {0}")]
     Upgrade(bstr::BString),
 }
 
-/// The path without links.
+/// Resolves the links of a path.
 fn canonical(path: &Path) -> Result<PathBuf, Error> {
     sys::by_path::canonical(path).map_err(|source| Error::Path { path: path.to_owned(), source })
 }

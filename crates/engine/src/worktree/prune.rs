@@ -1,4 +1,4 @@
-//! Which administrative directories name a worktree that is gone.
+//! Detection of administrative directories whose worktree is gone.
 
 use std::{
     ffi::OsStr,
@@ -9,45 +9,47 @@ use std::{
 use bstr::ByteSlice as _;
 use sys::{FileType, UserPath, by_path};
 
-/// What is to become of an administrative directory.
+/// The decision about an administrative directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may go, for this reason, in Git's words.
+    /// It may be removed. The reason is in Git's words.
     Prune(String),
-    /// It stays; and where the worktree's `.git` is, or was. A locked one does not say.
+    /// It stays. The path is that of the worktree's `.git` file, which may be missing; it is
+    /// unknown for a locked directory.
     Keep(Option<PathBuf>),
 }
 
-/// When a worktree that is missing is given up.
+/// The age from which a missing worktree is pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expire {
-    /// At once.
+    /// Any age.
     Now,
-    /// If its index was last written no later than this, seconds since the epoch.
+    /// Its index was last written at this time or before, in seconds since the epoch.
     At(i64),
 }
 
-/// A worktree that the disk keeps from being looked at stays.
-fn unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
-    match is_nothing(error) {
+/// Keeps a worktree that an I/O error makes unreadable.
+fn prune_unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
+    match is_missing(error) {
         true => Verdict::Prune(reason.to_owned()),
         false => Verdict::Keep(None),
     }
 }
 
-/// Nothing can be there: a link leads nowhere, or the name is too long.
-fn is_nothing(error: &io::Error) -> bool {
+/// Returns true if no file can be at the path: the error is a broken link or a name that is too
+/// long.
+fn is_missing(error: &io::Error) -> bool {
     sys::is_link_in_the_way(error) || error.kind() == io::ErrorKind::InvalidFilename
 }
 
-/// Judges `worktrees/<id>` in `common`.
+/// Decides about `worktrees/<id>` in `common`.
 pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     let dir = by_path::resolved(&common.join("worktrees").join(id));
     let prune = |reason: &str| Verdict::Prune(reason.to_owned());
     match by_path::stat_followed(&dir) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
         Ok(_) => return prune("not a valid directory"),
-        Err(error) => return unless_unreadable(&error, "not a valid directory"),
+        Err(error) => return prune_unless_unreadable(&error, "not a valid directory"),
     }
     if !matches!(by_path::stat(&dir.join("locked")), Ok(None)) {
         return Verdict::Keep(None);
@@ -56,7 +58,7 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     match by_path::stat_followed(&gitdir) {
         Ok(Some(_)) => {}
         Ok(None) => return prune("gitdir file does not exist"),
-        Err(error) => return unless_unreadable(&error, "gitdir file does not exist"),
+        Err(error) => return prune_unless_unreadable(&error, "gitdir file does not exist"),
     }
     let content = match by_path::read(&gitdir) {
         Ok(content) => content.unwrap_or_default(),
@@ -72,13 +74,13 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     let gitfile = match (target.resolve(&dir), target.is_absolute()) {
         (Ok(gitfile), true) => gitfile,
         (Ok(gitfile), false) => by_path::resolved(&gitfile),
-        // It was not looked for: it may be there.
+        // The path could not be resolved, so the worktree may exist.
         (Err(_), _) => return Verdict::Keep(None),
     };
     match by_path::stat(&gitfile) {
         Ok(None) => {}
-        Err(error) if is_nothing(&error) => {}
-        // It is there, or nobody can tell.
+        Err(error) if is_missing(&error) => {}
+        // The file exists, or an error hides it.
         Ok(Some(_)) | Err(_) => return Verdict::Keep(Some(gitfile)),
     }
     let index = by_path::stat_followed(&dir.join("index")).ok().flatten();

@@ -1,7 +1,9 @@
-//! Making worktrees and their administrative directories name each other again, after one of them was moved.
+//! Repair of the files by which worktrees and their administrative directories name each other,
+//! after one of them was moved.
 //!
-//! [`at_path`] starts from a worktree and mends `gitdir`; [`from_admin`] starts from the administrative directory and mends `.git`.
-//! What was mended, and what cannot be, is returned in order; the messages are Git's.
+//! [`at_path`] starts from a worktree and mends `gitdir`. [`from_admin`] starts from the
+//! administrative directory and mends the worktree's `.git`. Findings, mended or not, are returned
+//! in order; the messages are Git's.
 
 use std::path::{Path, PathBuf};
 
@@ -14,27 +16,27 @@ use super::{
     admin::{Linker, Links},
 };
 
-/// What was found at a path.
+/// A broken link between a worktree and its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// The path of the broken file.
     pub path: PathBuf,
-    /// What.
+    /// Git's message.
     pub message: &'static str,
-    /// Whether it is mended, or cannot be.
+    /// The result of the repair.
     pub outcome: Outcome,
 }
 
-/// What became of it.
+/// The result of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Outcome {
     Mended,
-    Beyond,
+    Unrepairable,
 }
 
-fn beyond(path: &Path, message: &'static str) -> Option<Finding> {
-    Some(Finding { path: path.to_owned(), message, outcome: Outcome::Beyond })
+fn unrepairable(path: &Path, message: &'static str) -> Option<Finding> {
+    Some(Finding { path: path.to_owned(), message, outcome: Outcome::Unrepairable })
 }
 
 fn mended(path: &Path, message: &'static str) -> Option<Finding> {
@@ -53,12 +55,12 @@ pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Re
         return Ok(None);
     }
     if !is_directory(top) {
-        return Ok(beyond(top, "not a directory"));
+        return Ok(unrepairable(top, "not a directory"));
     }
     let dir = super::canonical(&worktree.git_dir)?;
     let message = match repo.read_gitfile(&top.join(".git")) {
         Err(GitfileError::NotAFile | GitfileError::IsADirectory) => {
-            return Ok(beyond(top, ".git is not a file"));
+            return Ok(unrepairable(top, ".git is not a file"));
         }
         Err(_) => ".git file broken",
         Ok(named) if named != dir => ".git file incorrect",
@@ -69,8 +71,8 @@ pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Re
     Ok(mended(top, message))
 }
 
-/// Mends `gitdir` of the administrative directory that the worktree at `path` names, or should name. `shown` is the path as
-/// the user gave it.
+/// Mends the `gitdir` file of the administrative directory of the worktree at `path`. `shown` is
+/// the path as the user gave it.
 pub fn at_path(
     path: &Path,
     shown: &Path,
@@ -80,24 +82,25 @@ pub fn at_path(
     if is_main(path, repo) {
         return Ok(None);
     }
-    // A `.git` that is missing is said to be broken.
+    // A missing `.git` file is reported as an invalid path.
     let Ok(gitfile) = by_path::real(&path.join(".git")) else {
-        return Ok(beyond(shown, "not a valid path"));
+        return Ok(unrepairable(shown, "not a valid path"));
     };
     let inferred = infer(&gitfile, repo);
     let named = match (repo.read_gitfile(&gitfile), &inferred) {
         (Ok(named), _) => named,
         (Err(GitfileError::NotAFile | GitfileError::IsADirectory), _) => {
-            return Ok(beyond(&gitfile, "unable to locate repository; .git is not a file"));
+            return Ok(unrepairable(&gitfile, "unable to locate repository; .git is not a file"));
         }
         (Err(GitfileError::NotARepository), Some(inferred)) => inferred.clone(),
         (Err(GitfileError::NotARepository), None) => {
             let message = "unable to locate repository; .git file does not reference a repository";
-            return Ok(beyond(&gitfile, message));
+            return Ok(unrepairable(&gitfile, message));
         }
-        (Err(_), _) => return Ok(beyond(&gitfile, "unable to locate repository; .git file broken")),
+        (Err(_), _) => return Ok(unrepairable(&gitfile, "unable to locate repository; .git file broken")),
     };
-    // Both were copied, not moved: the copy belongs to the copy.
+    // If both the worktree and its repository were copied, the copied worktree belongs to the
+    // copied repository.
     let dir = inferred.unwrap_or(named);
     let gitdir = dir.join("gitdir");
     let message = match by_path::read(&gitdir) {
@@ -114,7 +117,7 @@ pub fn at_path(
         }
     };
     if dir.parent() != Some(&repo.real_common_dir().join("worktrees")) {
-        return Ok(beyond(
+        return Ok(unrepairable(
             &gitfile,
             "unable to repair; .git file leads outside of this repository's worktrees",
         ));
@@ -132,7 +135,8 @@ fn is_main(path: &Path, repo: &Repository) -> bool {
     stripped(path) == stripped(repo.common_dir())
 }
 
-/// The administrative directory with the name that a `.git` file ends in, if there is one in this repository.
+/// Returns the administrative directory in this repository whose name is the last component of the
+/// path in a `.git` file.
 fn infer(gitfile: &Path, repo: &Repository) -> Option<PathBuf> {
     let content = by_path::read(gitfile).ok().flatten()?;
     if !content.starts_with(b"gitdir:") {

@@ -117,7 +117,7 @@ pub(super) fn repair(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failu
         Some(Finding { path, message, outcome: Outcome::Mended }) => {
             console::note(text!("repair: ", message, ": ", path.as_os_str().as_bytes()));
         }
-        Some(Finding { path, message, outcome: Outcome::Beyond }) => {
+        Some(Finding { path, message, outcome: Outcome::Unrepairable }) => {
             console::note(text!("error: ", message, ": ", path.as_os_str().as_bytes()));
             code = 1;
         }
