@@ -163,7 +163,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             "src/darker/tests/test_main_stdin_filename.py",
         ],
         least: 400,
-        left_out: &[("other files", "call no Git, or few times")],
+        left_out: &[("other files", "they never or rarely call Git")],
         ..PYTHON
     },
     Client {
@@ -227,7 +227,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         ],
         all: &["test/git.init.js", "test/git.js", "test/tasks.js", "test/version.js"],
         least: 80,
-        left_out: &[("other files", "call no Git, or ask for the repository of release-it itself")],
+        left_out: &[("other files", "they do not call Git, or need the repository of release-it")],
         ..PYTHON
     },
     Client {
@@ -262,7 +262,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         suite: Suite::Checkout { tag: "v3.44.0" },
         all: &["-p", "tests.pytest_full_operands", "-m", "not completion_e2e", "tests"],
         least: 400,
-        left_out: &[("completion_e2e", "asks shells that may not be there for completions")],
+        left_out: &[("completion_e2e", "needs shells that may be missing")],
         ..PYTHON
     },
     Client {
@@ -274,7 +274,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         in_repository: true,
         all: &["--ignore=tests/languages", "tests"],
         least: 500,
-        left_out: &[("tests/languages", "fetch the tools of other languages")],
+        left_out: &[("tests/languages", "they download tools of other languages")],
         ..PYTHON
     },
 ];

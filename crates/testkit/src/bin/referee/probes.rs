@@ -29,10 +29,10 @@ pub(crate) const PROBES: &[Probe] = &[Probe {
     name: "test_checkout_workers",
     library: "lib-parallel-checkout.sh",
     replacement: include_str!("probes/checkout_workers.sh"),
-    reason: "counts the `checkout--worker` processes Git starts. sapwood's workers are threads: ours counts \
-             `thread_start` events of checkout workers in the same trace, and the processes where an invocation \
-             is handed over. That library also unsets the variable which forces Git's number of workers; ours \
-             does so with sapwood's.",
+    reason: "counts the `checkout--worker` processes that Git starts. sapwood's workers are threads, so the \
+             replacement counts `thread_start` events of checkout workers in that trace, and processes if \
+             the call is handed over. The library also unsets the variable that forces Git's number of \
+             workers; the replacement unsets sapwood's variable.",
 }];
 
 /// A tree of links to Git's source with the replacements in it.
