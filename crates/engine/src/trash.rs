@@ -32,7 +32,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use store::SharedRepository;
 use sys::{Dir, FileType, Hold, Tenure, by_path};
 
-use crate::parallel;
+use crate::crew::parallel;
 
 /// Trees with fewer entries are deleted in the foreground: that is faster than starting a process.
 const MIN_ENTRIES: usize = 256;

@@ -20,7 +20,7 @@ use repo::{
 use store::objects::{self, StreamError};
 use sys::{Dir, FileType, Stat};
 
-use crate::checkout::facts;
+use crate::look::content;
 
 /// The treatment of an object after it is hashed.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ impl<'a> Adder<'a> {
         let worker = self.comparing.insert(worker);
         let named = match stat.file_type {
             FileType::Directory => return false,
-            _ => facts::hash(self.worktree, path, entry, worker),
+            _ => content::hash(self.worktree, path, entry, worker),
         };
         self.messages.extend(worker.take_messages());
         matches!(named, Ok(Some(oid)) if oid == entry.oid)

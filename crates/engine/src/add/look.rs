@@ -8,7 +8,7 @@ use sys::{Dir, FileType, Stat};
 
 use crate::{
     crew::{self, Tuning},
-    handle::FAR,
+    look::handle::FAR,
 };
 
 /// Number of consecutive paths that one worker stats in a unit of work.

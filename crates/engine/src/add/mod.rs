@@ -22,9 +22,9 @@ pub use look::{Found, Looker};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
 pub use stage::{Allow, Clash, Staging};
 
-use crate::checkout::{
-    PlanError,
-    diff::{self, Kind, Side, Slot},
+use crate::{
+    checkout::PlanError,
+    look::trees::{self, Kind, Side, Slot},
 };
 
 /// Returns the rules for paths in an index, from the repository's configuration.
@@ -34,7 +34,7 @@ pub fn protect(repo: &Repository) -> Result<format::path::Protect, repo::Error> 
 
 /// Returns the commit checked out in the repository at `path` of the worktree, or `None`.
 pub fn commit_at(repo: &Repository, path: &BStr) -> Option<ObjectId> {
-    crate::checkout::submodules::head(repo, path)
+    crate::look::submodules::head(repo, path)
 }
 
 /// Returns the merged entries of `index` that `tree` lacks or holds with another mode or object, in
@@ -44,7 +44,7 @@ pub fn differing(
     index: &Index,
     tree: Option<ObjectId>,
 ) -> Result<Vec<(BString, Mode)>, PlanError> {
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![tree])?;
+    let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![tree])?;
     let mut paths: Vec<(BString, Mode)> = Vec::new();
     for row in found.rows {
         let Slot::Merged(at) = row.slot else { continue };

@@ -8,12 +8,13 @@ use format::index::{Entry, Flags, Index, Stage, Word};
 use sys::{Dir, FileType};
 
 use crate::{
-    checkout::{
-        self, Looked, PlanError, Positions,
+    checkout::PlanError,
+    look::{
+        compare::{self, Looked, Positions},
         facts::{Seen, Want},
+        stat::{Match, index_stat},
         submodules,
     },
-    stat::{Match, index_stat},
 };
 
 /// Options of a refresh.
@@ -81,7 +82,7 @@ pub fn refresh(
         false => (0..index.len()).filter(|&at| needs_compare(&index.entry(at))).collect(),
     };
     let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
-    let looked = checkout::compare(repo, worktree, index, asked, Want::StatIfAny)?;
+    let looked = compare::compare(repo, worktree, index, asked, Want::StatIfAny)?;
     let visited: Vec<usize> = match compares_all {
         true => looked.iter().map(|looked| looked.at).collect(),
         false => (0..index.len()).collect(),

@@ -24,14 +24,14 @@ use sys::FileType;
 use self::case::taken;
 pub(super) use self::case::{action, is_trusted, is_unfinished, question};
 use super::{
-    Force, Left, LeftKind, PlanError, Premise, Refusal, RefusalKind, Removal,
-    cases::Action,
-    diff::{Kind, Row, Side, Slot},
-    facts::{Fact, Seen},
-    follow::Start,
+    Force, Left, LeftKind, PlanError, Premise, Refusal, RefusalKind, Removal, cases::Action, follow::Start,
     plan::Files,
 };
-use crate::sparse::Patterns;
+use crate::look::{
+    facts::{Fact, Seen},
+    sparse::Patterns,
+    trees::{Kind, Row, Side, Slot},
+};
 
 /// What matters of the options here.
 #[derive(Clone, Copy, Debug)]

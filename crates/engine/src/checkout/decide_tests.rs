@@ -6,7 +6,10 @@ use format::{
 };
 
 use super::{super::cases, *};
-use crate::checkout::{cases::Source, facts::Want, plan::OneSided};
+use crate::{
+    checkout::cases::Source,
+    look::{facts::Want, trees::OneSided},
+};
 
 /// A worktree with nothing untracked in it, unless `untracked` says so.
 struct Quiet {

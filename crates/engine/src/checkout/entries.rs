@@ -13,12 +13,12 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{
-    Force, Plan, PlanError, Premise, Write,
+use super::{Force, Plan, PlanError, Premise, Write};
+use crate::look::{
+    content::{self, Lazy},
     facts::{self, Seen, Want},
-    plan::Lazy,
+    stat::{Match, StatRules},
 };
-use crate::stat::{Match, StatRules};
 
 /// How entries are checked out.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub fn plan_entries(
     let is_racy = |(_, verdict): &(&usize, &Match)| **verdict == Match::Racy;
     let racy: Vec<usize> = chosen.iter().zip(&compared).filter(is_racy).map(|(&at, _)| at).collect();
     // Of the worktree's file, wherever the entry goes: as Git has it.
-    let same = facts::same_content(worktree, &index, &racy, &Lazy::new(repo, &index))?;
+    let same = content::same_content(worktree, &index, &racy, &Lazy::new(repo, &index))?;
     let same: HashMap<usize, bool> = racy.into_iter().zip(same).collect();
     let mut written: HashMap<usize, Premise> = HashMap::new();
     let mut verdicts = Vec::with_capacity(chosen.len());

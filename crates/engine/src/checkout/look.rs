@@ -12,10 +12,11 @@ use sys::{Dir, FileType};
 use super::{
     Force, PlanError,
     decide::Ask,
-    facts::{self, Cleaning, Fact, Seen, Want},
     follow::{Follow, Start},
 };
-use crate::{
+use crate::look::{
+    content::{self, Cleaning},
+    facts::{self, Fact, Seen, Want},
     ignore::Ignores,
     stat::{Match, StatRules},
 };
@@ -52,7 +53,7 @@ impl Looker<'_> {
             }
         }
         let positions: Vec<usize> = unsure.iter().map(|&at| entries[at].0).collect();
-        let same = facts::same_content(self.root, self.index, &positions, self.cleaning)?;
+        let same = content::same_content(self.root, self.index, &positions, self.cleaning)?;
         unsure.into_iter().zip(same).for_each(|(at, same)| clean[at] = same);
         Ok(clean)
     }

@@ -4,13 +4,10 @@
 //! - [`execute()`] is the only code that touches the worktree;
 //! - [`record()`] is the only code that writes the index.
 
-pub(crate) mod cache_tree;
 pub mod cases;
 mod decide;
-pub(crate) mod diff;
 mod entries;
 mod execute;
-pub(crate) mod facts;
 mod follow;
 mod look;
 mod paths;
@@ -20,10 +17,12 @@ mod refresh;
 mod refusal;
 mod show;
 mod sparsity;
-pub(crate) mod submodules;
 mod temporary;
 
 pub use crate::crew::Workers;
+pub(crate) use crate::look::protect;
+pub use crate::look::submodules::{is_anything_staged, read_modules};
+pub use crate::look::trees::OneSided;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
 pub(crate) use execute::KEPT_OPEN;
 pub use execute::{
@@ -31,17 +30,14 @@ pub use execute::{
 };
 pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
-pub(crate) use plan::protect;
 pub use plan::{
-    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write,
-    plan, plan_following,
+    Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write, plan,
+    plan_following,
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, RacyCheck, Unclean, local_changes, refresh};
-pub(crate) use refresh::{Looked, Positions, compare};
 pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
-pub use submodules::{is_anything_staged, read_modules};
 pub use temporary::Temporaries;
 
 #[cfg(test)]

@@ -24,11 +24,13 @@ use testkit::{Repo, Sandbox};
 
 use super::{
     Conflicts, Files, Force, LeftKind, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Sparse,
-    facts::{Cleaning, CleaningWorker},
     plan::{Settings, World, decide, finish},
     refusal,
 };
-use crate::sparse::{self, Patterns};
+use crate::look::{
+    content::{Cleaning, CleaningWorker},
+    sparse::{self, Patterns},
+};
 
 /// No conversions.
 struct AsIs;

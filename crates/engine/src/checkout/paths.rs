@@ -16,16 +16,15 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{
-    Plan, PlanError, Premise, Removal, Write, cache_tree,
-    diff::{self, Kind, Row, Side, Slot},
+use super::{Plan, PlanError, Premise, Removal, Write, plan::Settings};
+use crate::look::{
+    cache_tree,
+    content::{self, Lazy},
     facts::{self, Seen, Want},
-    plan::{Lazy, Settings},
-};
-use crate::{
     pathspec::{Pathspecs, Seen as Matched},
     sparse::Patterns,
     stat::{Match, StatRules},
+    trees::{self, Kind, Row, Side, Slot},
 };
 
 /// What is to be brought where.
@@ -172,7 +171,7 @@ fn changed(
             _ => changed.push(at),
         }
     }
-    let same = facts::same_content(worktree, index, &racy, &Lazy::new(repo, index))?;
+    let same = content::same_content(worktree, index, &racy, &Lazy::new(repo, index))?;
     changed.extend(racy.into_iter().zip(same).filter(|(_, same)| !same).map(|(at, _)| at));
     changed.sort_unstable();
     Ok(changed)
@@ -185,7 +184,7 @@ fn take_from(
     tree: ObjectId,
     pathspecs: &Pathspecs,
 ) -> Result<(Edits, HashSet<BString>), PlanError> {
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
+    let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     let mut taken = HashSet::new();
     let mut edits = Edits::default();
     let mut seen = Matched::default();
@@ -287,7 +286,7 @@ pub fn plan_index(
 ) -> Result<Plan, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let mut index = index;
-    let found = diff::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;
+    let found = trees::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;
     let mut edits = Edits::default();
     let mut seen = Matched::default();
     let marks = |index: &Index, row: &Row| match row.slot {

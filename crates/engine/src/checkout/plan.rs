@@ -1,31 +1,31 @@
 //! Deciding: every step of a checkout, and every refusal, before anything is touched.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::{
+    Refusal,
+    decide::{self, Decided, Decider, Policy, Sparsity},
+    follow::Follow,
+    look::Looker,
+    refusal,
+};
+use crate::look::{
+    cache_tree,
+    content::{Cleaning, Lazy},
+    facts::{self, Fact, Facts, Seen, Want},
+    ignore::{self, Ignores},
+    protect,
+    sparse::{self, Patterns},
+    stat::StatRules,
+    trees::{self, Found, Kind, OneSided, Slot, TreeSource},
+};
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
     index::{Flags, Index, Stage},
     path::{self, Protect},
 };
-use repo::convert::Converter;
-
-use super::{
-    Refusal, cache_tree,
-    decide::{self, Decided, Decider, Policy, Sparsity},
-    diff::{self, Found, Kind, Slot, TreeSource},
-    facts::{self, Cleaning, CleaningWorker, Fact, Facts, Seen, Want},
-    follow::Follow,
-    look::Looker,
-    refusal,
-};
 use sys::profile::{self, Phase};
-
-use crate::{
-    ignore::{self, Ignores},
-    sparse::{self, Patterns},
-    stat::StatRules,
-};
 
 /// Which trees are merged with the index, in Git's unpack-trees terms.
 #[derive(Clone, Debug)]
@@ -48,15 +48,6 @@ pub enum Merge {
     Overlay { trees: Vec<ObjectId> },
     /// `read-tree --prefix`: `tree` is put below `prefix` (which has no slash at the end), beside what is there.
     Bind { tree: ObjectId, prefix: BString },
-}
-
-/// A path that was added, or removed, on one side alone of a three-way merge, or was removed on both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OneSided {
-    /// Its stages are left to whoever merges files.
-    Leave,
-    /// `--aggressive`: it is settled.
-    Settle,
 }
 
 /// A path that has to be merged file by file.
@@ -310,33 +301,6 @@ impl Settings {
     }
 }
 
-/// Which paths the configuration protects from, beside those that are never in an index.
-pub(crate) fn protect(repo: &repo::Repository) -> Result<Protect, repo::Error> {
-    let is = |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
-    Ok(Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? })
-}
-
-impl Cleaning for Converter {
-    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
-        Box::new(Converter::worker(self))
-    }
-}
-
-impl CleaningWorker for repo::convert::Worker {
-    fn to_git<'a>(
-        &mut self,
-        path: &BStr,
-        file: &'a [u8],
-        out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], repo::Error> {
-        repo::convert::Worker::to_git(self, path, file, out)
-    }
-
-    fn take_messages(&mut self) -> Vec<String> {
-        repo::convert::Worker::take_messages(self)
-    }
-}
-
 /// Decides. `index` is consumed: the plan holds the result, and nothing is changed on disk.
 pub fn plan(
     repo: &repo::Repository,
@@ -419,9 +383,9 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         true => {
             let mut whole = index.clone();
             whole.cache_tree = None;
-            diff::walk_below(world.trees, &whole, kind, trees, below)?
+            trees::walk_below(world.trees, &whole, kind, trees, below)?
         }
-        false => diff::walk_below(world.trees, index, kind, trees, below)?,
+        false => trees::walk_below(world.trees, index, kind, trees, below)?,
     };
     let mut looker = Looker {
         root: world.root,
@@ -550,48 +514,4 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
         .into_iter()
         .filter_map(|(path, premise)| position(path.as_bstr()).map(|entry| Write { entry, premise }));
     located.collect()
-}
-
-/// Attributes are loaded only when a file's content has to be compared.
-pub(crate) struct Lazy<'a> {
-    pub(super) repo: &'a repo::Repository,
-    pub(crate) index: &'a Index,
-    pub(super) converter: OnceLock<Result<Converter, String>>,
-    load: fn(&repo::Repository, &Index) -> Result<Converter, repo::Error>,
-}
-
-impl<'a> Lazy<'a> {
-    pub(crate) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
-        Lazy { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
-    }
-
-    /// For who shows what files hold, and tells of what would not come back.
-    pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
-        Lazy { load: Converter::for_showing, ..Lazy::new(repo, index) }
-    }
-}
-
-impl Cleaning for Lazy<'_> {
-    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
-        let loaded = self
-            .converter
-            .get_or_init(|| (self.load)(self.repo, self.index).map_err(|error| error.to_string()));
-        match loaded {
-            Ok(converter) => Box::new(Converter::worker(converter)),
-            Err(message) => Box::new(Broken(message)),
-        }
-    }
-
-    fn say(&self, messages: Vec<String>) {
-        self.repo.voice().say(messages);
-    }
-}
-
-/// Stands in for a converter that could not be loaded.
-struct Broken<'a>(&'a str);
-
-impl CleaningWorker for Broken<'_> {
-    fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
-        Err(repo::Error::new(self.0.to_owned()))
-    }
 }

@@ -11,7 +11,7 @@ use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
 use sys::profile::{self, Phase};
 
-use crate::stat::index_stat;
+use crate::look::stat::index_stat;
 
 use super::{Outcome, Plan, Report};
 

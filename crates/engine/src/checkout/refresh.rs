@@ -16,21 +16,18 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{
-    PlanError,
-    facts::{self, Seen, Want},
-    plan::Lazy,
-    submodules,
-};
+use super::PlanError;
 use crate::{
-    crew::Tuning,
     diff::{self, Against, Counts, Differences, Missing, Scope, Unchanged},
-    pathspec::Pathspecs,
-    stat::{Match, StatRules, index_stat},
-    status::{
-        self, Touched,
-        scan::{Note, Scan, Sight},
+    look::{
+        compare::{Looked, Positions, compare},
+        content,
+        facts::{Seen, Want},
+        pathspec::Pathspecs,
+        stat::{Match, StatRules, index_stat},
+        submodules,
     },
+    status::{self, Touched},
 };
 
 /// How a path differs, as `--name-status` has it.
@@ -124,76 +121,6 @@ pub fn refresh(
     Ok(changes.into_iter().map(|(path, kind)| Unclean { kind, path }).collect())
 }
 
-/// Which entries are meant.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Positions<'a> {
-    All,
-    /// In order.
-    These(&'a [usize]),
-}
-
-/// An entry whose file does not simply look as it was recorded.
-pub(crate) struct Looked {
-    /// Its position.
-    pub(crate) at: usize,
-    /// What is at its path.
-    pub(crate) seen: Seen,
-    /// Whether that is the entry's ([`Match::Same`]) or not ([`Match::Different`]).
-    pub(crate) verdict: Match,
-    /// The entry's stat data is right.
-    pub(crate) as_it_was: bool,
-}
-
-/// Compares the entries at the positions `asked` with their files, in parallel; where stat data do not settle it by content. Of
-/// submodules, which are all told of, only whether there is a directory is looked at. All that is not told of is as recorded.
-pub(crate) fn compare(
-    repo: &repo::Repository,
-    worktree: &Dir,
-    index: &Index,
-    asked: Positions<'_>,
-    want: Want,
-) -> Result<Vec<Looked>, PlanError> {
-    let rules = StatRules::of(repo)?;
-    let tuning = Tuning::reading(worktree);
-    let never = AtomicBool::new(false);
-    let mut scan = match asked {
-        Positions::All => Scan::all(worktree, index, (rules, &tuning), &never),
-        Positions::These(asked) => Scan::at(worktree, index, (rules, &tuning), asked, &never),
-    };
-    scan.run(status::workers(repo)?);
-    let notes = scan.into_notes();
-    // Of what is not there, it counts what is in its way.
-    let is_there = |note: &Note| matches!(note.sight, Sight::There(_));
-    let absent: Vec<(&BStr, Want)> =
-        notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();
-    let mut absent = facts::probe(worktree, index, &absent)?.into_iter();
-    let mut looked: Vec<Looked> = Vec::with_capacity(notes.len());
-    let mut unsure = Vec::new();
-    for Note { at, sight, verdict } in notes {
-        let (seen, verdict) = match sight {
-            Sight::There(stat) => (Seen::There(stat), verdict),
-            _ => match absent.next().expect("each was asked about") {
-                Seen::There(stat) => {
-                    let verdict = rules.compare(&index.entry(at), &stat, index.timestamp);
-                    (Seen::There(stat), verdict)
-                }
-                seen => (seen, Match::Different),
-            },
-        };
-        if matches!(verdict, Match::Racy | Match::Touched) {
-            unsure.push(looked.len());
-        }
-        let as_it_was = matches!(verdict, Match::Same | Match::Racy);
-        looked.push(Looked { at, seen, verdict, as_it_was });
-    }
-    let entries: Vec<usize> = unsure.iter().map(|&number| looked[number].at).collect();
-    let same = facts::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
-    for (&number, same) in unsure.iter().zip(same) {
-        looked[number].verdict = if same { Match::Same } else { Match::Different };
-    }
-    Ok(looked)
-}
-
 fn is_compared(index: &Index, entry: &Entry) -> bool {
     entry.stage == Stage::Normal
         && !entry.mode.is_tree()
@@ -269,7 +196,7 @@ impl<'a> RacyCheck<'a> {
             return false;
         }
         let mut worker = converter.worker();
-        let name = facts::hash(self.worktree, path, entry, &mut worker);
+        let name = content::hash(self.worktree, path, entry, &mut worker);
         self.voice.say(worker.take_messages());
         !matches!(name, Ok(Some(oid)) if oid == entry.oid)
     }

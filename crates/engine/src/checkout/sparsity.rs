@@ -14,12 +14,14 @@ use sys::{
 use super::{
     Files, Force, Left, LeftKind, Plan, PlanError,
     decide::{Ask as _, Decider, Policy, Sparsity},
-    diff::Kind,
     execute::subtree,
     look::Looker,
-    plan::{Lazy, Settings, finish},
+    plan::{Settings, finish},
 };
-use crate::{guard::Guard, ignore::Ignores, sparse::Patterns};
+use crate::{
+    guard::Guard,
+    look::{content::Lazy, ignore::Ignores, sparse::Patterns, trees::Kind},
+};
 
 /// Plans what becomes of the worktree when `patterns` say what belongs in it.
 pub fn plan_sparsity(

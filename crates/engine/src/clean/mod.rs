@@ -9,7 +9,7 @@ mod remove;
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
 
-use crate::untracked::{Found, Others};
+use crate::look::untracked::{Found, Others};
 pub use remove::{Act, Error, Event, Options, Outcome, Repositories, remove};
 
 /// The policy for untracked directories.

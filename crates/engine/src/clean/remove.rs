@@ -33,7 +33,7 @@ use sys::{
 use crate::{
     crew::{self, Pace, Tuning, Workers},
     guard::{self, Guard},
-    handle::Handle,
+    look::handle::Handle,
 };
 
 /// Options of a removal.

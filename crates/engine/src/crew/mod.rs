@@ -8,9 +8,11 @@
 //! latest by the caller when all others are gone: no unit is ever left out.
 //! Where no more threads are to be had, those that are there do the work.
 
+mod deferred;
 mod descend;
 mod grain;
 mod map;
+pub(crate) mod parallel;
 mod queue;
 mod tuner;
 
@@ -25,6 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use deferred::Deferred;
 pub(crate) use descend::{Pace, descend};
 use grain::Grain;
 pub(crate) use map::map;

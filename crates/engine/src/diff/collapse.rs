@@ -10,8 +10,10 @@ use repo::{Repository, objects::Kind};
 use super::{Pair, Side};
 use crate::{
     checkout::PlanError,
-    pathspec::{Pathspecs, Seen},
-    sparse::{self, Patterns},
+    look::{
+        pathspec::{Pathspecs, Seen},
+        sparse::{self, Patterns},
+    },
 };
 
 /// How deep is looked.

@@ -17,12 +17,12 @@ use sys::{
 
 use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::named};
 use crate::{
-    checkout::{
-        PlanError,
-        diff::{self, Kind, Side as TreeSide, Slot},
+    checkout::PlanError,
+    look::{
+        pathspec::{Pathspecs, Seen},
         submodules::Submodules,
+        trees::{self, Kind, Side as TreeSide, Slot},
     },
-    pathspec::{Pathspecs, Seen},
 };
 
 /// What a tree is compared with.
@@ -109,9 +109,9 @@ pub fn tree(
     };
     let found = match scope.unchanged {
         Unchanged::Listed => {
-            diff::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?
+            trees::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?
         }
-        Unchanged::Left => diff::differences(repo.objects(), index, tree)?,
+        Unchanged::Left => trees::differences(repo.objects(), index, tree)?,
     };
     let mut comparison = Comparison {
         root,

@@ -10,7 +10,7 @@ use super::{
     Pair, Scope, Side, Status,
     tree::{is_entry_meant, is_ignored},
 };
-use crate::checkout::{PlanError, submodules::Submodules};
+use crate::{checkout::PlanError, look::submodules::Submodules};
 
 /// What becomes of what does not differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,11 +18,15 @@ use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
 use sys::{Dir, Stat};
 
-use super::scan::{Note, Scan, Sight};
 use crate::{
-    checkout::{PlanError, Workers, facts, plan::Lazy, submodules},
-    crew::Tuning,
-    stat::{Match, StatRules, index_stat},
+    checkout::PlanError,
+    crew::{Tuning, Workers},
+    look::{
+        content::{self, Lazy},
+        scan::{Note, Scan, Sight},
+        stat::{Match, StatRules, index_stat},
+        submodules,
+    },
 };
 
 /// A file that is from further in the future than this is not waited for: it stays racy, as for Git.
@@ -72,7 +76,7 @@ pub fn adopt(
     };
     let unsure: Vec<usize> = notes.iter().filter(|note| is_unsure(note)).map(|note| note.at).collect();
     report.read = unsure.len();
-    let same = facts::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
     let mut same = same.into_iter();
     let mut right: Vec<(usize, Stat)> = Vec::new();
     // Looked the same and are not.

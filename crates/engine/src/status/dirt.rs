@@ -12,8 +12,7 @@ use super::{Options, examine};
 use crate::{
     checkout::PlanError,
     diff::{self, Counts, Dirt},
-    pathspec::Pathspecs,
-    untracked,
+    look::{pathspec::Pathspecs, untracked},
 };
 
 /// The changes that count.

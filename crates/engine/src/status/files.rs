@@ -9,17 +9,16 @@ use format::index::{Entry, Flags, Index, Stage};
 use repo::Repository;
 use sys::Dir;
 
-use super::scan::{Note, Scan, Sight, workers};
 use crate::{
-    checkout::{
-        PlanError,
-        facts::{self, Cleaning as _, CleaningWorker},
-        plan::Lazy,
+    checkout::PlanError,
+    crew::Tuning,
+    look::{
+        content::{self, Cleaning as _, CleaningWorker, Lazy},
+        pathspec::{Pathspecs, Seen},
+        scan::{Note, Scan, Sight, workers},
+        stat::{Match, StatRules},
         submodules,
     },
-    crew::Tuning,
-    pathspec::{Pathspecs, Seen},
-    stat::{Match, StatRules},
 };
 
 /// What system calls take: of a path, and of a name in it.
@@ -125,7 +124,7 @@ pub fn changed(
             }
         }
     }
-    let same = facts::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
     let differ = unsure.into_iter().zip(same).filter(|(_, same)| !same);
     states.extend(differ.map(|(at, _)| (at, State::Modified)));
     states.sort_unstable_by_key(|(at, _)| *at);
@@ -175,7 +174,7 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     let dir = Dir::open(&top.join(sys::os_str(&path[..slash]))).map_err(examine)?;
     let cleaning = Lazy::new(repo, index);
     let mut worker = Named { path, worker: cleaning.worker() };
-    let found = facts::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
+    let found = content::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
     cleaning.say(worker.worker.take_messages());
     Ok(found? == Some(entry.oid))
 }

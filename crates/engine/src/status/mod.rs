@@ -3,11 +3,8 @@
 //! Nothing is changed, the index included: what is known afterwards and was not before is in the answer, for who may write.
 
 pub mod adopt;
-mod asked;
 mod dirt;
 pub mod files;
-pub(crate) mod scan;
-mod sweep;
 
 use std::{
     sync::atomic::AtomicBool,
@@ -26,23 +23,21 @@ use sys::{
     profile::{self, Phase},
 };
 
-use self::sweep::Cold;
+pub use crate::look::scan::workers;
 use crate::{
-    beside::Beside,
-    checkout::{
-        PlanError, Workers, facts,
-        plan::Lazy,
-        submodules::{self, Submodules},
-    },
-    crew::{self, Tuning},
+    checkout::PlanError,
+    crew::{self, Deferred, Tuning, Workers},
     diff::{Counts, Dirt, Missing, Pair, Side},
-    pathspec::Pathspecs,
-    stat::{Match, StatRules, index_stat},
-    untracked::{self, Excludes, Found},
+    look::{
+        content::{self, Lazy},
+        pathspec::Pathspecs,
+        scan::{Note, Scan, Sight, again, sweep::Cold},
+        stat::{Match, StatRules, index_stat},
+        submodules::{self, Submodules},
+        untracked::{self, Excludes, Found},
+    },
 };
 pub(crate) use dirt::{Counted, dirt};
-pub use scan::workers;
-use scan::{Note, Scan, Sight, again};
 
 /// What is asked.
 pub struct Options<'a> {
@@ -174,7 +169,7 @@ fn examine_on(
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
             let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
             let found = thread::scope(|scope| {
-                let sweep = Beside::new(&sweep);
+                let sweep = Deferred::new(&sweep);
                 sweep.start(scope);
                 let found = walk(None, true, crew::beside(workers));
                 sweep.get();
@@ -230,7 +225,7 @@ impl Judge<'_> {
         };
         let unsure: Vec<usize> =
             notes.iter().filter(|note| compared(note) && is_file(note)).map(|note| note.at).collect();
-        let same = facts::same_content(self.root, self.index, &unsure, &Lazy::new(self.repo, self.index))?;
+        let same = content::same_content(self.root, self.index, &unsure, &Lazy::new(self.repo, self.index))?;
         let mut same = same.into_iter();
         let mut differ = Vec::new();
         for note in notes {
@@ -350,3 +345,6 @@ fn side(rules: &StatRules, entry: &Entry, stat: &sys::Stat) -> Option<Side> {
     };
     Some(Side { mode, oid: None })
 }
+
+#[cfg(test)]
+mod cold_tests;

@@ -10,8 +10,8 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    beside::Beside,
     checkout::Workers,
+    crew::Deferred,
     diff::{self, Collapsed, Counts, Dirt, Pair, Status, renames},
     pathspec::Pathspecs,
     sparse::{self, Course},
@@ -216,7 +216,7 @@ pub(super) fn collect(
     let (tip, told) = (|| Tip::find(repo, settings, request, root, &indexed), || told(repo));
     let excludes = || excludes(repo, request);
     thread::scope(|scope| {
-        let (tip, told, excludes) = (Beside::new(&tip), Beside::new(&told), Beside::new(&excludes));
+        let (tip, told, excludes) = (Deferred::new(&tip), Deferred::new(&told), Deferred::new(&excludes));
         if waits(root) {
             excludes.start(scope);
         }
@@ -273,7 +273,7 @@ impl Tip {
 }
 
 /// What is known of HEAD, once it is.
-fn wait_for(tip: Beside<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
+fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
     let began = Instant::now();
     let tip = tip.get()?;
     let comparison = tip.comparison.map(|found| found.within(began.elapsed()));
@@ -302,9 +302,9 @@ fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
 /// What is found out beside the rest.
 struct Asides<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
-    tip: Beside<'s, Result<Tip, Failure>>,
-    told: Beside<'s, Result<Told, Failure>>,
-    excludes: Beside<'s, Result<Excludes, Failure>>,
+    tip: Deferred<'s, Result<Tip, Failure>>,
+    told: Deferred<'s, Result<Told, Failure>>,
+    excludes: Deferred<'s, Result<Excludes, Failure>>,
     indexed: &'s OnceLock<ObjectId>,
 }
 

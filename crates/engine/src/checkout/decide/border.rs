@@ -4,7 +4,10 @@ use bstr::{BStr, ByteSlice};
 use format::index::{Flags, Stage};
 
 use super::{Border, Decider, Held, Look, Strict};
-use crate::checkout::{Force, Left, LeftKind, PlanError, Refusal, RefusalKind, Removal, diff::Kind};
+use crate::{
+    checkout::{Force, Left, LeftKind, PlanError, Refusal, RefusalKind, Removal},
+    look::trees::Kind,
+};
 
 impl Decider<'_> {
     pub(super) fn leave(&mut self, kind: LeftKind, path: &BStr) {

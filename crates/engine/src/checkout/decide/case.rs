@@ -7,12 +7,16 @@ use format::{
 };
 
 use super::{Border, Policy};
-use crate::checkout::{
-    Force,
-    cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
-    diff::{Kind, Row, Side, Slot},
-    facts::Want,
-    plan::{Files, OneSided},
+use crate::{
+    checkout::{
+        Force,
+        cases::{Action, InIndex, OneWay, Source, ThreeWay, TwoWay},
+        plan::Files,
+    },
+    look::{
+        facts::Want,
+        trees::{Kind, OneSided, Row, Side, Slot},
+    },
 };
 
 /// The case of a row.

@@ -5,11 +5,12 @@ use format::{Mode, ObjectId};
 use sys::FileType;
 
 use super::{Border, Decider, Held, Look};
-use crate::checkout::{
-    Force, PlanError, Premise, RefusalKind,
-    diff::{Kind, Row},
-    facts::{Fact, Seen},
-    follow::Start,
+use crate::{
+    checkout::{Force, PlanError, Premise, RefusalKind, follow::Start},
+    look::{
+        facts::{Fact, Seen},
+        trees::{Kind, Row},
+    },
 };
 
 impl Decider<'_> {

@@ -6,7 +6,7 @@ use bstr::{BStr, ByteSlice};
 use format::index::{Edit, Index, Stage};
 
 use super::{Decider, is_below};
-use crate::checkout::diff::Kind;
+use crate::look::trees::Kind;
 
 impl Decider<'_> {
     /// An index cannot hold both a path and something below it: as in Git, what was added last stays.

@@ -10,11 +10,9 @@ use format::{
 use sys::FileType;
 
 use super::{Border, Decider, Held, Look, Strict};
-use crate::checkout::{
-    Force, PlanError, Premise, RefusalKind, Removal,
-    facts::{Fact, Seen},
-    follow::Start,
-    plan::Files,
+use crate::{
+    checkout::{Force, PlanError, Premise, RefusalKind, Removal, follow::Start, plan::Files},
+    look::facts::{Fact, Seen},
 };
 
 impl Decider<'_> {

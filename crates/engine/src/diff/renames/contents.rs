@@ -16,12 +16,9 @@ use super::{
     spans::{self, Spans},
 };
 use crate::{
-    checkout::{
-        PlanError,
-        facts::{self, Cleaning as _, CleaningWorker},
-        plan::Lazy,
-    },
+    checkout::PlanError,
     crew::{self, Tuning},
+    look::content::{self, Cleaning as _, CleaningWorker, Lazy},
 };
 
 /// Reading a file costs about as much as writing one, at so many steps.
@@ -127,7 +124,7 @@ impl<'a> Contents<'a> {
         let kind = self.repo.hash();
         let found = self.each(files, |worker, file| {
             let content = worker.content(file)?;
-            Ok(content.map(|content| (facts::name(kind, content), content.len() as u64)))
+            Ok(content.map(|content| (content::name(kind, content), content.len() as u64)))
         })?;
         for (file, found) in files.iter_mut().zip(found) {
             (file.side.oid, file.size) = found.unzip();
@@ -306,7 +303,7 @@ impl Worker<'_> {
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return Ok(None),
                 }
-                match facts::cleaned(
+                match content::cleaned(
                     root,
                     path,
                     file.side.mode,

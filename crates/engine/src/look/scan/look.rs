@@ -13,8 +13,10 @@ use sys::{Dir, FileType, Roamer, Stat};
 use super::{Note, Part, Scan, Sight, again};
 use crate::{
     crew::Pace,
-    handle::FAR,
-    stat::{Match, is_just_the_same},
+    look::{
+        handle::FAR,
+        stat::{Match, is_just_the_same},
+    },
 };
 
 /// A directory to be looked at.
@@ -147,7 +149,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Looks at files of one directory.
-    pub(in crate::status) fn look_at(
+    pub(super) fn look_at(
         &self,
         files: impl Iterator<Item = usize> + Clone,
         prefix: usize,

@@ -13,7 +13,7 @@ use super::{
     Walk, Warning,
     tree::{Fate, Node},
 };
-use crate::{
+use crate::look::{
     handle::Handle,
     ignore::{Level, Rules},
 };

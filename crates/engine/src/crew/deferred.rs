@@ -9,15 +9,15 @@ use std::{
 use sys::profile::{self, Phase};
 
 /// The answer of some work, which is found out when it is asked for, unless somebody had it started before.
-pub struct Beside<'scope, T> {
+pub struct Deferred<'scope, T> {
     work: &'scope (dyn Fn() -> T + Sync),
     under_way: OnceLock<ScopedJoinHandle<'scope, T>>,
 }
 
-impl<'scope, T: Send> Beside<'scope, T> {
+impl<'scope, T: Send> Deferred<'scope, T> {
     #[allow(missing_docs)]
-    pub fn new(work: &'scope (dyn Fn() -> T + Sync)) -> Beside<'scope, T> {
-        Beside { work, under_way: OnceLock::new() }
+    pub fn new(work: &'scope (dyn Fn() -> T + Sync)) -> Deferred<'scope, T> {
+        Deferred { work, under_way: OnceLock::new() }
     }
 
     /// Starts the work in a thread of its own, for where it waits: a local disk answers sooner than a thread starts. Not twice.
@@ -62,9 +62,9 @@ mod tests {
                 (6 * 7, thread::current().id() == here)
             };
             let answer = thread::scope(|scope| {
-                let beside = Beside::new(&work);
-                (0..starts).for_each(|_| beside.start(scope));
-                beside.get()
+                let deferred = Deferred::new(&work);
+                (0..starts).for_each(|_| deferred.start(scope));
+                deferred.get()
             });
             assert_eq!((answer, begun.into_inner()), ((42, starts == 0), 1));
         }

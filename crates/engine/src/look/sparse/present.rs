@@ -7,9 +7,9 @@ use bstr::BStr;
 use format::index::{Flags, Index};
 use sys::{Dir, FileType};
 
-use crate::checkout::{
-    PlanError,
-    facts::{self, Seen, Want},
+use crate::{
+    checkout::PlanError,
+    look::facts::{self, Seen, Want},
 };
 
 /// Takes the skip-worktree mark off the entries whose files are there.

@@ -9,8 +9,10 @@ use sys::{Dir, FileType, Home, Roamer};
 use super::{Note, Part, Scan, Sight, look::shared_out};
 use crate::{
     crew::Pace,
-    handle::Handle,
-    untracked::{Beside, Listed},
+    look::{
+        handle::Handle,
+        untracked::{Beside, Listed},
+    },
 };
 
 /// For fewer files nobody goes elsewhere: to be able to takes a few system calls.

@@ -15,8 +15,19 @@ use format::{
 };
 use repo::objects;
 
-use super::{PlanError, plan::OneSided};
-use crate::crew::{self, Tuning};
+use crate::{
+    checkout::PlanError,
+    crew::{self, Tuning},
+};
+
+/// A path that was added, or removed, on one side alone of a three-way merge, or was removed on both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneSided {
+    /// Its stages are left to whoever merges files.
+    Leave,
+    /// `--aggressive`: it is settled.
+    Settle,
+}
 
 /// Where trees are read from; tests use a map.
 pub(crate) trait TreeSource: Sync {

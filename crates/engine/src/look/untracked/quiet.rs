@@ -7,7 +7,7 @@ use bstr::{BString, ByteSlice as _};
 use format::index::Stage;
 
 use super::{Walk, recorded::Recorded};
-use crate::handle::Handle;
+use crate::look::handle::Handle;
 
 impl Walk<'_> {
     /// Whether the directory at `path` (with a slash at its end), whose record is the one at `at`, and all below it are as recorded, and

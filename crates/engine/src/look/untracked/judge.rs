@@ -10,7 +10,7 @@ use super::{
     tracked::{Below, Known},
     tree::{Descent, Fate, Manner, State},
 };
-use crate::{ignore::Level, pathspec::Reach};
+use crate::look::{ignore::Level, pathspec::Reach};
 
 /// The directory a name is in.
 pub(super) struct Place<'p> {

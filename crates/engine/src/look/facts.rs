@@ -9,21 +9,18 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    convert::Infallible,
-    io::{ErrorKind, Read as _},
+    io::ErrorKind,
     sync::{Mutex, PoisonError, RwLock},
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{
-    HashKind, Mode, ObjectId,
-    hash::Hasher,
-    index::{Entry, Index},
-};
+use format::index::Index;
 use sys::{Dir, FileType, Stat};
 
-use super::PlanError;
-use crate::crew::{self, Tuning};
+use crate::{
+    checkout::PlanError,
+    crew::{self, Tuning},
+};
 
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +48,15 @@ pub(crate) enum Seen {
 
 /// What is known of a row's path when it is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fact {
-    pub(super) seen: Seen,
+pub(crate) struct Fact {
+    pub(crate) seen: Seen,
     /// The file is the index entry's.
-    pub(super) clean: bool,
+    pub(crate) clean: bool,
 }
 
 /// One fact for each row. Two of them are nearly all that a checkout into an empty tree has: they take four bytes each.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// [`UNKNOWN`], [`ABSENT`], or a place in `others` beyond these.
     codes: Vec<u32>,
     others: Vec<Fact>,
@@ -71,12 +68,12 @@ const OTHERS: u32 = 2;
 
 impl Facts {
     /// Of so many rows nothing.
-    pub(super) fn unknown(rows: usize) -> Facts {
+    pub(crate) fn unknown(rows: usize) -> Facts {
         Facts { codes: vec![UNKNOWN; rows], others: Vec::new() }
     }
 
     /// Of one row this.
-    pub(super) fn set(&mut self, row: usize, fact: Fact) {
+    pub(crate) fn set(&mut self, row: usize, fact: Fact) {
         self.codes[row] = match fact {
             Fact { seen: Seen::Unknown, clean: false } => UNKNOWN,
             Fact { seen: Seen::Absent, clean: false } => ABSENT,
@@ -88,7 +85,7 @@ impl Facts {
     }
 
     /// In the order of the rows.
-    pub(super) fn into_iter(self) -> impl Iterator<Item = Fact> {
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = Fact> {
         let Facts { codes, others } = self;
         codes.into_iter().map(move |code| match code {
             UNKNOWN => Fact { seen: Seen::Unknown, clean: false },
@@ -106,8 +103,6 @@ const LIST_RATIO: usize = 32;
 const EMPTY_FROM: usize = 16;
 /// Opening a directory and asking for so many names costs about as much as writing a file.
 const NAMES_PER_STEP: usize = 8;
-/// So do reading and hashing a part of a file.
-const STEPS_PER_FILE: usize = 8;
 
 /// What is known of a directory.
 enum Known {
@@ -255,7 +250,7 @@ fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> R
 }
 
 /// The errors of opening a directory that say something else, or nothing, is there.
-fn is_obstacle(error: &std::io::Error) -> bool {
+pub(super) fn is_obstacle(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::NotADirectory || is_loop(error)
 }
 
@@ -281,106 +276,6 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
     // It appeared in between: somebody else is at work here.
     let source = std::io::Error::from(ErrorKind::ResourceBusy);
     Err(PlanError::Examine { path: group.dir.to_owned(), source })
-}
-
-/// Turns a worktree file's bytes into a blob's; tests leave them as they are.
-pub(crate) trait Cleaning: Sync {
-    /// A worker of one thread.
-    fn worker(&self) -> Box<dyn CleaningWorker + '_>;
-
-    /// Prints what workers have to say, in the order of the entries.
-    fn say(&self, _messages: Vec<String>) {}
-}
-
-/// One thread's.
-pub(crate) trait CleaningWorker: Send {
-    /// What `file`, of this path, becomes in the repository: `file` itself or `out`.
-    fn to_git<'a>(
-        &mut self,
-        path: &BStr,
-        file: &'a [u8],
-        out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], repo::Error>;
-
-    /// What Git would have said of it since the last time this was asked.
-    fn take_messages(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// Returns true if the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
-pub(crate) fn same_content(
-    root: &Dir,
-    index: &Index,
-    entries: &[usize],
-    cleaning: &dyn Cleaning,
-) -> Result<Vec<bool>, PlanError> {
-    if entries.is_empty() {
-        return Ok(Vec::new());
-    }
-    let compared = crew::map(
-        ("hash", &Tuning::default()),
-        entries,
-        |_| STEPS_PER_FILE,
-        &Mutex::new(Vec::new()),
-        |_| cleaning.worker(),
-        |worker, &at| {
-            let entry = &index.entry(at);
-            let path = index.path(entry);
-            let is_same = hash(root, path, entry, &mut **worker).map(|oid| oid == Some(entry.oid));
-            Ok::<_, Infallible>((is_same, worker.take_messages()))
-        },
-    );
-    let Ok(compared) = compared;
-    let in_order = compared.into_iter().map(|(is_same, messages)| {
-        cleaning.say(messages);
-        is_same
-    });
-    in_order.collect()
-}
-
-/// The name the worktree file would get; `None` if it is gone.
-pub(crate) fn hash(
-    root: &Dir,
-    path: &BStr,
-    entry: &Entry,
-    worker: &mut dyn CleaningWorker,
-) -> Result<Option<ObjectId>, PlanError> {
-    let (mut file, mut out) = Default::default();
-    let content = cleaned(root, path, entry.mode, worker, (&mut file, &mut out))?;
-    Ok(content.map(|content| name(entry.oid.kind(), content)))
-}
-
-/// The name of a blob. Of a collision attack, none that an object has.
-pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
-    let mut hasher = Hasher::object(kind, "blob", content.len() as u64);
-    hasher.update(content);
-    hasher.finish().unwrap_or(ObjectId::null(kind))
-}
-
-/// What the worktree file, to be an entry of this mode, would be as a blob; `None` if it is gone. It is in one of the buffers.
-pub(crate) fn cleaned<'a>(
-    root: &Dir,
-    path: &BStr,
-    mode: Mode,
-    worker: &mut dyn CleaningWorker,
-    (file, out): (&'a mut Vec<u8>, &'a mut Vec<u8>),
-) -> Result<Option<&'a [u8]>, PlanError> {
-    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
-    file.clear();
-    if mode.is_symlink()
-        && let Ok(target) = root.read_link(path)
-    {
-        *file = target;
-        return Ok(Some(file));
-    }
-    // With core.symlinks off a link's target is a regular file's content.
-    match root.open_file(path) {
-        Ok(mut open) => open.read_to_end(file).map_err(examine)?,
-        Err(error) if is_obstacle(&error) => return Ok(None),
-        Err(error) => return Err(examine(error)),
-    };
-    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, out)?)) }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use format::{
     wildmatch::{self, literal_length, wildmatch},
 };
 
-use crate::sparse::{Course, Patterns};
+use crate::look::sparse::{Course, Patterns};
 pub use attr::Attributes;
 use magic::Magic;
 

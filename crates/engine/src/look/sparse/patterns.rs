@@ -11,7 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::index::{Index, Stage};
 
 use super::cone::{Cone, Within};
-use crate::ignore::{self, Rules};
+use crate::look::ignore::{self, Rules};
 
 /// What belongs in the worktree.
 #[derive(Clone, Debug)]

@@ -7,8 +7,10 @@
 //!
 //! Only what is not as recorded is kept, so a clean tree costs no memory.
 
+mod asked;
 mod beside;
 mod look;
+pub(crate) mod sweep;
 
 use std::{
     io,
@@ -25,13 +27,14 @@ use repo::Repository;
 use sys::{Dir, Home, Stat};
 
 use self::look::{Job, Looker, What};
-use super::asked::Asked;
+use super::scan::asked::Asked;
 use crate::{
-    checkout::Workers,
-    crew::{self, Tuning},
-    pathspec::{Pathspecs, Seen},
-    stat::{Match, StatRules},
-    untracked::Beside as _,
+    crew::{self, Tuning, Workers},
+    look::{
+        pathspec::{Pathspecs, Seen},
+        stat::{Match, StatRules},
+        untracked::Beside as _,
+    },
 };
 
 /// What is at an entry's path.
@@ -73,10 +76,10 @@ pub fn workers(repo: &Repository) -> Result<Workers, repo::Error> {
 }
 
 pub(crate) struct Scan<'a> {
-    pub(super) root: &'a Dir,
-    pub(super) index: &'a Index,
+    pub(crate) root: &'a Dir,
+    pub(crate) index: &'a Index,
     rules: StatRules,
-    pub(super) tuning: &'a Tuning,
+    pub(crate) tuning: &'a Tuning,
     asked: Asked,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
@@ -84,11 +87,11 @@ pub(crate) struct Scan<'a> {
     rest: Mutex<Vec<Job>>,
     /// Where the process stands, if its threads may go elsewhere.
     home: OnceLock<Option<Home<'a>>>,
-    pub(super) interrupt: &'a AtomicBool,
+    pub(crate) interrupt: &'a AtomicBool,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
@@ -113,7 +116,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Only of entries of which `is_looked_at` is true; an unmerged path is looked at once.
-    pub(super) fn of(
+    pub(crate) fn of(
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
@@ -183,7 +186,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The entries that were to be looked at.
-    pub(super) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
         let asked = self.asked.clone();
         (0..self.visited.len()).filter(move |&at| asked.any(&(at..at + 1)))
     }
@@ -193,12 +196,12 @@ impl<'a> Scan<'a> {
     }
 
     /// The entry before which `number` are to be looked at, if there are more.
-    pub(super) fn nth(&self, number: usize) -> usize {
+    pub(crate) fn nth(&self, number: usize) -> usize {
         self.asked.nth(number)
     }
 
     /// Which is to be looked at, and has not been.
-    pub(super) fn is_left(&self, at: usize) -> bool {
+    pub(crate) fn is_left(&self, at: usize) -> bool {
         self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed)
     }
 
@@ -240,7 +243,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
-    pub(super) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
+    pub(crate) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
         let mut at = self.next_asked(entries);
         while at < entries.end {
             let slash = match self.index.directory_at(at) == prefix {
@@ -273,7 +276,7 @@ impl<'a> Scan<'a> {
 }
 
 /// A part of a directory's entries.
-pub(super) enum Part {
+pub(crate) enum Part {
     File(usize),
     /// With the length of its path, the slash included.
     Directory(Range<usize>, usize),
@@ -290,6 +293,6 @@ fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
 }
 
 /// The same error once more.
-pub(super) fn again(error: &io::Error) -> io::Error {
+pub(crate) fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

@@ -9,7 +9,7 @@ use sys::{Dir, FileType};
 
 use crate::{
     checkout::PlanError,
-    ignore::{self, Ignores},
+    look::ignore::{self, Ignores},
 };
 
 /// Whether there is an untracked file in `worktree` that is not ignored.

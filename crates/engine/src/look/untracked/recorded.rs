@@ -31,11 +31,13 @@ use super::{
     upkeep::{Counts, Upkeep, Was},
 };
 use crate::{
-    checkout::facts,
     crew::Pace,
-    handle::Handle,
-    pathspec::Pathspecs,
-    stat::{StatRules, index_stat},
+    look::{
+        content,
+        handle::Handle,
+        pathspec::Pathspecs,
+        stat::{StatRules, index_stat},
+    },
 };
 
 /// The cache that is there, and what is found beside it.
@@ -216,7 +218,7 @@ impl Entry {
         self.exclude = content.map(|content| {
             let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entry(at).oid);
             tracked
-                .filter(|oid| *oid == facts::name(index.hash, content))
+                .filter(|oid| *oid == content::name(index.hash, content))
                 .unwrap_or_else(|| own_name(index.hash, content))
         });
         false
@@ -227,15 +229,15 @@ impl Entry {
 /// is empty.
 fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     match content {
-        b"" => facts::name(kind, content),
-        _ => facts::name(kind, &[content, b"\n"].concat()),
+        b"" => content::name(kind, content),
+        _ => content::name(kind, &[content, b"\n"].concat()),
     }
 }
 
 /// Whether a file of this content is recorded by this name: its own, or that of a tracked one.
 fn is_name_of(recorded: &ObjectId, content: &[u8]) -> bool {
     let kind = recorded.kind();
-    *recorded == own_name(kind, content) || *recorded == facts::name(kind, content)
+    *recorded == own_name(kind, content) || *recorded == content::name(kind, content)
 }
 
 /// What became of a directory that may be recorded.

@@ -41,9 +41,11 @@ use sys::{
 
 use crate::{
     crew::{self, Pace, Tuning, Workers},
-    handle::Handle,
-    ignore::{self, Everywhere, Level, Rules},
-    pathspec::{Pathspecs, Reach, Seen},
+    look::{
+        handle::Handle,
+        ignore::{self, Everywhere, Level, Rules},
+        pathspec::{Pathspecs, Reach, Seen},
+    },
 };
 pub(crate) use any::any;
 use recorded::Recorded;

@@ -15,7 +15,7 @@ use super::{
     rules::{IgnoreFile, Ladder},
     tree::{Descent, Fate, Job, Manner, Node},
 };
-use crate::{handle::Handle, ignore::Level};
+use crate::look::{handle::Handle, ignore::Level};
 
 impl Walk<'_> {
     /// The first job, if there is anything to be looked into. What is known already is put into `top`.

@@ -12,7 +12,7 @@ use super::{
     Patterns,
     expand::{replace, skipped},
 };
-use crate::checkout::cache_tree;
+use crate::look::cache_tree;
 
 /// A directory (no slash at the end) and its entries.
 type Directory = (BString, Range<usize>);

@@ -19,7 +19,7 @@ use super::{
     rules::{IgnoreFile, Ladder, Own},
     tracked::Met,
 };
-use crate::{crew::Pace, handle::Handle};
+use crate::{crew::Pace, look::handle::Handle};
 
 /// What a path turned out to be; of what is in a directory the greatest counts. Git's `path_treatment`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

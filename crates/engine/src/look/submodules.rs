@@ -17,11 +17,8 @@ use repo::{
 };
 use sys::{Dir, by_path};
 
-use super::{
-    PlanError,
-    diff::{self, Kind, Side, Slot},
-};
-use crate::{diff::Dirt, status};
+use super::trees::{self, Kind, Side, Slot};
+use crate::{checkout::PlanError, diff::Dirt, status};
 
 const GITMODULES: &str = ".gitmodules";
 
@@ -167,7 +164,7 @@ pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, Plan
         Some(commit) => repo.tree_of(commit)?,
         None => ObjectId::empty_tree(repo.hash()),
     };
-    let found = diff::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
+    let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     Ok(found.rows.iter().any(|row| match (row.slot, row.sides[0]) {
         (Slot::Merged(at), Side::Entry(mode, oid)) => {
             let entry = &index.entries()[at];

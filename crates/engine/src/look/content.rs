@@ -1,0 +1,191 @@
+//! Reads worktree files as blobs: bytes after conversion, and their object names.
+
+use std::{
+    convert::Infallible,
+    io::Read as _,
+    sync::{Mutex, OnceLock},
+};
+
+use bstr::BStr;
+use format::{
+    HashKind, Mode, ObjectId,
+    hash::Hasher,
+    index::{Entry, Index},
+};
+use repo::convert::Converter;
+use sys::Dir;
+
+use super::facts::is_obstacle;
+use crate::{
+    checkout::PlanError,
+    crew::{self, Tuning},
+};
+
+/// Reading and hashing a part of a file takes about this many steps; a step is as long as writing
+/// a file.
+const STEPS_PER_FILE: usize = 8;
+
+/// Turns a worktree file's bytes into a blob's; tests leave them as they are.
+pub(crate) trait Cleaning: Sync {
+    /// A worker of one thread.
+    fn worker(&self) -> Box<dyn CleaningWorker + '_>;
+
+    /// Prints what workers have to say, in the order of the entries.
+    fn say(&self, _messages: Vec<String>) {}
+}
+
+/// One thread's.
+pub(crate) trait CleaningWorker: Send {
+    /// What `file`, of this path, becomes in the repository: `file` itself or `out`.
+    fn to_git<'a>(
+        &mut self,
+        path: &BStr,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], repo::Error>;
+
+    /// What Git would have said of it since the last time this was asked.
+    fn take_messages(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Returns true if the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
+pub(crate) fn same_content(
+    root: &Dir,
+    index: &Index,
+    entries: &[usize],
+    cleaning: &dyn Cleaning,
+) -> Result<Vec<bool>, PlanError> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let compared = crew::map(
+        ("hash", &Tuning::default()),
+        entries,
+        |_| STEPS_PER_FILE,
+        &Mutex::new(Vec::new()),
+        |_| cleaning.worker(),
+        |worker, &at| {
+            let entry = &index.entry(at);
+            let path = index.path(entry);
+            let is_same = hash(root, path, entry, &mut **worker).map(|oid| oid == Some(entry.oid));
+            Ok::<_, Infallible>((is_same, worker.take_messages()))
+        },
+    );
+    let Ok(compared) = compared;
+    let in_order = compared.into_iter().map(|(is_same, messages)| {
+        cleaning.say(messages);
+        is_same
+    });
+    in_order.collect()
+}
+
+/// The name the worktree file would get; `None` if it is gone.
+pub(crate) fn hash(
+    root: &Dir,
+    path: &BStr,
+    entry: &Entry,
+    worker: &mut dyn CleaningWorker,
+) -> Result<Option<ObjectId>, PlanError> {
+    let (mut file, mut out) = Default::default();
+    let content = cleaned(root, path, entry.mode, worker, (&mut file, &mut out))?;
+    Ok(content.map(|content| name(entry.oid.kind(), content)))
+}
+
+/// The name of a blob. Of a collision attack, none that an object has.
+pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
+    let mut hasher = Hasher::object(kind, "blob", content.len() as u64);
+    hasher.update(content);
+    hasher.finish().unwrap_or(ObjectId::null(kind))
+}
+
+/// What the worktree file, to be an entry of this mode, would be as a blob; `None` if it is gone. It is in one of the buffers.
+pub(crate) fn cleaned<'a>(
+    root: &Dir,
+    path: &BStr,
+    mode: Mode,
+    worker: &mut dyn CleaningWorker,
+    (file, out): (&'a mut Vec<u8>, &'a mut Vec<u8>),
+) -> Result<Option<&'a [u8]>, PlanError> {
+    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    file.clear();
+    if mode.is_symlink()
+        && let Ok(target) = root.read_link(path)
+    {
+        *file = target;
+        return Ok(Some(file));
+    }
+    // With core.symlinks off a link's target is a regular file's content.
+    match root.open_file(path) {
+        Ok(mut open) => open.read_to_end(file).map_err(examine)?,
+        Err(error) if is_obstacle(&error) => return Ok(None),
+        Err(error) => return Err(examine(error)),
+    };
+    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, out)?)) }
+}
+
+impl Cleaning for Converter {
+    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
+        Box::new(Converter::worker(self))
+    }
+}
+
+impl CleaningWorker for repo::convert::Worker {
+    fn to_git<'a>(
+        &mut self,
+        path: &BStr,
+        file: &'a [u8],
+        out: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], repo::Error> {
+        repo::convert::Worker::to_git(self, path, file, out)
+    }
+
+    fn take_messages(&mut self) -> Vec<String> {
+        repo::convert::Worker::take_messages(self)
+    }
+}
+
+/// Attributes are loaded only when a file's content has to be compared.
+pub(crate) struct Lazy<'a> {
+    pub(crate) repo: &'a repo::Repository,
+    pub(crate) index: &'a Index,
+    pub(crate) converter: OnceLock<Result<Converter, String>>,
+    load: fn(&repo::Repository, &Index) -> Result<Converter, repo::Error>,
+}
+
+impl<'a> Lazy<'a> {
+    pub(crate) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
+        Lazy { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
+    }
+
+    /// For who shows what files hold, and tells of what would not come back.
+    pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
+        Lazy { load: Converter::for_showing, ..Lazy::new(repo, index) }
+    }
+}
+
+impl Cleaning for Lazy<'_> {
+    fn worker(&self) -> Box<dyn CleaningWorker + '_> {
+        let loaded = self
+            .converter
+            .get_or_init(|| (self.load)(self.repo, self.index).map_err(|error| error.to_string()));
+        match loaded {
+            Ok(converter) => Box::new(Converter::worker(converter)),
+            Err(message) => Box::new(Broken(message)),
+        }
+    }
+
+    fn say(&self, messages: Vec<String>) {
+        self.repo.voice().say(messages);
+    }
+}
+
+/// Stands in for a converter that could not be loaded.
+struct Broken<'a>(&'a str);
+
+impl CleaningWorker for Broken<'_> {
+    fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
+        Err(repo::Error::new(self.0.to_owned()))
+    }
+}

@@ -1,0 +1,28 @@
+//! Reads what is there: the index, trees, files, ignore rules, pathspecs and sparse patterns.
+//!
+//! Nothing here changes the repository or the worktree. The operations above (checkout, status,
+//! diff, ...) import this module; it imports only [`crate::crew`]. See ARCHITECTURE.md.
+
+pub(crate) mod cache_tree;
+pub(crate) mod compare;
+pub(crate) mod content;
+pub(crate) mod facts;
+pub(crate) mod handle;
+pub mod ignore;
+pub mod monitor;
+pub mod pathspec;
+pub(crate) mod scan;
+pub mod shared;
+pub mod sparse;
+pub mod stat;
+pub mod submodules;
+pub(crate) mod trees;
+pub mod untracked;
+
+use format::path::Protect;
+
+/// Which paths the configuration protects from, beside those that are never in an index.
+pub(crate) fn protect(repo: &repo::Repository) -> Result<Protect, repo::Error> {
+    let is = |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
+    Ok(Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? })
+}
