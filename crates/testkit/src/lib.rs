@@ -8,10 +8,12 @@
 //! - [`CaseInsensitive`]: a file system that ignores case.
 //! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
 //! - [`wait_for_group`]: waiting for a program and ending all that it started.
+//! - [`shared_data`]: the bundles with real histories that slow tests check out.
 //! - [`FILTER_PROTOCOL`]: what scripts of long-running filters begin with.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod data;
 mod filter;
 mod group;
 mod mount;
@@ -21,6 +23,7 @@ pub mod shim;
 pub mod weather;
 pub mod wildcards;
 
+pub use data::shared_data;
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
 pub use mount::CaseInsensitive;

@@ -7,9 +7,9 @@ use std::{
 };
 
 use bstr::ByteSlice as _;
-use testkit::{Repo, Sandbox};
+use testkit::{Repo, Sandbox, shared_data};
 
-use crate::{SAPWOOD, full, random::Random, shared_data};
+use crate::{SAPWOOD, full, random::Random};
 
 /// Runs the program and kills it after `delay`; whether it was still running.
 fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) -> bool {

@@ -69,7 +69,6 @@ mod worktree;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -90,17 +89,6 @@ fn index_info(repo: &testkit::Repo<'_>, lines: &str) {
 /// Whether the slow matrices run whole (`SAPWOOD_TEST_FULL`), or the slice that fits into CI.
 fn full() -> bool {
     std::env::var_os("SAPWOOD_TEST_FULL").is_some()
-}
-
-/// A file of the project's shared data, beside the checkout; `None` (and a line that says so) where
-/// it is not there.
-fn shared_data(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
 }
 
 fn common_factor(one: usize, other: usize) -> usize {

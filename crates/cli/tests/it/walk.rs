@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use testkit::{Repo, Sandbox};
+use testkit::{Repo, Sandbox, shared_data};
 
-use crate::{SAPWOOD, full, random::Random, shared_data};
+use crate::{SAPWOOD, full, random::Random};
 
 /// Device-independent identity of a file's state: if it is the same, so is its content.
 type Identity = (u64, i64, i64, u64);

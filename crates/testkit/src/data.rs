@@ -1,0 +1,38 @@
+//! Repositories with a real history, kept as bundles outside this repository.
+
+use std::path::{Path, PathBuf};
+
+/// Returns the path of the file `name` in `shared/data`, the directory beside the checkout.
+///
+/// Without the file the caller has nothing to test: the function prints a line and returns `None`.
+/// If the variable `CI` is set it panics instead, so that CI cannot pass by skipping.
+pub fn shared_data(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    find(path, in_ci)
+}
+
+fn find(path: PathBuf, in_ci: bool) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path);
+    }
+    assert!(!in_ci, "{} is missing, and under CI a test may not skip", path.display());
+    println!("skipped: {} is missing", path.display());
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skips_outside_ci() {
+        assert_eq!(find("/nowhere/x.bundle".into(), false), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "is missing")]
+    fn fails_under_ci() {
+        find("/nowhere/x.bundle".into(), true);
+    }
+}
