@@ -227,7 +227,7 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
     let Some(prepared) = looked else { return Ok(()) };
     let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
     first(obstacles::remote(&prepared.remote(&outside), &outside, &parameters))?;
-    if given("--shallow-since").next().is_some() && !prepared.takes_files() {
+    if given("--shallow-since").next().is_some() && !prepared.copies_files() {
         return Err(Reason::Option("--shallow-since".into()));
     }
     match &prepared.source().kind {
@@ -240,7 +240,7 @@ fn clone(run: &Invocation, survey: &Survey) -> Result<(), Reason> {
         Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
         Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
     }
-    if prepared.takes_files() {
+    if prepared.copies_files() {
         if given("--upload-pack").next().is_some() {
             return Err(Reason::Option("--upload-pack".into()));
         }

@@ -373,7 +373,7 @@ pub(super) fn remote(remote: &BString, outside: &repo::Outside, parameters: &[&B
         pairs.push((name.trim_ascii().into(), vec![value.into()]));
     }
     let understood = |key: &[u8], values: &[BString]| {
-        let refspec = |value: &BString| engine::clone::understands_refspec(value.as_bstr());
+        let refspec = |value: &BString| engine::clone::supports_refspec(value.as_bstr());
         key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
     };
     let begins =

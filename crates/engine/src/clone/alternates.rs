@@ -1,4 +1,4 @@
-//! Object directories of other repositories that a clone borrows from: `info/alternates`.
+//! The object directories of other repositories that a clone borrows from: `info/alternates`.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use sys::{FileType, UserPath, by_path};
 
 use super::{Event, Reference, source};
 
-/// Why a repository cannot be borrowed from. Messages are Git's.
+/// The reason why a repository cannot be borrowed from. Messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -31,7 +31,7 @@ pub enum Error {
     Store(#[from] store::Error),
 }
 
-/// Object directories, without duplicates, in order.
+/// Object directories in order, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Alternates(Vec<BString>);
 
@@ -43,8 +43,8 @@ impl Alternates {
         }
     }
 
-    /// Adds the lines of another repository's file; relative ones are relative to its `objects`,
-    /// which is `objects`. Returns Git's warnings.
+    /// Adds the lines of another repository's `info/alternates`. Relative lines are relative to
+    /// `objects`, the object directory of that repository. Returns Git's warnings.
     pub(super) fn add_lines(&mut self, content: &BStr, objects: &Path) -> Vec<String> {
         let mut warnings = Vec::new();
         for line in content.lines().filter(|line| !line.is_empty() && line[0] != b'#') {
@@ -63,8 +63,8 @@ impl Alternates {
         warnings
     }
 
-    /// Writes `info/alternates` below `objects`, where `info` exists; or nothing, if there are none. Lines that a
-    /// template put there stay.
+    /// Writes `info/alternates` below `objects`, whose `info` directory exists. Lines from a
+    /// template stay. Writes nothing if there are no alternates.
     pub(super) fn write(&self, objects: &Path, shared: SharedRepository) -> Result<(), Error> {
         if self.0.is_empty() {
             return Ok(());
@@ -83,18 +83,20 @@ impl Alternates {
     }
 }
 
-/// The object directories of reference repositories; those that are not required and cannot be used
-/// are only mentioned.
+/// Returns the object directories of the reference repositories. An optional one that cannot be
+/// used only causes a message.
 pub(super) fn resolve(
     references: &[Reference],
     cwd: &Path,
     events: &dyn Fn(Event<'_>),
 ) -> Result<Alternates, Error> {
     let mut alternates = Alternates::default();
-    let ordered =
-        references.iter().filter(|one| one.required).chain(references.iter().filter(|one| !one.required));
+    let ordered = references
+        .iter()
+        .filter(|reference| reference.required)
+        .chain(references.iter().filter(|reference| !reference.required));
     for reference in ordered {
-        match objects_of(&reference.repository, cwd) {
+        match find_objects(&reference.repository, cwd) {
             Ok(path) => alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).into()),
             Err(error) if reference.required => return Err(error),
             Err(error) => {
@@ -106,30 +108,31 @@ pub(super) fn resolve(
     Ok(alternates)
 }
 
-fn objects_of(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
-    let is = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
-    // The last component need not exist for the path to have a real form; then it is no repository.
+fn find_objects(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
+    let has_type = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
+    // A path whose last component is missing still resolves, and is reported as not a repository.
     let missing = || Error::Missing(name.clone());
     let place = UserPath::new(name).resolve(cwd).map_err(|_| missing())?;
     let path = match by_path::canonical(&place) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = place.parent().is_some_and(|parent| is(parent.to_owned(), FileType::Directory));
+            let parent =
+                place.parent().is_some_and(|parent| has_type(parent.to_owned(), FileType::Directory));
             return Err(if parent { Error::NotARepository(name.clone()) } else { missing() });
         }
         Err(_) => return Err(missing()),
     };
     let named = [path.clone(), path.join(".git")]
         .into_iter()
-        .filter(|path| is(path.clone(), FileType::File))
+        .filter(|path| has_type(path.clone(), FileType::File))
         .find_map(|path| source::read_git_file(&path).ok().flatten());
     let git_dir = match named {
         Some(git_dir) => git_dir,
-        None if is(path.join(".git/objects"), FileType::Directory) => path.join(".git"),
+        None if has_type(path.join(".git/objects"), FileType::Directory) => path.join(".git"),
         None => path,
     };
-    if !is(git_dir.join("objects"), FileType::Directory) {
-        return Err(match is(git_dir.join("commondir"), FileType::File) {
+    if !has_type(git_dir.join("objects"), FileType::Directory) {
+        return Err(match has_type(git_dir.join("commondir"), FileType::File) {
             true => Error::LinkedCheckout(name.clone()),
             false => Error::NotARepository(name.clone()),
         });
@@ -143,7 +146,8 @@ fn objects_of(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
     Ok(git_dir.join("objects"))
 }
 
-/// `.` and `..` resolved by name; `None` if there are more `..` than directories.
+/// Resolves `.` and `..` in a path without looking at the disk. Returns `None` if a `..` leads
+/// above the root.
 fn normalized(path: &[u8]) -> Option<BString> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for part in path.split_str("/") {
@@ -161,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_become_absolute_once() {
+    fn makes_lines_absolute_without_duplicates() {
         let mut alternates = Alternates::default();
         alternates.add("/a/objects".into());
         let content = "# comment\n\n/a/objects\n../../b/objects\n/c\n../../../../../../x\n";

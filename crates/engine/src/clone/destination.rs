@@ -1,4 +1,4 @@
-//! Where a clone goes: names, and what is there already.
+//! The destination of a clone: its paths, and the files that are already there.
 
 use std::{
     ffi::OsStr,
@@ -12,29 +12,29 @@ use super::{
     Error, Options,
     junk::{Existed, Junk},
     naming,
-    resume::{self, Left},
-    settings::Outer,
+    resume::{self, Leftover},
+    settings::OuterConfig,
     source::{Kind, Source},
 };
 
-/// Found, and free.
+/// A destination that is free.
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
-    /// As the user wrote it, or as it was guessed.
+    /// The directory as the user wrote it, or as it was guessed.
     pub(super) directory: BString,
     pub(super) git_dir: PathBuf,
-    /// `None`: bare.
+    /// `None` for a bare clone.
     pub(super) work_tree: Option<PathBuf>,
     /// The worktree as `GIT_WORK_TREE` named it.
     named_work_tree: Option<UserPath>,
     existed: Existed,
-    /// Of `--separate-git-dir`.
+    /// The state of the directory of `--separate-git-dir`.
     separate: Option<Existed>,
-    pub(super) left: Left,
+    pub(super) leftover: Leftover,
 }
 
 impl Destination {
-    /// Touches nothing.
+    /// Finds and checks the destination. Changes nothing.
     pub(super) fn find(options: &Options, source: &Source) -> Result<Destination, Error> {
         let cwd = &options.open.cwd;
         let directory = match &options.directory {
@@ -45,24 +45,24 @@ impl Destination {
                 naming::guess_directory(&options.source, naming).ok_or(Error::NoName)?
             }
         };
-        let cannot_make = |path: &BStr, refused: Refused| Error::CreateWorkTree {
+        let creation_error = |path: &BStr, refused: Refused| Error::CreateWorkTree {
             path: path.to_owned(),
             source: refused.into(),
         };
         let place = match UserPath::new(&directory).resolve(cwd) {
             Ok(place) => place,
             Err(refused) if options.bare => return Err(Error::Refused { path: directory, refused }),
-            Err(refused) => return Err(cannot_make(directory.as_bstr(), refused)),
+            Err(refused) => return Err(creation_error(directory.as_bstr(), refused)),
         };
         let separate_git_dir = options.separate_git_dir.as_ref();
         let named = options.open.env.get(OsStr::new("GIT_WORK_TREE")).filter(|_| !options.bare);
         let named = named.map(|path| UserPath::new(path.as_encoded_bytes()));
         let git_dir = if options.bare || named.is_some() { place.clone() } else { place.join(".git") };
-        let (existed, left) = match examine(&place)? {
-            Some(existed) => (existed, Left::Nothing),
+        let (existed, leftover) = match examine(&place)? {
+            Some(existed) => (existed, Leftover::Nothing),
             None if separate_git_dir.is_none() && named.is_none() && is_directory(&place) => {
-                match resume::look(&place, &git_dir, source.url.as_bstr())? {
-                    Some(left) => (Existed::Yes, left),
+                match resume::examine(&place, &git_dir, source.url.as_bstr())? {
+                    Some(leftover) => (Existed::Yes, leftover),
                     None => return Err(Error::DestinationExists(directory)),
                 }
             }
@@ -80,8 +80,9 @@ impl Destination {
         let named_work_tree = match &named {
             None => None,
             Some(path) => {
-                let work_tree =
-                    path.resolve(cwd).map_err(|refused| cannot_make(path.as_bytes().as_bstr(), refused))?;
+                let work_tree = path
+                    .resolve(cwd)
+                    .map_err(|refused| creation_error(path.as_bytes().as_bstr(), refused))?;
                 if matches!(by_path::stat_followed(&work_tree), Ok(Some(_))) {
                     return Err(Error::WorkTreeExists(path.clone()));
                 }
@@ -93,42 +94,43 @@ impl Destination {
             Some((path, existed)) => (path, Some(existed)),
             None => (git_dir, None),
         };
-        Ok(Destination { directory, git_dir, work_tree, named_work_tree: named, existed, separate, left })
+        Ok(Destination { directory, git_dir, work_tree, named_work_tree: named, existed, separate, leftover })
     }
 
-    /// Whether the Git directory was there, empty, and will be again when leftovers are gone.
+    /// Returns the state of the Git directory after leftovers are removed: it existed and is empty,
+    /// or it does not exist.
     pub(super) fn git_dir_existed(&self) -> Existed {
         match (self.separate, &self.work_tree) {
             (Some(existed), _) => existed,
             (None, Some(_)) if self.named_work_tree.is_none() => Existed::No,
-            // What is left of a bare clone goes as a whole.
-            _ if matches!(self.left, Left::Unpublished(_)) => Existed::No,
+            // The leftover of a bare clone is removed together with its directory.
+            _ if matches!(self.leftover, Leftover::Unpublished(_)) => Existed::No,
             _ => self.existed,
         }
     }
 
-    /// Whether `core.worktree` has to say where the worktree is.
+    /// Returns true if `core.worktree` has to name the worktree.
     pub(super) fn names_work_tree(&self) -> bool {
         self.named_work_tree.is_some() && self.separate.is_none()
     }
 
-    /// `.git`, if it has to be a file that names the Git directory.
+    /// Returns the path of `.git` if that has to be a file that names the Git directory.
     pub(super) fn git_file(&self) -> Option<PathBuf> {
         self.separate?;
         self.work_tree.as_ref().map(|work_tree| work_tree.join(".git"))
     }
 
-    /// The worktree as the user wrote it.
-    fn called_work_tree(&self) -> BString {
+    /// Returns the worktree as the user wrote it.
+    fn work_tree_as_given(&self) -> BString {
         match &self.named_work_tree {
             Some(named) => named.as_bytes().into(),
             None => self.directory.clone(),
         }
     }
 
-    /// Makes the worktree's directory, and what is missing above it and the Git directory; that with the
-    /// permissions that are configured outside of any repository.
-    pub(super) fn make(&self, outer: &Outer, junk: &mut Junk) -> Result<(), Error> {
+    /// Creates the worktree's directory and the missing parents of the worktree and the Git
+    /// directory. Their permissions come from the configuration outside of any repository.
+    pub(super) fn make(&self, outer: &OuterConfig, junk: &mut Junk) -> Result<(), Error> {
         let leading = |path: &Path| match path.parent() {
             Some(parent) if !is_directory(parent) => outer
                 .shared()?
@@ -141,7 +143,7 @@ impl Destination {
             let existed = if self.named_work_tree.is_some() { Existed::No } else { self.existed };
             if existed == Existed::No {
                 by_path::create_dir(work_tree)
-                    .map_err(|source| Error::CreateWorkTree { path: self.called_work_tree(), source })?;
+                    .map_err(|source| Error::CreateWorkTree { path: self.work_tree_as_given(), source })?;
             }
             junk.add(work_tree, existed);
         }
@@ -159,7 +161,7 @@ fn is_directory(path: &Path) -> bool {
     matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::Directory)
 }
 
-/// Whether a destination exists; `None` if it does and is not an empty directory.
+/// Examines a destination. Returns `None` if it exists and is not an empty directory.
 fn examine(path: &Path) -> Result<Option<Existed>, Error> {
     let failed = |source| Error::Io { what: "examine", path: path.to_owned(), source };
     if by_path::stat_followed(path).map_err(failed)?.is_none() {

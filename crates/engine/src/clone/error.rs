@@ -1,4 +1,4 @@
-//! Why there is no clone.
+//! The errors of a clone.
 
 use std::{io, path::PathBuf};
 
@@ -10,7 +10,8 @@ use super::{
     SourceError,
 };
 
-/// Why there is no clone. Messages are Git's, where Git has them; nothing is left behind.
+/// The reason why there is no clone. Messages are Git's, where Git has them. No file of the clone
+/// is left behind.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -24,7 +25,7 @@ pub enum Error {
     RepositoryExists(BString),
     #[error("working tree '{0}' already exists.")]
     WorkTreeExists(UserPath),
-    #[error("{}", words_for(.path, *.refused))]
+    #[error("{}", refusal_message(.path, *.refused))]
     Refused { path: BString, refused: Refused },
     #[error("could not create leading directories of '{}'", .path.display())]
     LeadingDirectories { path: PathBuf, source: io::Error },
@@ -40,7 +41,7 @@ pub enum Error {
     DepthOption(BString),
     #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
     BothReferences,
-    /// Git has said why.
+    /// `git sparse-checkout` has printed the reason.
     #[error("failed to initialize sparse-checkout")]
     Sparse,
     #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
@@ -81,7 +82,7 @@ pub enum Error {
     Interrupted,
 }
 
-fn words_for(path: &BString, refused: Refused) -> String {
+fn refusal_message(path: &BString, refused: Refused) -> String {
     match refused {
         Refused::Empty => refused.to_string(),
         Refused::TooLong => format!("Invalid path '{path}': {refused}"),
@@ -89,7 +90,7 @@ fn words_for(path: &BString, refused: Refused) -> String {
 }
 
 impl Error {
-    /// Warnings that Git gives before it.
+    /// Returns the warnings that Git prints before this error.
     pub fn warnings(&self) -> &[BString] {
         match self {
             Error::Repo(error) | Error::Objects(ObjectsError::Repo(error)) => &error.warnings,
@@ -97,8 +98,8 @@ impl Error {
         }
     }
 
-    /// Whether Git refuses in these words, too, before it touches anything.
-    pub fn is_gits(&self) -> bool {
+    /// Returns true if Git refuses with the same message before it changes anything.
+    pub fn is_early_refusal(&self) -> bool {
         matches!(
             self,
             Error::Source(SourceError::Missing(_) | SourceError::Refused(_))

@@ -1,15 +1,15 @@
-//! `--filter`: which objects a partial clone leaves out.
+//! `--filter`: the objects that a partial clone leaves out.
 //!
-//! Source: git-rev-list(1) `--filter`. Filters made of others, and those by the content of a blob, are not understood.
+//! Source: git-rev-list(1) `--filter`. Combined filters and `sparse:` filters are not supported.
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// A filter that was understood.
+/// A supported filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(BString);
 
 impl Filter {
-    /// `None` if it is none, or none that is understood.
+    /// Parses a filter. Returns `None` if it is invalid or not supported.
     pub fn parse(text: &BStr) -> Option<Filter> {
         if text == "blob:none" {
             return Some(Filter(text.to_owned()));
@@ -24,13 +24,13 @@ impl Filter {
         [&b"blob"[..], b"tree", b"commit", b"tag"].contains(&kind).then(|| Filter(text.to_owned()))
     }
 
-    /// With numbers written out, as the other side and the configuration get it.
+    /// Returns the filter with numbers written out, as the server and the configuration get it.
     pub fn expanded(&self) -> &BStr {
         self.0.as_bstr()
     }
 }
 
-/// A number with a unit of k, m or g, powers of 1,024.
+/// Parses a number with a unit of k, m or g, powers of 1,024.
 fn scaled(text: &[u8]) -> Option<u64> {
     let (digits, unit) = match text.split_last()? {
         (b'k' | b'K', digits) => (digits, 1 << 10),
@@ -38,8 +38,8 @@ fn scaled(text: &[u8]) -> Option<u64> {
         (b'g' | b'G', digits) => (digits, 1 << 30),
         _ => (text, 1),
     };
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    plain.then(|| digits.to_str().ok()?.parse::<u64>().ok()?.checked_mul(unit)).flatten()
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.to_str().ok()?.parse::<u64>().ok()?.checked_mul(unit)).flatten()
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters() {
+    fn parses_supported_filters() {
         let parse = |text: &str| Filter::parse(text.into()).map(|filter| filter.expanded().to_string());
         assert_eq!(parse("blob:none").as_deref(), Some("blob:none"));
         assert_eq!(parse("blob:limit=1k").as_deref(), Some("blob:limit=1024"));

@@ -1,43 +1,43 @@
-//! What a clone made so far, to be taken away if it fails.
+//! The directories that a clone has created, and their removal if it fails.
 //!
-//! Promise: dropped before [`Junk::keep`], everything recorded goes: a directory the clone made, or
-//! only the content of one that was there, empty, before. Errors while removing are not reported;
-//! whoever sees the clone fail has a better message, and nothing of theirs was in there.
+//! Promise: if the value is dropped before [`Junk::keep`], every recorded directory is removed, or
+//! only its content if it existed empty before. Errors of the removal are not reported: the error
+//! of the clone is the one that matters, and the directories held no files of the user.
 
 use std::path::{Path, PathBuf};
 
 use super::resume;
 
-/// Directories to remove. Later ones first.
+/// Directories to remove, the last one first.
 #[derive(Debug, Default)]
 pub(super) struct Junk {
-    places: Vec<(PathBuf, Existed)>,
+    directories: Vec<(PathBuf, Existed)>,
 }
 
-/// Whether a directory was there before.
+/// The state of a directory before the clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Existed {
-    /// Empty: it stays, its content goes.
+    /// It existed, empty. It stays and its content is removed.
     Yes,
-    /// It goes.
+    /// It did not exist. It is removed.
     No,
 }
 
 impl Junk {
-    /// From now on `path` is ours. To be called before it is made.
+    /// Records a directory before the clone creates it.
     pub(super) fn add(&mut self, path: &Path, existed: Existed) {
-        self.places.push((path.to_owned(), existed));
+        self.directories.push((path.to_owned(), existed));
     }
 
-    /// The clone is worth keeping.
+    /// Forgets all directories: the clone is worth keeping.
     pub(super) fn keep(&mut self) {
-        self.places.clear();
+        self.directories.clear();
     }
 }
 
 impl Drop for Junk {
     fn drop(&mut self) {
-        for (path, existed) in self.places.drain(..).rev() {
+        for (path, existed) in self.directories.drain(..).rev() {
             let _ = match existed {
                 Existed::No => resume::remove(&path),
                 Existed::Yes => resume::empty(&path),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_unless_kept() {
+    fn removes_directories_unless_kept() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let [new, old] = ["new", "old"].map(|name| root.path().join(name));
         for kept in [true, false] {

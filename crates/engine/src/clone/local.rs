@@ -1,12 +1,12 @@
-//! The objects of a repository on this machine, taken over file by file.
+//! Copying the objects of a repository on this machine, file by file.
 //!
-//! Promise: every file below the source's `objects` has its twin below the target's, by hard link, or
-//! by reflink or copy where links are not wanted or not possible. Symbolic links are refused: followed,
-//! they would let whoever owns the source pull any file of ours into the clone. `info/alternates` is
-//! not copied but handed back, since its relative lines mean something else elsewhere.
+//! Promise: every file below the source's `objects` gets a copy below the target's: a hard link, or
+//! a reflink or copy if links are unwanted or impossible. Symbolic links are refused: if they were
+//! followed, the owner of the source could pull any readable file into the clone. `info/alternates`
+//! is not copied but returned, because its relative lines have another meaning elsewhere.
 //!
-//! Order: directories are tasks shared by all workers, a directory is made before its files. On
-//! failure the first error is returned and what was made stays for the caller to remove.
+//! Order: all workers share a queue of directories. A directory is created before its files. On
+//! failure the first error is returned, and the caller removes the files created so far.
 
 use std::{
     io,
@@ -24,18 +24,18 @@ use sys::{
     profile::{self, Phase},
 };
 
-/// How files get their twins.
+/// The method of copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Linking {
-    /// By hard link; where that fails once, by copy from there on.
+    /// Hard links. After the first failure, copies.
     Preferred,
-    /// By hard link, or not at all (`--local` given).
+    /// Hard links only (`--local` given).
     Required,
-    /// By reflink or copy (`--no-hardlinks`).
+    /// Reflinks or copies (`--no-hardlinks`).
     Never,
 }
 
-/// Why the objects could not be taken over. Messages are Git's.
+/// The reason why the objects could not be copied. Messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -57,32 +57,32 @@ pub enum Error {
     Interrupted,
 }
 
-/// What was done.
+/// The result of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
-    /// Files linked or copied.
+pub(super) struct Copied {
+    /// Number of files linked or copied.
     pub files: usize,
-    /// The content of the source's `info/alternates`, empty if there is none.
+    /// The content of the source's `info/alternates`; empty if there is none.
     pub alternates: BString,
 }
 
-/// How objects are taken over.
+/// Options of a copy.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)]
-pub(super) struct Manner {
+pub(super) struct CopyOptions {
     pub linking: Linking,
-    /// Permissions of copies.
+    /// The permissions of copies.
     pub shared: SharedRepository,
 }
 
-/// Takes over `source`, an `objects` directory, into `target`, which is made if it is missing.
-pub(super) fn take_objects(
+/// Copies the object directory `source` to `target`, which is created if it is missing.
+pub(super) fn copy_objects(
     source: &Path,
     target: &Path,
-    manner: Manner,
+    options: CopyOptions,
     workers: usize,
     interrupt: &AtomicBool,
-) -> Result<Taken, Error> {
+) -> Result<Copied, Error> {
     let iterate = |error| Error::Iterate { path: source.to_owned(), source: error };
     match sys::by_path::stat(source).map_err(iterate)? {
         Some(stat) if stat.file_type == FileType::Symlink => {
@@ -92,15 +92,15 @@ pub(super) fn take_objects(
     }
     sys::by_path::create_dir_all(target)
         .map_err(|error| Error::CreateDirectory { path: target.to_owned(), source: error })?;
-    let twins = Twins {
+    let job = CopyJob {
         from: Dir::open(source).map_err(iterate)?,
         to: Dir::open(target)
             .map_err(|error| Error::CreateDirectory { path: target.to_owned(), source: error })?,
         source,
         target,
-        required: manner.linking == Linking::Required,
-        link: AtomicBool::new(manner.linking != Linking::Never),
-        shared: manner.shared,
+        required: options.linking == Linking::Required,
+        link: AtomicBool::new(options.linking != Linking::Never),
+        shared: options.shared,
         interrupt,
         queue: Mutex::new(Queue { directories: vec![BString::default()], ..Queue::default() }),
         changed: Condvar::new(),
@@ -110,21 +110,21 @@ pub(super) fn take_objects(
         for _ in 1..workers.max(1) {
             scope.spawn(|| {
                 let _profiled = profile::thread(phase);
-                twins.work();
+                job.work();
             });
         }
-        twins.work();
+        job.work();
         profile::span(Phase::Wait)
     });
     drop(waiting);
-    let queue = twins.queue.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let queue = job.queue.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     match queue.error {
         Some(error) => Err(error),
-        None => Ok(queue.taken),
+        None => Ok(queue.copied),
     }
 }
 
-struct Twins<'a> {
+struct CopyJob<'a> {
     from: Dir,
     to: Dir,
     source: &'a Path,
@@ -139,14 +139,14 @@ struct Twins<'a> {
 
 #[derive(Default)]
 struct Queue {
-    /// Relative to both roots; empty for the roots themselves.
+    /// Paths relative to both roots; empty for the roots themselves.
     directories: Vec<BString>,
     busy: usize,
-    taken: Taken,
+    copied: Copied,
     error: Option<Error>,
 }
 
-impl Twins<'_> {
+impl CopyJob<'_> {
     fn work(&self) {
         let mut queue = self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         loop {
@@ -168,8 +168,8 @@ impl Twins<'_> {
             match outcome {
                 Ok(found) => {
                     queue.directories.extend(found.directories);
-                    queue.taken.files += found.files;
-                    queue.taken.alternates.push_str(&found.alternates);
+                    queue.copied.files += found.files;
+                    queue.copied.alternates.push_str(&found.alternates);
                 }
                 Err(error) => queue.error = queue.error.take().or(Some(error)),
             }
@@ -231,8 +231,9 @@ impl Twins<'_> {
                 to.link_from(from, name, name)
             }) {
                 Ok(()) => {
-                    // The source may have been swapped between the two calls for something that must
-                    // not be linked. A link changes the inode's ctime, so that is not compared.
+                    // Another process may have replaced the source between the two calls by a file
+                    // that must not be linked. The comparison omits ctime, which a new link
+                    // changes.
                     let linked = to.stat(name).map_err(|source| Error::Link { path: target(), source })?;
                     let same = matches!((seen, linked), (Some(seen), Some(linked))
                         if identity(&seen) == identity(&linked));
@@ -264,8 +265,8 @@ fn below(root: &Path, path: &BString) -> PathBuf {
     }
 }
 
-/// Copies one file, by reflink where the file system has it. The time of the last change is kept:
-/// Git prunes unreachable objects by age.
+/// Copies one file, by reflink if the file system supports it. The modification time is kept,
+/// because Git prunes unreachable objects by age.
 fn copy(from: &Dir, to: &Dir, name: &[u8], shared: SharedRepository) -> io::Result<()> {
     let source = from.open_file(name)?;
     let stat = sys::stat_of(&source)?;
@@ -295,10 +296,10 @@ mod tests {
 
     use super::*;
 
-    fn take(root: &Path, linking: Linking, workers: usize) -> Result<Taken, Error> {
+    fn run_copy(root: &Path, linking: Linking, workers: usize) -> Result<Copied, Error> {
         let never = AtomicBool::new(false);
-        let manner = Manner { linking, shared: SharedRepository::Umask };
-        take_objects(&root.join("from"), &root.join("to"), manner, workers, &never)
+        let options = CopyOptions { linking, shared: SharedRepository::Umask };
+        copy_objects(&root.join("from"), &root.join("to"), options, workers, &never)
     }
 
     fn source() -> tempfile::TempDir {
@@ -335,11 +336,11 @@ mod tests {
     }
 
     #[test]
-    fn links_are_the_same_files_at_any_number_of_workers() {
+    fn links_are_the_same_files_with_any_number_of_workers() {
         for workers in [1, 8] {
             let root = source();
-            let taken = take(root.path(), Linking::Required, workers).expect("linked");
-            assert_eq!(taken.files, (0..40).sum::<usize>() + 1);
+            let copied = run_copy(root.path(), Linking::Required, workers).expect("linked");
+            assert_eq!(copied.files, (0..40).sum::<usize>() + 1);
             assert_eq!(files(&root.path().join("from")), files(&root.path().join("to")));
             assert!(root.path().join("to/00").is_dir(), "empty directories too");
         }
@@ -351,38 +352,38 @@ mod tests {
         let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
         let pack = fs::File::options().write(true).open(root.path().join("from/pack/pack-1.pack"));
         pack.expect("opened").set_modified(old).expect("set");
-        take(root.path(), Linking::Never, 4).expect("copied");
+        run_copy(root.path(), Linking::Never, 4).expect("copied");
         let [from, to] = ["from", "to"].map(|side| files(&root.path().join(side)));
         assert_eq!(from.len(), to.len());
-        for ((name, (content, ino)), (twin, (copied, copy))) in from.iter().zip(&to) {
-            assert_eq!((name, content), (twin, copied));
-            assert_ne!(ino, copy, "{name:?}");
+        for ((name, (content, ino)), (target, (copy, copy_ino))) in from.iter().zip(&to) {
+            assert_eq!((name, content), (target, copy));
+            assert_ne!(ino, copy_ino, "{name:?}");
         }
         let metadata = fs::metadata(root.path().join("to/pack/pack-1.pack")).expect("there");
         assert_eq!(metadata.modified().expect("known"), old);
     }
 
     #[test]
-    fn symbolic_links_are_refused() {
+    fn refuses_symbolic_links() {
         for place in ["from/01/link", "from/evil", "from/info/alternates"] {
             let root = source();
             std::os::unix::fs::symlink("/etc", root.path().join(place)).expect("made");
-            let refused = take(root.path(), Linking::Preferred, 2);
+            let refused = run_copy(root.path(), Linking::Preferred, 2);
             let name = place.strip_prefix("from/").expect("below");
             assert!(matches!(refused, Err(Error::Symlink { path }) if path == name));
         }
         let root = source();
         fs::rename(root.path().join("from"), root.path().join("real")).expect("renamed");
         std::os::unix::fs::symlink("real", root.path().join("from")).expect("made");
-        assert!(matches!(take(root.path(), Linking::Never, 1), Err(Error::RootIsSymlink { .. })));
+        assert!(matches!(run_copy(root.path(), Linking::Never, 1), Err(Error::RootIsSymlink { .. })));
     }
 
     #[test]
-    fn alternates_are_handed_back() {
+    fn returns_alternates_instead_of_copying_them() {
         let root = source();
         fs::write(root.path().join("from/info/alternates"), "../../x/objects\n").expect("written");
-        let taken = take(root.path(), Linking::Preferred, 2).expect("linked");
-        assert_eq!(taken.alternates, "../../x/objects\n");
+        let copied = run_copy(root.path(), Linking::Preferred, 2).expect("linked");
+        assert_eq!(copied.alternates, "../../x/objects\n");
         assert!(!root.path().join("to/info/alternates").exists());
     }
 
@@ -390,8 +391,8 @@ mod tests {
     fn stops_when_interrupted() {
         let root = source();
         let now = AtomicBool::new(true);
-        let manner = Manner { linking: Linking::Never, shared: SharedRepository::Umask };
-        let stopped = take_objects(&root.path().join("from"), &root.path().join("to"), manner, 2, &now);
+        let options = CopyOptions { linking: Linking::Never, shared: SharedRepository::Umask };
+        let stopped = copy_objects(&root.path().join("from"), &root.path().join("to"), options, 2, &now);
         assert!(matches!(stopped, Err(Error::Interrupted)));
     }
 }

@@ -1,17 +1,17 @@
-//! Clone: `source -> skeleton -> selection -> objects -> refs`; the worktree is checkout's business.
+//! Clone: `source -> skeleton -> selection -> objects -> refs`. Checkout then fills the worktree.
 //!
-//! Promise: what a clone leaves is what `git clone` leaves. At every moment the new Git directory is a
-//! repository that opens and checks clean: it appears whole (`skeleton`), objects appear all at once
-//! (`objects`), and refs only after them (`publish`).
+//! Promise: the result is that of `git clone`. At every moment the new Git directory is a
+//! repository that opens and passes `git fsck`: it appears whole (`skeleton`), its objects appear
+//! all at once (`objects`), and refs only after them (`publish`).
 //!
-//! On failure or interruption everything that was made is removed again (`junk`); after
-//! [`Prepared::run`] has returned the clone is complete but for its worktree, and is kept. A clone that
-//! was killed is gone on with by the same command (`resume`).
+//! On failure or interruption every created file is removed (`junk`). After [`Prepared::run`] has
+//! returned, the clone is complete except for its worktree, and is kept. Running the command again
+//! resumes a clone that was killed (`resume`).
 //!
-//! Nothing is printed: [`Event`]s say what Git would, in Git's order.
+//! Nothing is printed: [`Event`]s report what Git would print, in Git's order.
 
 mod alternates;
-mod answers;
+mod decisions;
 mod destination;
 mod error;
 mod filter;
@@ -40,11 +40,11 @@ use repo::Env;
 use sys::{Refused, UserPath, by_path};
 
 use crate::checkout::Force;
-use answers::{checks_objects, default_branch};
+use decisions::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
-use settings::Outer;
+use settings::OuterConfig;
 use skeleton::Notice;
 
 pub use alternates::Error as AlternatesError;
@@ -52,7 +52,7 @@ pub use error::Error;
 pub use filter::Filter;
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
-pub use options::{Errand, Event, Options, Reference, Tracer};
+pub use options::{Event, HelperCommand, Options, Reference, Tracer};
 pub use protocol::Error as ProtocolError;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;
@@ -61,19 +61,19 @@ pub use settings::BadParameter;
 pub use skeleton::Error as SkeletonError;
 pub use source::{Error as SourceError, Kind, Source};
 
-/// Whether a bundle can be read and has all of its history.
+/// Returns true if a bundle can be read and contains its whole history.
 pub fn is_complete_bundle(path: &Path) -> bool {
     let map = by_path::open(path).and_then(|file| sys::Map::of(&file));
     let header = map.ok().and_then(|map| format::bundle::parse(&map).ok());
     header.is_some_and(|header| header.prerequisites.is_empty())
 }
 
-/// Whether a value of `remote.<name>.fetch` is one that a clone can follow.
-pub fn understands_refspec(refspec: &BStr) -> bool {
+/// Returns true if a clone supports this value of `remote.<name>.fetch`.
+pub fn supports_refspec(refspec: &BStr) -> bool {
     select::Refspec::parse(refspec).is_ok()
 }
 
-/// A clone that can be made, as far as can be told without touching anything.
+/// A clone whose source and destination are checked. Nothing has been changed yet.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     options: Options,
@@ -86,32 +86,32 @@ pub struct Prepared {
 pub struct Cloned {
     /// The new Git directory, absolute.
     pub git_dir: PathBuf,
-    /// `None`: bare.
+    /// `None` for a bare clone.
     pub work_tree: Option<PathBuf>,
-    /// What is to be done about the worktree.
+    /// The work left for the worktree.
     pub worktree: Worktree,
-    /// How: files that are in the way of a new clone are somebody's, those of one that was killed
-    /// may be its own.
+    /// The treatment of files in the way. In a new clone they are the user's; in a resumed one they
+    /// may be remnants of the killed clone.
     pub force: Force,
-    /// The settings as they were when it was begun, unless an earlier clone is gone on with.
+    /// The settings with which the new repository was opened. `None` for a resumed clone.
     pub settings: Option<repo::Settings>,
-    /// Until it is dropped nobody else goes on with this clone.
+    /// The lock of the clone: no other process resumes it until this value is dropped.
     _claim: resume::Claim,
 }
 
 impl Cloned {
-    /// To be called when the worktree is done, too: from here on this is a repository like any other.
-    /// Until then the same clone, run again, goes on with it.
+    /// Removes the marker of an unfinished clone. To be called when the worktree is complete. Until
+    /// then the same command resumes the clone.
     pub fn finish(&self) -> Result<(), Error> {
         let failed = |source| Error::Io { what: "finish", path: self.git_dir.clone(), source };
         resume::unmark(&self.git_dir).map_err(failed)
     }
 }
 
-/// See [`Cloned::worktree`].
+/// The work left for the worktree of a clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worktree {
-    /// Nothing: bare, `--no-checkout`, or nothing was cloned.
+    /// None: the clone is bare, `--no-checkout` was given, or the source is empty.
     None,
     /// `warning: remote HEAD refers to nonexistent ref, unable to checkout`
     Nonexistent,
@@ -121,7 +121,7 @@ pub enum Worktree {
     Detached(ObjectId),
 }
 
-/// Looks at the source and the destination. Touches nothing.
+/// Examines the source and the destination. Changes nothing.
 pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
     if options.mirror {
         options.bare = true;
@@ -139,7 +139,7 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
     }
     let destination = Destination::find(&options, &source)?;
     if let Err(error) = repo::check_committer_date(&options.open.env.clone().into())
-        && begins_reflogs(&options)?
+        && will_have_reflogs(&options)?
     {
         return Err(error.into());
     }
@@ -147,7 +147,7 @@ pub fn prepare(mut options: Options) -> Result<Prepared, Error> {
 }
 
 /// Returns true if the clone will have reflogs (`core.logAllRefUpdates`).
-fn begins_reflogs(options: &Options) -> Result<bool, Error> {
+fn will_have_reflogs(options: &Options) -> Result<bool, Error> {
     let own = options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
         Ok(Edit::Add { key, value }) if key == "core.logallrefupdates" => Some(value),
         _ => None,
@@ -162,33 +162,33 @@ fn begins_reflogs(options: &Options) -> Result<bool, Error> {
     })
 }
 
-/// The current directory as the user sees it: `PWD`, if that is the same directory.
+/// Returns the current directory as the user sees it: `PWD`, if that names the same directory.
 fn logical_directory(open: &repo::OpenOptions) -> PathBuf {
-    let same = |path: &Path| {
+    let is_cwd = |path: &Path| {
         let [seen, real] = [path, &open.cwd].map(|path| by_path::stat_followed(path).ok().flatten());
         matches!((seen, real), (Some(seen), Some(real)) if (seen.dev, seen.ino) == (real.dev, real.ino))
     };
     let named = open.env.get(std::ffi::OsStr::new("PWD")).map(PathBuf::from);
-    named.filter(|path| path.is_absolute() && same(path)).unwrap_or_else(|| open.cwd.clone())
+    named.filter(|path| path.is_absolute() && is_cwd(path)).unwrap_or_else(|| open.cwd.clone())
 }
 
 impl Prepared {
-    /// Where the source was found.
+    /// Returns the source.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The destination, as the user wrote it or as it was guessed.
+    /// Returns the destination as the user wrote it, or as it was guessed.
     pub fn directory(&self) -> &BStr {
         self.destination.directory.as_bstr()
     }
 
-    /// The Git directory that will be made, absolute.
+    /// Returns the absolute path of the future Git directory.
     pub fn git_dir(&self) -> &Path {
         &self.destination.git_dir
     }
 
-    /// The name the source gets as a remote, by option and configuration.
+    /// Returns the name of the new remote, from the options and the configuration.
     pub fn remote(&self, outside: &repo::Outside) -> BString {
         const KEY: &[u8] = b"clone.defaultremotename";
         let parameters = self.options.config.iter().rev().filter_map(|setting| setting.split_once_str("="));
@@ -198,37 +198,37 @@ impl Prepared {
         given.or_else(|| outside.config_str("clone.defaultRemoteName")).unwrap_or_else(|| "origin".into())
     }
 
-    /// The worktree that will be made, absolute; `None`: bare.
+    /// Returns the absolute path of the future worktree, or `None` for a bare clone.
     pub fn work_tree(&self) -> Option<&Path> {
         self.destination.work_tree.as_deref()
     }
 
-    /// Makes the clone, without its worktree. `errand` does what is another command's, in the new
-    /// repository, and says whether that went well.
+    /// Creates the clone without its worktree. `run_helper` runs another Git command in the new
+    /// repository and returns true if it succeeded.
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
-        errand: &dyn Fn(Errand<'_>) -> bool,
+        run_helper: &dyn Fn(HelperCommand<'_>) -> bool,
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
         let destination = &self.destination;
-        let resumed = resume::clear(&destination.left, &destination.git_dir)?;
+        let resumed = resume::clear(&destination.leftover, &destination.git_dir)?;
         let begin = Event::Begin { directory: destination.directory.as_bstr(), bare: self.options.bare };
         if let Some(claim) = resumed {
             events(begin);
             return self.resumed(claim);
         }
-        let outer = Outer::load(&self.options.open)?;
+        let outer = OuterConfig::load(&self.options.open)?;
         destination.make(&outer, &mut junk)?;
         events(begin);
         self.check_formats(events)?;
         let made = self.make_skeleton(outer.shared()?, &mut junk, events)?;
         let repo = self.open(true)?;
         let shared = settings::shared(&repo)?;
-        check(interrupt)?;
+        check_interrupt(interrupt)?;
 
-        let wishes = self.wishes(&repo)?;
+        let ref_options = self.ref_options(&repo)?;
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
         let local = self.is_local(&repo, events)?;
         protocol::check_files(&repo)?;
@@ -236,8 +236,8 @@ impl Prepared {
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
         }
-        let channel = Channel::open(&self.source, local, &self.options, &wishes, events)?;
-        let selection = wishes.select(channel.advertisement())?;
+        let channel = Channel::open(&self.source, local, &self.options, &ref_options, events)?;
+        let selection = ref_options.select(channel.advertisement())?;
         for name in &selection.funny {
             events(Event::Error(&format!("* Ignoring funny ref '{name}' locally")));
         }
@@ -247,7 +247,7 @@ impl Prepared {
         let advises = repo.config_bool("advice.defaultBranchName")?.unwrap_or(true)
             && repo.env().boolean("GIT_ADVICE")?.unwrap_or(true);
         if selection.default_branch_used && default_branch(&repo).is_none() && advises {
-            events(Event::DefaultBranch(wishes.default_branch.as_bstr()));
+            events(Event::DefaultBranch(ref_options.default_branch.as_bstr()));
         }
         let hash = channel.hash();
         let fsync = publish::sync_policy(&repo);
@@ -255,14 +255,15 @@ impl Prepared {
             repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
             Some(b"always" | b"remote")
         );
-        let mut edits = settings::of_clone(&wishes, self.source.url.as_bstr(), hash, rebase, &selection);
-        // Also where the filter is ignored: Git says so, and notes it down.
+        let mut edits =
+            settings::clone_edits(&ref_options, self.source.url.as_bstr(), hash, rebase, &selection);
+        // Git records the filter even if it ignores it.
         if let Some(filter) = &self.options.filter {
-            edits.extend(settings::of_partial_clone(&wishes, filter.expanded()));
+            edits.extend(settings::partial_clone_edits(&ref_options, filter.expanded()));
         }
         let locks = store::LockOptions { shared, ..store::LockOptions::default() };
         store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, &fsync)?;
-        check(interrupt)?;
+        check_interrupt(interrupt)?;
 
         let wanted = objects::Wanted {
             git_dir: &self.destination.git_dir,
@@ -272,24 +273,24 @@ impl Prepared {
             references,
             borrowed: self.options.shared,
             shared,
-            early: made.shared,
+            base_shared: made.shared,
             linking: match (self.options.no_hardlinks, self.options.local) {
                 (true, _) => local::Linking::Never,
                 (false, Some(true)) => local::Linking::Required,
                 (false, _) => local::Linking::Preferred,
             },
             workers: self.options.workers,
-            follow_tags: wishes.single_branch && wishes.tags,
+            follow_tags: ref_options.single_branch && ref_options.tags,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,
             reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
             fsync: &fsync,
         };
         let objects = channel.take(&wanted, events, interrupt)?;
-        check(interrupt)?;
+        check_interrupt(interrupt)?;
         if !local && !selection.empty {
             let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
-            if !errand(Errand::Connected { tips: &tips, partial: limits.filter.is_some() }) {
+            if !run_helper(HelperCommand::Connected { tips: &tips, partial: limits.filter.is_some() }) {
                 return Err(objects::Error::Incomplete.into());
             }
         }
@@ -306,13 +307,13 @@ impl Prepared {
         };
         let is_unborn = matches!(selection.head, select::NewHead::Unborn(_));
         if !self.options.no_checkout && !selection.empty && !is_unborn {
-            self.drop_foreign_index()?;
+            self.remove_template_index()?;
         }
-        let head = published.write(&wishes, &selection, events)?;
+        let head = published.write(&ref_options, &selection, events)?;
         if self.options.dissociate {
-            self.dissociate(errand)?;
+            self.dissociate(run_helper)?;
         }
-        if self.options.sparse && !errand(Errand::Sparse) {
+        if self.options.sparse && !run_helper(HelperCommand::Sparse) {
             return Err(Error::Sparse);
         }
         junk.keep();
@@ -322,13 +323,15 @@ impl Prepared {
             publish::Head::Branch(oid) => Worktree::Branch(oid),
             publish::Head::Detached(oid) => Worktree::Detached(oid),
         };
-        // Settings that an errand wrote are in effect, as in Git's own process.
+        // A helper command may have changed the configuration, and Git's own process sees the
+        // change.
         let settings = if self.options.sparse { self.open(true)? } else { repo }.into_settings();
         Ok(Cloned { settings: Some(settings), ..self.cloned(worktree, Force::No, made.claim) })
     }
 
-    /// An index that came with the template says nothing of a worktree that is still to be filled.
-    fn drop_foreign_index(&self) -> Result<(), Error> {
+    /// Removes an index that came with the template: it does not describe the worktree, which is
+    /// still empty.
+    fn remove_template_index(&self) -> Result<(), Error> {
         let index = self.destination.git_dir.join("index");
         match by_path::remove_file(&index) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -338,13 +341,13 @@ impl Prepared {
         }
     }
 
-    /// Copies what is borrowed; then nothing is.
-    fn dissociate(&self, errand: &dyn Fn(Errand<'_>) -> bool) -> Result<(), Error> {
+    /// Copies the borrowed objects and removes `info/alternates`.
+    fn dissociate(&self, run_helper: &dyn Fn(HelperCommand<'_>) -> bool) -> Result<(), Error> {
         let alternates = self.destination.git_dir.join("objects/info/alternates");
         if matches!(by_path::stat_followed(&alternates), Ok(None)) {
             return Ok(());
         }
-        if !errand(Errand::Repack) {
+        if !run_helper(HelperCommand::Repack) {
             return Err(Error::Repack);
         }
         let failed = |source| Error::Io { what: "unlink", path: alternates.clone(), source };
@@ -363,7 +366,7 @@ impl Prepared {
         }
     }
 
-    /// A clone that lacks no more than (some of) its worktree.
+    /// Resumes a clone that lacks only files of its worktree.
     fn resumed(&self, claim: resume::Claim) -> Result<Cloned, Error> {
         let repo = self.open(false)?;
         let worktree = match repo.head()? {
@@ -382,7 +385,7 @@ impl Prepared {
         events: &dyn Fn(Event<'_>),
     ) -> Result<skeleton::Made, Error> {
         let template = self.template()?;
-        let called = self.template_called()?.map(|path| PathBuf::from(path.as_os_str())).unwrap_or_default();
+        let given = self.template_as_given()?.map(|path| PathBuf::from(path.as_os_str())).unwrap_or_default();
         let destination = &self.destination;
         let voice = self.options.open.voice;
         let wanted = skeleton::Wanted {
@@ -390,7 +393,7 @@ impl Prepared {
             existed: destination.git_dir_existed(),
             work_tree: destination.work_tree.as_deref(),
             name_work_tree: destination.names_work_tree(),
-            template: template.as_deref().map(|dir| skeleton::Template { dir, called: &called, voice }),
+            template: template.as_deref().map(|dir| skeleton::Template { dir, given: &given, voice }),
             config: &self.parameters()?,
             open: &self.options.open,
             url: self.source.url.as_bstr(),
@@ -425,19 +428,20 @@ impl Prepared {
         Ok(made)
     }
 
-    /// `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, Git's own. An empty one is none.
+    /// Returns the template directory: `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, or
+    /// Git's own. An empty value means none.
     pub fn template(&self) -> Result<Option<PathBuf>, Error> {
-        let Some(called) = self.template_called()? else { return Ok(None) };
-        Ok(match called.resolve(&self.options.open.cwd) {
+        let Some(given) = self.template_as_given()? else { return Ok(None) };
+        Ok(match given.resolve(&self.options.open.cwd) {
             Ok(path) => Some(path),
             Err(Refused::Empty) => None,
-            // As no such directory is there: the copy warns of it.
-            Err(Refused::TooLong) => Some(PathBuf::from(called.as_os_str())),
+            // No directory can have this path, so the copy reports that it is missing.
+            Err(Refused::TooLong) => Some(PathBuf::from(given.as_os_str())),
         })
     }
 
-    /// The template as it was given.
-    fn template_called(&self) -> Result<Option<UserPath>, Error> {
+    /// Returns the template directory as the user gave it.
+    fn template_as_given(&self) -> Result<Option<UserPath>, Error> {
         let given = match &self.options.template {
             Some(path) => Some(UserPath::new(path)),
             None => Env::from(self.options.open.env.clone()).path("GIT_TEMPLATE_DIR"),
@@ -450,7 +454,7 @@ impl Prepared {
         Ok(path.filter(|path| !path.as_bytes().is_empty()))
     }
 
-    /// The new repository, with `--config` and templates in effect.
+    /// Opens the new repository, with `--config` and the template's configuration in effect.
     fn open(&self, in_the_making: bool) -> Result<repo::Repository, Error> {
         let options = repo::OpenOptions {
             git_dir: Some(self.destination.git_dir.clone()),
@@ -463,6 +467,6 @@ impl Prepared {
     }
 }
 
-fn check(interrupt: &AtomicBool) -> Result<(), Error> {
+fn check_interrupt(interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }

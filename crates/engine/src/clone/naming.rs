@@ -1,8 +1,8 @@
-//! The directory a clone goes to when the user named none.
+//! The name of a clone's directory if the user gave none.
 
 use bstr::{BString, ByteSlice};
 
-/// What is being cloned, as far as its name matters.
+/// The properties of a clone that affect its directory's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(super) struct Naming {
@@ -10,8 +10,8 @@ pub(super) struct Naming {
     pub bare: bool,
 }
 
-/// The last component of `source`, a path or URL, without `.git` or `.bundle`, as Git guesses it.
-/// `None` if nothing is left.
+/// Returns the last component of `source`, a path or URL, without `.git` or `.bundle`, as Git
+/// guesses it. Returns `None` if nothing remains.
 pub(super) fn guess_directory(source: &[u8], naming: Naming) -> Option<BString> {
     let mut rest = match source.find("://") {
         Some(scheme) => &source[scheme + 3..],
@@ -25,7 +25,7 @@ pub(super) fn guess_directory(source: &[u8], naming: Naming) -> Option<BString> 
     if let Some(outside) = rest.strip_suffix(b"/.git").filter(|outside| !outside.is_empty()) {
         rest = outside.trim_end_with(|c| c == '/');
     }
-    // A port is no name, unless it is all there is after a path.
+    // A port is not a name.
     if !rest.contains(&b'/')
         && let Some(colon) = rest.rfind_byte(b':')
         && rest[colon + 1..].iter().all(u8::is_ascii_digit)
@@ -49,7 +49,8 @@ fn trim_slashes(name: &[u8]) -> &[u8] {
     name.trim_end_with(|c| matches!(c, '/' | ' ' | '\t' | '\n' | '\r'))
 }
 
-/// Control characters and white space become one space each run, none at the ends.
+/// Replaces each run of control characters and white space by one space, and removes runs at the
+/// ends.
 fn squeeze(name: &[u8]) -> BString {
     let mut out = BString::default();
     for &byte in name {
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_as_git_guesses_them() {
+    fn guesses_names_like_git() {
         let plain = Naming { bundle: false, bare: false };
         for (source, expected) in [
             ("/srv/foo", "foo"),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_and_bare_clones() {
+    fn guesses_names_of_bundles_and_bare_clones() {
         let bundle = Naming { bundle: true, bare: false };
         assert_eq!(guess_directory(b"/x/foo.bundle", bundle), Some("foo".into()));
         assert_eq!(guess_directory(b"/x/foo.git", bundle), Some("foo.git".into()));

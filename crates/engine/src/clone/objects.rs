@@ -1,8 +1,8 @@
-//! Where refs and objects come from: a repository's files, an `upload-pack` process, or a bundle.
+//! The transports of refs and objects: a repository's files, an `upload-pack` process, or a bundle.
 //!
-//! Promise: the new repository's `objects` goes from empty to complete in one step: by one rename of
-//! the directory (files taken over), or by one pack index appearing (a pack). Order: [`Channel::open`]
-//! learns hash and refs, [`Channel::take`] brings the objects.
+//! Promise: the new repository's `objects` directory goes from empty to complete in one step: by
+//! one rename of the directory (copied files), or when one pack index appears (a pack). Order:
+//! [`Channel::open`] learns hash and refs, [`Channel::take`] brings the objects.
 
 use std::{
     collections::HashSet,
@@ -29,11 +29,11 @@ use super::{
     Event, Options,
     alternates::{self, Alternates},
     local,
-    select::{Selection, Wishes, is_hidden},
+    select::{RefOptions, Selection, is_hidden},
     source::{Kind, Source},
 };
 
-/// Why the objects did not come. Messages are Git's, where Git has them.
+/// The reason why the objects did not arrive. Messages are Git's, where Git has them.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -47,10 +47,10 @@ pub enum Error {
     Prerequisites(Vec<ObjectId>),
     #[error("source repository is shallow, reject to clone.")]
     Shallow,
-    /// Two lines, by two programs of Git's.
+    /// The two lines come from two of Git's programs.
     #[error("early EOF\nfatal: fetch-pack: invalid index-pack output")]
     Aborted,
-    /// They came, but cannot be read.
+    /// The objects arrived but cannot be read.
     #[error(transparent)]
     Unreadable(repo::objects::Error),
     #[error("remote did not send all necessary objects")]
@@ -81,7 +81,7 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-/// What is to be brought, and how.
+/// The requested objects and the options of the transfer.
 pub(super) struct Wanted<'a> {
     pub(super) git_dir: &'a Path,
     pub(super) hash: HashKind,
@@ -90,9 +90,10 @@ pub(super) struct Wanted<'a> {
     pub(super) references: Alternates,
     /// `--shared`
     pub(super) borrowed: bool,
-    /// Permissions of the directories, alternates and copies, for which `--config` comes too late.
-    pub(super) early: store::SharedRepository,
-    /// Permissions of all else.
+    /// The permissions of directories, alternates and copies, which are created before `--config`
+    /// takes effect.
+    pub(super) base_shared: store::SharedRepository,
+    /// The permissions of other files.
     pub(super) shared: store::SharedRepository,
     pub(super) linking: local::Linking,
     pub(super) workers: usize,
@@ -108,11 +109,11 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Channel {
     refs: Advertisement,
     hash: HashKind,
-    way: Way,
+    transport: Transport,
 }
 
-enum Way {
-    /// The source's `objects`.
+enum Transport {
+    /// The source's `objects` directory.
     Files(PathBuf),
     Process(Connection),
     Bundle {
@@ -127,7 +128,7 @@ impl Channel {
         source: &Source,
         local: bool,
         options: &Options,
-        wishes: &Wishes,
+        ref_options: &RefOptions,
         events: &dyn Fn(Event<'_>),
     ) -> Result<Channel, Error> {
         match &source.kind {
@@ -139,8 +140,8 @@ impl Channel {
                     .map_or_else(|| "git-upload-pack".into(), |command| sys::os_str(command).to_owned());
                 let tracer = options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0));
                 let mut connection = Connection::open(command.as_os_str(), path, &options.open.env, tracer)?;
-                let refs = connection.list_refs(&wishes.ref_prefixes())?;
-                Ok(Channel { refs, hash: connection.hash(), way: Way::Process(connection) })
+                let refs = connection.list_refs(&ref_options.ref_prefixes())?;
+                Ok(Channel { refs, hash: connection.hash(), transport: Transport::Process(connection) })
             }
             Kind::Bundle { path } => Channel::bundle(path),
         }
@@ -164,7 +165,7 @@ impl Channel {
             repo::Head::Nowhere => {}
         }
         let mut all = source.refs("refs/")?;
-        // Git, too, leaves those.
+        // Git also skips malformed names.
         all.retain(|(name, _)| refname::check(name.as_bstr(), Levels::Two).is_ok());
         if let Some((name, _)) = all.iter().find(|(_, oid)| oid.is_null()) {
             return Err(repo::Error::new(format!("'{name}' has neither a valid OID nor a target")).into());
@@ -172,7 +173,7 @@ impl Channel {
         refs.refs
             .extend(all.into_iter().map(plain).filter(|theirs| !is_hidden(theirs.name.as_bstr(), &hidden)));
         let objects = source.common_dir().join("objects");
-        Ok(Channel { refs, hash: source.hash(), way: Way::Files(objects) })
+        Ok(Channel { refs, hash: source.hash(), transport: Transport::Files(objects) })
     }
 
     fn bundle(path: &Path) -> Result<Channel, Error> {
@@ -182,13 +183,17 @@ impl Channel {
         if header.filter.is_some() {
             return Err(Error::FilteredBundle);
         }
-        // Git puts each ref before those it read so far; the guess where HEAD is depends on it.
+        // Git prepends each ref that it reads. The guess of HEAD's branch depends on this order.
         let refs = header.refs.iter().rev();
         let refs = refs
             .map(|(name, oid)| RemoteRef { name: name.clone(), oid: *oid, symref: None, peeled: None })
             .collect();
         let refs = Advertisement { refs, unborn_head: None };
-        Ok(Channel { refs, hash: header.hash, way: Way::Bundle { path: path.to_owned(), header } })
+        Ok(Channel {
+            refs,
+            hash: header.hash,
+            transport: Transport::Bundle { path: path.to_owned(), header },
+        })
     }
 
     pub(super) fn advertisement(&self) -> &Advertisement {
@@ -208,42 +213,42 @@ impl Channel {
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
         let reopen = || Objects::new(&objects, wanted.hash);
-        match self.way {
-            Way::Files(source) => {
-                take_files(&source, &objects, wanted, events, interrupt)?;
+        match self.transport {
+            Transport::Files(source) => {
+                copy_files(&source, &objects, wanted, events, interrupt)?;
                 events(Event::Done);
                 Ok(reopen())
             }
-            Way::Process(connection) => {
+            Transport::Process(connection) => {
                 make_directories(&objects, wanted)?;
-                wanted.references.write(&objects, wanted.early)?;
+                wanted.references.write(&objects, wanted.base_shared)?;
                 if !wanted.selection.empty {
                     fetch(connection, &objects, wanted, events, interrupt)?;
                 }
-                complete(reopen(), wanted.selection)
+                check_complete(reopen(), wanted.selection)
             }
-            Way::Bundle { path, header } => {
+            Transport::Bundle { path, header } => {
                 make_directories(&objects, wanted)?;
-                wanted.references.write(&objects, wanted.early)?;
+                wanted.references.write(&objects, wanted.base_shared)?;
                 if !wanted.selection.empty {
                     unbundle(&path, &header, &objects, wanted, events, interrupt)?;
                 }
-                complete(reopen(), wanted.selection)
+                check_complete(reopen(), wanted.selection)
             }
         }
     }
 }
 
-/// Makes what every `objects` has.
+/// Creates the subdirectories that every `objects` directory has.
 fn make_directories(objects: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
     for name in ["pack", "info"] {
         let path = objects.join(name);
-        wanted.early.create_dir_all(&path).map_err(io_error("mkdir", &path))?;
+        wanted.base_shared.create_dir_all(&path).map_err(io_error("mkdir", &path))?;
     }
     Ok(())
 }
 
-fn take_files(
+fn copy_files(
     source: &Path,
     objects: &Path,
     wanted: &Wanted<'_>,
@@ -251,7 +256,7 @@ fn take_files(
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     let mut alternates = wanted.references.clone();
-    // Only what a template put there is in the way of a directory that appears whole.
+    // Only files from a template keep the directory from appearing in one rename.
     let is_empty = by_path::list(objects).map_err(io_error("opendir", objects))?.is_empty();
     let incoming = match is_empty {
         true => wanted.git_dir.join("objects.incoming"),
@@ -261,13 +266,13 @@ fn take_files(
     if wanted.borrowed {
         alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(source.as_os_str()).into());
     } else {
-        let manner = local::Manner { linking: wanted.linking, shared: wanted.early };
-        let taken = local::take_objects(source, &incoming, manner, wanted.workers, interrupt)?;
-        for warning in alternates.add_lines(taken.alternates.as_bstr(), source) {
+        let copy_options = local::CopyOptions { linking: wanted.linking, shared: wanted.base_shared };
+        let copied = local::copy_objects(source, &incoming, copy_options, wanted.workers, interrupt)?;
+        for warning in alternates.add_lines(copied.alternates.as_bstr(), source) {
             events(Event::Warning(&warning));
         }
     }
-    alternates.write(&incoming, wanted.early)?;
+    alternates.write(&incoming, wanted.base_shared)?;
     match is_empty {
         true => by_path::rename(&incoming, objects).map_err(io_error("create", objects)),
         false => Ok(()),
@@ -281,7 +286,7 @@ fn fetch(
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    // In the order of the refs: the other side's pack depends on it.
+    // The pack of the other side depends on this order, so it follows the order of the refs.
     let mut asked = HashSet::new();
     let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
     let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
@@ -297,14 +302,14 @@ fn fetch(
     }
     let stream = connection.fetch(&wants, options)?;
     let mut shallow = stream.shallow().to_vec();
-    // Cut off as was asked for, or because the other side is shallow itself.
+    // The history ends early because the user asked for it, or because the other side is shallow.
     let asked = wanted.limits.deepens();
     if !shallow.is_empty() && !asked && wanted.reject_shallow {
         return Err(Error::Shallow);
     }
     let aborted = stream.aborted();
     let mut stream = io::BufReader::with_capacity(1 << 17, stream);
-    receive(&mut stream, objects, wanted, promised(wanted), events, interrupt).map_err(|error| {
+    receive(&mut stream, objects, wanted, promisor_content(wanted), events, interrupt).map_err(|error| {
         let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
         if theirs { Error::Aborted } else { error }
     })?;
@@ -332,8 +337,9 @@ fn fetch(
     Ok(())
 }
 
-/// What a pack that lacks objects says of itself: the refs it was made for. `None` if it lacks none.
-fn promised(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+/// Returns the content of a pack's `.promisor` file: the refs for which a filtered pack was sent.
+/// Returns `None` without a filter.
+fn promisor_content(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
     wanted.limits.filter.as_ref()?;
     let mut refs: Vec<_> = wanted.selection.mapped.iter().map(|mapped| &mapped.theirs).collect();
     refs.sort_by(|left, right| left.name.cmp(&right.name));
@@ -362,17 +368,18 @@ fn unbundle(
             return Err(Error::Prerequisites(missing));
         }
     }
-    let place = objects.join("pack");
-    let before = names(&place)?;
+    let directory = objects.join("pack");
+    let before = names(&directory)?;
     loop {
         let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
             .map_err(io_error("read", path))?;
-        let mut stream = io::BufReader::with_capacity(1 << 17, Watched { file, failed: None });
+        let mut stream = io::BufReader::with_capacity(1 << 17, ErrorRecorder { file, failed: None });
         let received = receive(&mut stream, objects, wanted, None, events, interrupt);
         match (received, stream.into_inner().failed) {
-            // The bundle is there to be read once more. What was there before, of a clone that is gone on with, stays.
-            (Err(Error::Pack(pack::Error::Again { .. })), None) => clear(&place, &before)?,
+            // A bundle can be read again from its start. Files that were in the directory before
+            // stay.
+            (Err(Error::Pack(pack::Error::Again { .. })), None) => remove_new_files(&directory, &before)?,
             (Err(Error::Pack(_)), Some(errno)) => {
                 return Err(io_error("read", path)(io::Error::from_raw_os_error(errno)));
             }
@@ -381,21 +388,22 @@ fn unbundle(
     }
 }
 
-/// A file that remembers what the system said last when it could not be read: whoever reads may not tell it from his own troubles.
-struct Watched {
+/// A file that records the last system error of a read, so that it can be told from the reader's
+/// own errors.
+struct ErrorRecorder {
     file: sys::File,
     failed: Option<i32>,
 }
 
-impl io::Read for Watched {
+impl io::Read for ErrorRecorder {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         by_path::uninterrupted(|| self.file.read(buffer))
             .inspect_err(|error| self.failed = error.raw_os_error())
     }
 }
 
-/// Removes what is in a directory and was not before.
-fn clear(directory: &Path, before: &HashSet<OsString>) -> Result<(), Error> {
+/// Removes the files that were not in a directory `before`.
+fn remove_new_files(directory: &Path, before: &HashSet<OsString>) -> Result<(), Error> {
     for name in names(directory)?.difference(before) {
         let path = directory.join(name);
         by_path::remove_file(&path).map_err(io_error("unlink", &path))?;
@@ -403,7 +411,7 @@ fn clear(directory: &Path, before: &HashSet<OsString>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The names in a directory, if there is one.
+/// Lists the names in a directory; empty if it is missing.
 fn names(directory: &Path) -> Result<HashSet<OsString>, Error> {
     match by_path::list(directory) {
         Ok(found) => Ok(found.into_iter().map(|(name, _)| name).collect()),
@@ -416,7 +424,7 @@ fn receive(
     stream: &mut dyn io::BufRead,
     objects: &Path,
     wanted: &Wanted<'_>,
-    promised: Option<Vec<u8>>,
+    promisor_content: Option<Vec<u8>>,
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
@@ -432,9 +440,9 @@ fn receive(
         });
         finished.map_err(io_error("sync", path))?;
     }
-    if let Some(content) = promised {
+    if let Some(content) = promisor_content {
         let path = received.pack.with_extension("promisor");
-        // As Git makes it: of no use to anybody else.
+        // Git creates this file readable for its owner only.
         by_path::create_new(&path, 0o600)
             .and_then(|mut file| io::Write::write_all(&mut file, &content))
             .map_err(io_error("write", &path))?;
@@ -462,8 +470,8 @@ fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
         .map_err(io_error("set the mode of", &path))
 }
 
-/// Whether what was asked for is there.
-fn complete(objects: Objects, selection: &Selection) -> Result<Objects, Error> {
+/// Returns an error if a requested object is missing.
+fn check_complete(objects: Objects, selection: &Selection) -> Result<Objects, Error> {
     for mapped in &selection.mapped {
         if !objects.has(&mapped.theirs.oid).map_err(Error::Unreadable)? {
             return Err(Error::Incomplete);

@@ -1,4 +1,4 @@
-//! What is asked for, what is told on the way, and what is left to others.
+//! The options of a clone, its events, and the commands it leaves to Git.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::Filter;
 #[allow(missing_docs)]
 pub struct Reference {
     pub repository: BString,
-    /// Whether it is an error if it cannot be used.
+    /// True if an unusable repository is an error.
     pub required: bool,
 }
 
@@ -26,13 +26,13 @@ impl std::fmt::Debug for Tracer {
     }
 }
 
-/// What the user asked for. Defaults are Git's.
+/// The user's options. Defaults are Git's.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Options {
     /// A path, a `file://` URL or a bundle, as the user wrote it.
     pub source: BString,
-    /// Where to; guessed from the source if not given.
+    /// The destination. Guessed from the source if not given.
     pub directory: Option<BString>,
     pub branch: Option<BString>,
     pub bare: bool,
@@ -48,7 +48,7 @@ pub struct Options {
     pub no_hardlinks: bool,
     pub shared: bool,
     pub references: Vec<Reference>,
-    /// Copy what is borrowed, and borrow no more.
+    /// Copy the borrowed objects, then stop borrowing.
     pub dissociate: bool,
     pub reject_shallow: Option<bool>,
     /// `--depth`
@@ -59,33 +59,33 @@ pub struct Options {
     pub shallow_exclude: Vec<BString>,
     /// `--filter`
     pub filter: Option<Filter>,
-    /// `--recurse-submodules`: which are active.
+    /// `--recurse-submodules`: the active submodules.
     pub submodules: Vec<BString>,
     /// `--sparse`
     pub sparse: bool,
-    /// Sees what is said to the other side, and its answers.
+    /// Receives the protocol lines sent to the other side, and its answers.
     pub tracer: Option<Tracer>,
     /// `--ref-format=files`
     pub ref_files: bool,
     /// `--config`, in order.
     pub config: Vec<BString>,
-    /// `--template`; empty for none.
+    /// `--template`; an empty value means none.
     pub template: Option<BString>,
-    /// Where Git's own templates are, if `--template`, `GIT_TEMPLATE_DIR` and `init.templateDir` say
-    /// nothing.
+    /// Git's own template directory, used if `--template`, `GIT_TEMPLATE_DIR` and
+    /// `init.templateDir` are not set.
     pub default_template: Option<PathBuf>,
     pub separate_git_dir: Option<BString>,
     /// `--upload-pack`
     pub upload_pack: Option<BString>,
-    /// Ask the other side for progress texts.
+    /// Ask the other side for progress messages.
     pub remote_progress: bool,
-    /// How many threads take over objects.
+    /// Number of threads that copy objects.
     pub workers: usize,
     /// The current directory, the environment and `-c` settings.
     pub open: repo::OpenOptions,
 }
 
-/// What happens on the way.
+/// An event during a clone.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Event<'a> {
@@ -93,28 +93,29 @@ pub enum Event<'a> {
     Begin { directory: &'a BStr, bare: bool },
     /// `warning: ...`
     Warning(&'a str),
-    /// `error: ...`, without being the end.
+    /// `error: ...`, without an end of the clone.
     Error(&'a str),
     /// `info: ...`
     Info(&'a str),
-    /// The hint on `init.defaultBranch`, for the name used.
+    /// The hint on `init.defaultBranch`, with the branch name used.
     DefaultBranch(&'a BStr),
-    /// Progress texts of the other side, raw.
+    /// A progress message of the other side, unchanged.
     Remote(&'a [u8]),
-    /// A pack is being received.
+    /// The progress of receiving a pack.
     Pack(repo::pack::Progress),
-    /// `done.`: local objects are there.
+    /// `done.`: all local objects are copied.
     Done,
 }
 
-/// What Git leaves to another of its commands, in the new repository.
+/// A command that Git runs in the new repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand<'a> {
-    /// `git rev-list --objects`: whether all that these reach is there, but for what was promised if `partial`.
+pub enum HelperCommand<'a> {
+    /// `git rev-list --objects`: checks that every object reachable from the tips exists, except
+    /// promised ones if `partial`.
     #[allow(missing_docs)]
     Connected { tips: &'a [ObjectId], partial: bool },
-    /// `git repack -a -d`: copies what is borrowed.
+    /// `git repack -a -d`: copies borrowed objects.
     Repack,
-    /// `git sparse-checkout set`: only the files at the root.
+    /// `git sparse-checkout set`: selects only the files at the root.
     Sparse,
 }

@@ -1,10 +1,11 @@
-//! Whether repositories of this machine may be cloned: `protocol.file.allow` and its kin.
+//! The permission to clone repositories of this machine: `protocol.file.allow`, `protocol.allow`.
 //!
-//! Source: git-config(1) `protocol.allow`, git(1) `GIT_ALLOW_PROTOCOL` and `GIT_PROTOCOL_FROM_USER`.
+//! Source: git-config(1) `protocol.allow`, git(1) `GIT_ALLOW_PROTOCOL` and
+//! `GIT_PROTOCOL_FROM_USER`.
 
 use bstr::{BString, ByteSlice};
 
-/// Why not. Messages are Git's.
+/// The reason why the protocol is not allowed. Messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -16,7 +17,7 @@ pub enum Error {
     Repo(#[from] repo::Error),
 }
 
-/// Asks the environment first, then the configuration of the new repository.
+/// Checks the environment first, then the configuration of the new repository.
 pub(super) fn check_files(repo: &repo::Repository) -> Result<(), Error> {
     if let Some(list) = repo.env().bytes("GIT_ALLOW_PROTOCOL") {
         let allowed = list.split_str(":").any(|name| name == b"file");

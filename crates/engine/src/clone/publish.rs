@@ -1,7 +1,8 @@
-//! The refs of a clone, and HEAD: written once all objects are there.
+//! The refs and HEAD of a clone, written after all objects are there.
 //!
-//! Order: packed-refs with everything taken over; tags that came along; `refs/remotes/<name>/HEAD`;
-//! HEAD; the branch. Each step leaves a repository that checks clean.
+//! Order: packed-refs with all mapped refs, tags that came with other objects,
+//! `refs/remotes/<name>/HEAD`, HEAD, the branch of HEAD. The repository passes `git fsck` after
+//! each step.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,10 @@ use store::refs::{Change, Expected, LogPolicy, PackedRef};
 
 use super::{
     Event,
-    select::{NewHead, Selection, Wishes},
+    select::{NewHead, RefOptions, Selection},
 };
 
-/// Why a ref was not written.
+/// The reason why a ref was not written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -33,7 +34,7 @@ pub enum Error {
     BadTag(ObjectId),
 }
 
-/// Where HEAD ended up.
+/// The resulting HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
     Branch(ObjectId),
@@ -41,7 +42,7 @@ pub(super) enum Head {
     Unborn,
 }
 
-/// All that is needed to write.
+/// The inputs of the refs.
 pub(super) struct Publication<'a> {
     pub(super) repo: &'a repo::Repository,
     pub(super) git_dir: &'a Path,
@@ -49,15 +50,15 @@ pub(super) struct Publication<'a> {
     pub(super) objects: &'a Objects,
     pub(super) fsync: store::Fsync,
     pub(super) shared: store::SharedRepository,
-    /// For the reflogs.
+    /// The message for the reflogs.
     pub(super) message: BString,
 }
 
 impl Publication<'_> {
-    /// Writes everything.
+    /// Writes all refs and HEAD.
     pub(super) fn write(
         &self,
-        wishes: &Wishes,
+        ref_options: &RefOptions,
         selection: &Selection,
         events: &dyn Fn(Event<'_>),
     ) -> Result<Head, Error> {
@@ -86,29 +87,29 @@ impl Publication<'_> {
         if !tags.is_empty() {
             store::refs::apply(&options, tags)?;
         }
-        if let (Some(points_at), false) = (&selection.remote_head, wishes.bare)
+        if let (Some(points_at), false) = (&selection.remote_head, ref_options.bare)
             && let Some(ours) = &points_at.ours
         {
-            let name = BString::from([wishes.target_prefix().as_slice(), b"HEAD"].concat());
+            let name = BString::from([ref_options.target_prefix().as_slice(), b"HEAD"].concat());
             store::refs::apply(
                 &options,
                 vec![self.symbolic(name, ours.clone(), Some(points_at.theirs.oid))],
             )?;
         }
-        self.head(&options, wishes, selection, events)
+        self.head(&options, ref_options, selection, events)
     }
 
     fn head(
         &self,
         options: &store::refs::Options,
-        wishes: &Wishes,
+        ref_options: &RefOptions,
         selection: &Selection,
         events: &dyn Fn(Event<'_>),
     ) -> Result<Head, Error> {
         match &selection.head {
             NewHead::Branch(theirs) => {
                 store::refs::apply(options, vec![self.symbolic("HEAD".into(), theirs.name.clone(), None)])?;
-                if !wishes.bare {
+                if !ref_options.bare {
                     store::refs::apply(options, vec![self.update(theirs.name.clone(), theirs.oid)])?;
                 }
                 Ok(Head::Branch(theirs.oid))
@@ -146,7 +147,7 @@ impl Publication<'_> {
         Change::Symbolic { name, target, message, old: None, new }
     }
 
-    /// What an object leads to when tags are followed, and its type.
+    /// Follows tags from an object. Returns the object at their end, and its type.
     fn peel(&self, reader: &mut Reader<'_>, oid: ObjectId) -> Result<(ObjectId, Kind), Error> {
         let mut oid = oid;
         loop {
@@ -182,7 +183,7 @@ impl Publication<'_> {
     }
 }
 
-/// `core.fsync` and its kin.
+/// Reads `core.fsync` and `core.fsyncMethod`.
 pub(super) fn sync_policy(repo: &repo::Repository) -> store::Fsync {
     let mut fsync = store::Fsync::default();
     if let Some(value) = repo.config_str("core.fsync") {

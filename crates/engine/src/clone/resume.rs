@@ -1,16 +1,18 @@
-//! Going on with a clone that was killed.
+//! Resuming a clone that was killed.
 //!
-//! Promise: the same command run again finishes, and nothing that was not made by the clone is removed.
-//! As long as a clone is unfinished its Git directory holds a file, the marker, that says what it is a
-//! clone of. It is the first thing made and the last removed, and is locked as long as somebody works.
-//! What is found with it decides:
+//! Promise: the same command finishes the clone, and removes only files that the clone created.
+//! While a clone is unfinished its Git directory holds a marker file that names the source. The
+//! marker is created first and removed last, and a running clone holds a lock on it. The state of
+//! the Git directory decides:
 //!
-//! - refs are not there yet, and nobody made a branch: the Git directory goes, and all begins anew;
-//! - refs are there: only the worktree is left to be filled. A file in the way goes only if it is what the
-//!   clone may have left, by its content (`Premise::Remnant`); what the index holds as finished or staged
-//!   stays as it is.
+//! - Refs are not published, and no user created a branch: remove the Git directory and start
+//!   again.
+//! - Refs are published: fill the worktree. A file in the way is replaced only if its content shows
+//!   that the clone may have left it (`Premise::Remnant`). Entries that the index holds as finished
+//!   or staged stay as they are.
 //!
-//! If something else is in the way the marker stays: moved away, the same command finishes.
+//! If another file is in the way the marker stays. After the user has moved the file away, the same
+//! command finishes the clone.
 
 use std::{
     ffi::OsStr,
@@ -22,26 +24,26 @@ use bstr::{BStr, BString, ByteSlice};
 use sys::{File, FileType, by_path};
 
 const MARKER: &str = "sapwood-clone";
-const SCRAPS: &[u8] = b".clone-";
+const ASSEMBLY_PREFIX: &[u8] = b".clone-";
 
-/// Where HEAD points until it is published: a branch that is nobody's. Git's own placeholder, `refs/heads/.invalid`, is an
-/// error to `git fsck`.
+/// The target of HEAD until refs are published: a branch name that no user has. `git fsck` reports
+/// Git's own placeholder, `refs/heads/.invalid`, as an error.
 pub(super) const UNPUBLISHED: &str = "refs/heads/unfinished-clone";
 
-/// What an earlier run left.
+/// The leftovers of an earlier run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    /// Nothing.
+pub(super) enum Leftover {
+    /// No leftovers.
     Nothing,
-    /// Directories in which a skeleton was put together.
-    Scraps(Vec<PathBuf>),
-    /// A repository without refs, and scraps.
+    /// Directories in which a skeleton was assembled.
+    Assemblies(Vec<PathBuf>),
+    /// A repository without refs, and abandoned assembly directories.
     Unpublished(Vec<PathBuf>),
-    /// A clone without (all of) its worktree.
+    /// A clone that lacks files of its worktree.
     Published,
 }
 
-/// Why it cannot be gone on with.
+/// The reason why a clone cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -55,29 +57,29 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-/// The name of a directory to put a skeleton together in.
-pub(super) fn scrap_name() -> String {
+/// Returns the name of the directory in which this process assembles a skeleton.
+pub(super) fn assembly_name() -> String {
     format!(".clone-{}", std::process::id())
 }
 
-/// The marker, locked. A process id would do no better than guess: it stays with a process that is
-/// dead but not waited for, and goes to a stranger later.
+/// The open, locked marker. A lock is more reliable than a process id: an id stays with a dead
+/// process that its parent has not waited for, and later goes to another process.
 #[derive(Debug)]
 pub(super) struct Claim {
     _marker: File,
 }
 
-/// Says in `git_dir` that a clone of `url` is at work.
+/// Creates the marker of a clone of `url` in `git_dir`.
 pub(super) fn mark(git_dir: &Path, url: &BStr) -> io::Result<Claim> {
     let mut file = by_path::create_new(&git_dir.join(MARKER), 0o666)?;
-    // Nobody knows of it yet; a file system without locks leaves it unprotected.
+    // No other process knows the file yet. A file system without locks leaves it unlocked.
     let _ = sys::try_lock(&file);
     let content = [format!("{}\n", std::process::id()).as_bytes(), url, b"\n"].concat();
     io::Write::write_all(&mut file, &content)?;
     Ok(Claim { _marker: file })
 }
 
-/// Takes over what is marked in `directory`, unless somebody works on it.
+/// Locks the marker in `directory`. Returns an error if another process holds the lock.
 fn claim(directory: &Path) -> Result<Claim, Error> {
     let path = directory.join(MARKER);
     let file = by_path::append(&path, false, 0o666).map_err(io_error("open", &path))?;
@@ -89,71 +91,74 @@ fn claim(directory: &Path) -> Result<Claim, Error> {
     Ok(Claim { _marker: file })
 }
 
-/// Whether `name` is the marker's.
+/// Returns true if `name` is the marker's.
 pub(super) fn is_marker(name: &OsStr) -> bool {
     name == MARKER
 }
 
-/// The clone is finished.
+/// Removes the marker: the clone is finished.
 pub(super) fn unmark(git_dir: &Path) -> io::Result<()> {
     by_path::remove_file(&git_dir.join(MARKER))
 }
 
-/// Looks at a destination that is not empty; `None` if it is not a clone of `url` that was killed.
-pub(super) fn look(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option<Left>, Error> {
+/// Examines a destination that is not empty. Returns `None` if it is not a killed clone of `url`.
+pub(super) fn examine(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option<Leftover>, Error> {
     let bare = place == git_dir;
-    let mut scraps = Vec::new();
+    let mut assemblies = Vec::new();
     let mut others = 0;
     for (name, file_type) in by_path::list(place).map_err(io_error("opendir", place))? {
         let path = place.join(&name);
-        if file_type == FileType::Directory && is_scrap(&path, name.as_encoded_bytes(), url)? {
-            scraps.push(path);
+        if file_type == FileType::Directory && is_abandoned_assembly(&path, name.as_encoded_bytes(), url)? {
+            assemblies.push(path);
         } else if bare || name != ".git" {
             others += 1;
         } else if file_type != FileType::Directory {
             return Ok(None);
         }
     }
-    match owner(git_dir)? {
+    match marked_url(git_dir)? {
         Some(marked) if marked == url => {
             claim(git_dir)?;
             Ok(match is_published(git_dir, bare) {
-                true => Some(Left::Published),
-                // The branches in it are somebody's work, unless it was being removed.
+                true => Some(Leftover::Published),
+                // A user may have created these branches. Without HEAD, the repository was being
+                // removed.
                 false if has_head(git_dir) && has_branch(&git_dir.join("refs/heads"))? => None,
-                false => (bare || others == 0).then_some(Left::Unpublished(scraps)),
+                false => (bare || others == 0).then_some(Leftover::Unpublished(assemblies)),
             })
         }
         Some(_) => Ok(None),
         None => {
-            // An empty one is the last that is seen of a repository being removed.
+            // An empty directory is the last state of a repository that was being removed.
             let repository = !bare && !is_empty(git_dir)?;
-            Ok((others == 0 && !repository).then_some(Left::Scraps(scraps)))
+            Ok((others == 0 && !repository).then_some(Leftover::Assemblies(assemblies)))
         }
     }
 }
 
-/// Takes away what a new run does not need. What it goes on with is claimed.
-pub(super) fn clear(left: &Left, git_dir: &Path) -> Result<Option<Claim>, Error> {
+/// Removes the leftovers that a new run does not need. Returns the lock if the run resumes a
+/// published clone.
+pub(super) fn clear(leftover: &Leftover, git_dir: &Path) -> Result<Option<Claim>, Error> {
     let remove_claimed = |path: &Path| {
         let marked = matches!(by_path::stat(&path.join(MARKER)), Ok(Some(_)));
         let _claim = marked.then(|| claim(path)).transpose()?;
         remove(path).map_err(io_error("remove", path))
     };
-    match left {
-        Left::Nothing => Ok(None),
-        Left::Scraps(scraps) => {
-            scraps.iter().try_for_each(|path| remove_claimed(path))?;
+    match leftover {
+        Leftover::Nothing => Ok(None),
+        Leftover::Assemblies(assemblies) => {
+            assemblies.iter().try_for_each(|path| remove_claimed(path))?;
             Ok(None)
         }
-        Left::Unpublished(scraps) => {
-            scraps.iter().try_for_each(|path| remove_claimed(path))?;
+        Leftover::Unpublished(assemblies) => {
+            assemblies.iter().try_for_each(|path| remove_claimed(path))?;
             remove_claimed(git_dir)?;
             Ok(None)
         }
-        Left::Published => {
+        Leftover::Published => {
             let claim = claim(git_dir)?;
-            // Held by the process that is no more: HEAD's for the reflog, after its branch is there.
+            // The killed process left these locks. HEAD.lock protects the reflog after the branch
+            // is written.
             for name in ["index.lock", "HEAD.lock"] {
                 let lock = git_dir.join(name);
                 match by_path::remove_file(&lock) {
@@ -168,14 +173,14 @@ pub(super) fn clear(left: &Left, git_dir: &Path) -> Result<Option<Claim>, Error>
     }
 }
 
-/// Removes a directory so that whoever finds the rest of it knows what it was.
+/// Removes a directory. If that is interrupted, the marker still identifies the rest.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
     empty(directory)?;
     by_path::remove_dir(directory)
 }
 
-/// Removes all that is in a directory: HEAD first, since without it nothing counts as published, and
-/// the marker last.
+/// Removes the content of a directory: first HEAD, without which no clone counts as published, last
+/// the marker.
 pub(super) fn empty(directory: &Path) -> io::Result<()> {
     let mut entries = by_path::list(directory)?;
     entries.sort_by_key(|(name, _)| (is_marker(name), name != "HEAD"));
@@ -189,8 +194,8 @@ pub(super) fn empty(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The source named by the marker.
-fn owner(git_dir: &Path) -> Result<Option<BString>, Error> {
+/// Returns the source that the marker names.
+fn marked_url(git_dir: &Path) -> Result<Option<BString>, Error> {
     let path = git_dir.join(MARKER);
     let content = by_path::read(&path).map_err(io_error("read", &path))?;
     Ok(content.and_then(|content| {
@@ -199,7 +204,7 @@ fn owner(git_dir: &Path) -> Result<Option<BString>, Error> {
     }))
 }
 
-/// Whether nothing is in a directory, or there is none.
+/// Returns true if a directory is empty or missing.
 fn is_empty(path: &Path) -> Result<bool, Error> {
     match by_path::list(path) {
         Ok(entries) => Ok(entries.is_empty()),
@@ -208,16 +213,16 @@ fn is_empty(path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Whether a directory was one to put a skeleton together in: by its name, and marked, or just about to
-/// be.
-fn is_scrap(path: &Path, name: &[u8], url: &BStr) -> Result<bool, Error> {
-    let digits = name.strip_prefix(SCRAPS).unwrap_or_default();
+/// Returns true if a directory is an abandoned assembly of a clone of `url`: it has such a name,
+/// and its marker names `url` or is not written yet.
+fn is_abandoned_assembly(path: &Path, name: &[u8], url: &BStr) -> Result<bool, Error> {
+    let digits = name.strip_prefix(ASSEMBLY_PREFIX).unwrap_or_default();
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Ok(false);
     }
     let entries = by_path::list(path).map_err(io_error("opendir", path))?;
     let marker = path.join(MARKER);
-    let ours = match (owner(path)?, entries.as_slice()) {
+    let is_ours = match (marked_url(path)?, entries.as_slice()) {
         (Some(marked), _) => marked == url,
         (None, []) => return Ok(true),
         (None, [(name, _)]) if is_marker(name) => {
@@ -226,32 +231,34 @@ fn is_scrap(path: &Path, name: &[u8], url: &BStr) -> Result<bool, Error> {
         }
         (None, _) => false,
     };
-    if ours {
+    if is_ours {
         claim(path)?;
     }
-    Ok(ours)
+    Ok(is_ours)
 }
 
-/// Whether all refs were written: HEAD comes last in a bare clone, its branch in another.
+/// Returns true if all refs were written. HEAD is the last one in a bare clone, its branch in
+/// another clone.
 fn is_published(git_dir: &Path, bare: bool) -> bool {
     let Ok(Some(head)) = by_path::read(&git_dir.join("HEAD")) else { return false };
     match head.strip_prefix(b"ref: ") {
         None => true,
         Some(target) => {
             let target = target.trim_ascii_end();
-            let there = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
-            target != UNPUBLISHED.as_bytes() && (bare || there(git_dir.join(sys::os_str(target))))
+            let exists = |path: PathBuf| matches!(by_path::stat(&path), Ok(Some(_)));
+            target != UNPUBLISHED.as_bytes() && (bare || exists(git_dir.join(sys::os_str(target))))
         }
     }
 }
 
-/// HEAD is the first to go; without it nobody works in what is left.
+/// Returns true if HEAD exists. HEAD is removed first, and no user works in a repository without
+/// it.
 fn has_head(git_dir: &Path) -> bool {
     !matches!(by_path::stat(&git_dir.join("HEAD")), Ok(None))
 }
 
-/// Whether a branch is in a file of its own. A clone writes none before it is published; what it locks, and the directories
-/// for that, may be left.
+/// Returns true if a branch has a file of its own. A clone writes none before it publishes its
+/// refs; only lock files and their directories may be left.
 fn has_branch(heads: &Path) -> Result<bool, Error> {
     let entries = match by_path::list(heads) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -287,11 +294,12 @@ mod tests {
         write(&git_dir.join(MARKER), &format!("{}\n{url}\n", std::process::id()));
     }
 
-    fn found(place: &Path) -> Option<Left> {
+    fn found(place: &Path) -> Option<Leftover> {
         let since = std::time::Instant::now();
         loop {
-            match look(place, &place.join(".git"), "/source".into()) {
-                // A lock that was given up is held for as long as a child that another test forks meanwhile is not yet another program.
+            match examine(place, &place.join(".git"), "/source".into()) {
+                // Another test may fork meanwhile, and its child holds the released lock until it
+                // runs another program.
                 Err(Error::Running { .. }) if since.elapsed().as_secs() < 60 => std::thread::yield_now(),
                 answer => return answer.expect("nothing runs"),
             }
@@ -299,19 +307,19 @@ mod tests {
     }
 
     #[test]
-    fn only_unfinished_clones_of_the_same_source_are_ours() {
+    fn resumes_only_unfinished_clones_of_the_same_source() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
         let git_dir = place.join(".git");
         repository(&git_dir, &format!("ref: {UNPUBLISHED}\n"), "/source");
-        assert_eq!(found(place), Some(Left::Unpublished(Vec::new())));
+        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())));
         fs::write(place.join("file"), "the user's").expect("written");
         assert_eq!(found(place), None, "a stranger's file");
 
         fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").expect("written");
         assert_eq!(found(place), None, "the branch is not there yet");
         fs::write(git_dir.join("refs/heads/main"), "x").expect("written");
-        assert_eq!(found(place), Some(Left::Published));
+        assert_eq!(found(place), Some(Leftover::Published));
 
         repository(&git_dir, "ref: refs/heads/main\n", "/other");
         assert_eq!(found(place), None, "of another source");
@@ -326,75 +334,75 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_says_whether_somebody_works_whatever_the_process_id() {
+    fn recognises_a_running_clone_by_its_lock() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
         let git_dir = place.join(".git");
         fs::create_dir(&git_dir).expect("made");
         let claim = mark(&git_dir, "/source".into()).expect("marked");
         write(&git_dir.join("HEAD"), "0123\n");
-        let running = || look(place, &git_dir, "/source".into());
+        let running = || examine(place, &git_dir, "/source".into());
         let id = std::process::id().to_string();
         assert!(matches!(running(), Err(Error::Running { process, .. }) if process == id));
         drop(claim);
-        assert_eq!(found(place), Some(Left::Published), "this process lives, but does not clone");
-        let claim = clear(&Left::Published, &git_dir).expect("cleared");
+        assert_eq!(found(place), Some(Leftover::Published), "this process lives, but does not clone");
+        let claim = clear(&Leftover::Published, &git_dir).expect("cleared");
         assert!(matches!(running(), Err(Error::Running { .. })), "two cannot go on with it");
         drop(claim);
 
-        let scrap = place.join(".clone-1");
-        fs::rename(&git_dir, &scrap).expect("moved");
-        assert_eq!(found(place), Some(Left::Scraps(vec![scrap])), "process 1 lives");
+        let assembly = place.join(".clone-1");
+        fs::rename(&git_dir, &assembly).expect("moved");
+        assert_eq!(found(place), Some(Leftover::Assemblies(vec![assembly])), "process 1 lives");
     }
 
     #[test]
-    fn scraps() {
+    fn recognises_and_removes_abandoned_assemblies() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
-        let scrap = place.join(".clone-1");
-        let left = Left::Scraps(vec![scrap.clone()]);
-        fs::create_dir(&scrap).expect("made");
-        assert_eq!(found(place), Some(left.clone()), "not marked yet");
-        write(&scrap.join(MARKER), "");
-        assert_eq!(found(place), Some(left.clone()), "the marker is not written yet");
-        write(&scrap.join("notes"), "the user's");
+        let assembly = place.join(".clone-1");
+        let leftover = Leftover::Assemblies(vec![assembly.clone()]);
+        fs::create_dir(&assembly).expect("made");
+        assert_eq!(found(place), Some(leftover.clone()), "not marked yet");
+        write(&assembly.join(MARKER), "");
+        assert_eq!(found(place), Some(leftover.clone()), "the marker is not written yet");
+        write(&assembly.join("notes"), "the user's");
         assert_eq!(found(place), None, "somebody else's");
-        fs::remove_file(scrap.join(MARKER)).expect("removed");
+        fs::remove_file(assembly.join(MARKER)).expect("removed");
         assert_eq!(found(place), None, "somebody else's, without a marker");
-        fs::remove_file(scrap.join("notes")).expect("removed");
-        clear(&left, &place.join(".git")).expect("removed");
+        fs::remove_file(assembly.join("notes")).expect("removed");
+        clear(&leftover, &place.join(".git")).expect("removed");
         assert_eq!(fs::read_dir(place).expect("listed").count(), 0);
     }
 
     #[test]
-    fn what_is_half_removed_is_still_ours() {
+    fn recognises_a_half_removed_clone() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
         let git_dir = place.join(".git");
         repository(&git_dir, "ref: refs/heads/main\n", "/source");
         write(&git_dir.join("refs/heads/main"), "x");
         fs::remove_file(git_dir.join("HEAD")).expect("removed");
-        assert_eq!(found(place), Some(Left::Unpublished(Vec::new())), "HEAD is gone");
+        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "HEAD is gone");
         fs::remove_dir_all(git_dir.join("refs")).expect("removed");
-        assert_eq!(found(place), Some(Left::Unpublished(Vec::new())), "only the marker is left");
+        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "only the marker is left");
         unmark(&git_dir).expect("removed");
-        assert_eq!(found(place), Some(Left::Scraps(Vec::new())), "empty");
+        assert_eq!(found(place), Some(Leftover::Assemblies(Vec::new())), "empty");
         write(&git_dir.join("config"), "");
         assert_eq!(found(place), None, "somebody's repository");
     }
 
-    /// A bare clone into a directory that is there is moved in entry by entry.
+    /// A bare clone into an existing directory is moved in entry by entry.
     #[test]
-    fn what_is_half_moved_in_is_ours() {
+    fn recognises_a_half_moved_bare_clone() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let place = root.path();
-        let bare = || look(place, place, "/source".into()).expect("nothing runs");
-        let scrap = place.join(".clone-1");
-        repository(&scrap, &format!("ref: {UNPUBLISHED}\n"), "/source");
-        assert_eq!(bare(), Some(Left::Scraps(vec![scrap.clone()])));
-        fs::rename(scrap.join(MARKER), place.join(MARKER)).expect("moved");
-        assert_eq!(bare(), Some(Left::Unpublished(Vec::new())));
-        fs::rename(scrap.join("refs"), place.join("refs")).expect("moved");
-        assert_eq!(bare(), Some(Left::Unpublished(Vec::new())));
+        let bare = || examine(place, place, "/source".into()).expect("nothing runs");
+        let assembly = place.join(".clone-1");
+        repository(&assembly, &format!("ref: {UNPUBLISHED}\n"), "/source");
+        assert_eq!(bare(), Some(Leftover::Assemblies(vec![assembly.clone()])));
+        fs::rename(assembly.join(MARKER), place.join(MARKER)).expect("moved");
+        assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
+        fs::rename(assembly.join("refs"), place.join("refs")).expect("moved");
+        assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
     }
 }

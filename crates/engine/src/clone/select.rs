@@ -1,4 +1,4 @@
-//! Which of the other side's refs become which of ours, and where HEAD goes. Pure.
+//! The selection of remote refs, their local names, and HEAD of the clone. Pure functions.
 
 use std::collections::HashSet;
 
@@ -6,12 +6,12 @@ use bstr::{BStr, BString, ByteSlice};
 use format::refname::{self, Levels};
 use repo::fetch::{Advertisement, RemoteRef};
 
-/// A fetch refspec of the configuration (`--config remote.<name>.fetch=...`), applied before Git's own.
+/// A configured fetch refspec (`--config remote.<name>.fetch=...`), applied before Git's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refspec {
     from: BString,
     to: BString,
-    /// Both ended in `*`, which is gone.
+    /// True if both sides ended in `*`, which is stripped.
     pattern: bool,
 }
 
@@ -37,19 +37,19 @@ impl Refspec {
         Refspec { from: from.into(), to: to.clone(), pattern: true }
     }
 
-    /// The name `theirs` gets here.
+    /// Returns the local name of the remote ref `theirs`.
     fn ours(&self, theirs: &BString) -> Option<BString> {
         let rest = theirs.strip_prefix(self.from.as_slice())?;
         (self.pattern || rest.is_empty()).then(|| [self.to.as_slice(), rest].concat().into())
     }
 }
 
-/// What decides.
+/// The options that affect the selection.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub(super) struct Wishes {
+pub(super) struct RefOptions {
     pub(super) refspecs: Vec<Refspec>,
-    /// `--branch`: a branch, or a tag.
+    /// `--branch`: the name of a branch or tag.
     pub(super) branch: Option<BString>,
     pub(super) single_branch: bool,
     pub(super) tags: bool,
@@ -61,7 +61,7 @@ pub(super) struct Wishes {
     pub(super) default_branch: BString,
 }
 
-/// A ref of theirs and the name it gets here; `None` for HEAD, which gets none.
+/// A remote ref and its local name. `None` for HEAD, which has no local name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(super) struct Mapped {
@@ -69,43 +69,43 @@ pub(super) struct Mapped {
     pub(super) ours: Option<BString>,
 }
 
-/// Where HEAD of the clone goes.
+/// The new HEAD of the clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(super) enum NewHead {
-    /// Symbolic to a branch that exists on the other side.
+    /// Symbolic to a branch that exists on the remote.
     Branch(RemoteRef),
-    /// `--branch` named a tag: detached at the commit it peels to.
+    /// Detached at the commit that the tag of `--branch` peels to.
     Tag(RemoteRef),
-    /// Their HEAD is on no branch we know.
+    /// Detached: the remote's HEAD is on no known branch.
     Detached(RemoteRef),
-    /// Symbolic to a branch without a commit: its full name.
+    /// Symbolic to a branch without a commit, by its full name.
     Unborn(BString),
 }
 
-/// The decision.
+/// The result of the selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// What is asked for, in Git's order: HEAD, branches, tags.
+    /// The requested refs in Git's order: HEAD, branches, tags.
     pub(super) mapped: Vec<Mapped>,
-    /// The branch their HEAD is on, with our name for it.
+    /// The branch of the remote's HEAD, with its local name.
     pub(super) remote_head: Option<Mapped>,
-    /// See [`NewHead`].
+    /// The new HEAD.
     pub(super) head: NewHead,
-    /// With one branch only: tags that are kept if their objects came along.
+    /// With `--single-branch`: tags that are kept if their objects arrive.
     pub(super) follow_tags: Vec<RemoteRef>,
-    /// Names that no repository should have: left out, with Git's message
-    /// `* Ignoring funny ref '<name>' locally`.
+    /// Malformed names, which are skipped with Git's message `* Ignoring funny ref '<name>'
+    /// locally`.
     pub(super) funny: Vec<BString>,
-    /// The other side has some ref, even if none is wanted.
+    /// True if the remote has any ref, even if none is selected.
     pub(super) has_refs: bool,
-    /// Nothing is there to be cloned.
+    /// True if no ref is selected.
     pub(super) empty: bool,
-    /// The default branch's name had to be guessed from the configuration.
+    /// True if the name of the default branch came from the configuration.
     pub(super) default_branch_used: bool,
 }
 
-/// Why nothing can be selected. Messages are Git's, where Git has them.
+/// The reason why the selection failed. Messages are Git's, where Git has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -117,13 +117,14 @@ pub enum Error {
     Refspec(BString),
 }
 
-impl Wishes {
-    /// `refs/heads/`, or `refs/` for a mirror.
+impl RefOptions {
+    /// Returns `refs/heads/`, or `refs/` for a mirror.
     pub(super) fn source_prefix(&self) -> &'static str {
         if self.mirror { "refs/" } else { "refs/heads/" }
     }
 
-    /// Where their branches go: `refs/remotes/<remote>/`, or where they were for a bare clone.
+    /// Returns the prefix for local names of branches: `refs/remotes/<remote>/`, or for a bare
+    /// clone the prefix on the remote.
     pub(super) fn target_prefix(&self) -> BString {
         match self.bare {
             true => self.source_prefix().into(),
@@ -131,7 +132,7 @@ impl Wishes {
         }
     }
 
-    /// The prefixes to ask the other side for, HEAD included.
+    /// Returns the prefixes to request from the remote, HEAD included.
     pub(super) fn ref_prefixes(&self) -> Vec<BString> {
         let mut prefixes: Vec<BString> = self.refspecs.iter().map(|refspec| refspec.from.clone()).collect();
         prefixes.push(self.source_prefix().into());
@@ -155,14 +156,14 @@ impl Wishes {
             rules.push(Refspec::prefix("refs/tags/", &"refs/tags/".into()));
         }
         let mut mapped: Vec<Mapped> = Vec::new();
-        let mut taken = HashSet::new();
+        let mut used = HashSet::new();
         for rule in rules {
             let before = mapped.len();
             for theirs in theirs {
                 let Some(ours) = rule.ours(&theirs.name) else { continue };
                 if !is_sane(theirs.name.as_bstr()) || !is_sane(ours.as_bstr()) {
                     funny.push(theirs.name.clone());
-                } else if taken.insert(ours.clone()) {
+                } else if used.insert(ours.clone()) {
                     mapped.push(Mapped { theirs: (*theirs).clone(), ours: Some(ours) });
                 }
             }
@@ -173,7 +174,7 @@ impl Wishes {
         Ok(mapped)
     }
 
-    /// Decides.
+    /// Selects refs from an advertisement.
     pub(super) fn select(&self, found: &Advertisement) -> Result<Selection, Error> {
         let all: Vec<&RemoteRef> = found.refs.iter().collect();
         let head = all.iter().copied().find(|theirs| theirs.name == "HEAD");
@@ -229,7 +230,7 @@ impl Wishes {
         Ok(Selection { mapped, remote_head, head, follow_tags, funny, has_refs, empty, default_branch_used })
     }
 
-    /// The branch a HEAD is on: as the other side says, or guessed from its value.
+    /// Returns the branch of HEAD: the one that the remote names, or one guessed from HEAD's value.
     fn branch_of_head<'a>(&self, head: Option<&RemoteRef>, among: &[&'a RemoteRef]) -> Option<&'a RemoteRef> {
         let head = head?;
         let named = |name: &[u8]| among.iter().copied().find(|theirs| theirs.name == name);
@@ -243,7 +244,7 @@ impl Wishes {
             .find(|theirs| theirs.oid == head.oid)
     }
 
-    /// The value of `remote.<name>.fetch`; `None` if there is to be none.
+    /// Returns the value of `remote.<name>.fetch`, or `None` if it is not set.
     pub(super) fn fetch_refspec(&self, selection: &Selection) -> Option<BString> {
         if self.bare && !self.mirror {
             return None;
@@ -284,8 +285,8 @@ fn is_sane(name: &BStr) -> bool {
     name.starts_with(b"refs/") && refname::check(name, Levels::Two).is_ok()
 }
 
-/// Whether `name` is hidden by `transfer.hideRefs` and `uploadpack.hideRefs`: the last value that
-/// matches decides.
+/// Returns true if `transfer.hideRefs` or `uploadpack.hideRefs` hides `name`: the last matching
+/// value decides.
 pub(super) fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
     let matching = |rule: &&BString| {
         let rule = rule.strip_prefix(b"!").unwrap_or(rule);
@@ -308,8 +309,8 @@ mod tests {
         RemoteRef { name: name.into(), oid: oid(number), symref: None, peeled: None }
     }
 
-    fn wishes() -> Wishes {
-        Wishes {
+    fn ref_options() -> RefOptions {
+        RefOptions {
             refspecs: Vec::new(),
             branch: None,
             single_branch: false,
@@ -339,19 +340,19 @@ mod tests {
     }
 
     #[test]
-    fn plain_bare_and_mirror() {
-        let plain = wishes().select(&advertised()).expect("found");
+    fn maps_refs_of_plain_bare_and_mirror_clones() {
+        let plain = ref_options().select(&advertised()).expect("found");
         assert_eq!(names(&plain), ["refs/remotes/origin/a", "refs/remotes/origin/main", "refs/tags/v1"]);
         assert!(matches!(&plain.head, NewHead::Branch(branch) if branch.name == "refs/heads/main"));
-        let refspec = wishes().fetch_refspec(&plain);
+        let refspec = ref_options().fetch_refspec(&plain);
         assert_eq!(refspec, Some("+refs/heads/*:refs/remotes/origin/*".into()));
 
-        let bare = Wishes { bare: true, ..wishes() };
+        let bare = RefOptions { bare: true, ..ref_options() };
         let selection = bare.select(&advertised()).expect("found");
         assert_eq!(names(&selection), ["refs/heads/a", "refs/heads/main", "refs/tags/v1"]);
         assert_eq!(bare.fetch_refspec(&selection), None);
 
-        let mirror = Wishes { mirror: true, tags: false, ..bare };
+        let mirror = RefOptions { mirror: true, tags: false, ..bare };
         let selection = mirror.select(&advertised()).expect("found");
         let everything = ["refs/heads/a", "refs/heads/main", "refs/notes/commits", "refs/tags/v1"];
         assert_eq!(names(&selection), everything);
@@ -359,28 +360,28 @@ mod tests {
     }
 
     #[test]
-    fn one_branch_or_tag() {
-        let one = Wishes { single_branch: true, ..wishes() };
+    fn selects_a_single_branch_or_tag() {
+        let one = RefOptions { single_branch: true, ..ref_options() };
         let selection = one.select(&advertised()).expect("found");
         assert_eq!(names(&selection), ["refs/remotes/origin/main"]);
         assert_eq!(selection.follow_tags, [theirs("refs/tags/v1", 3)]);
         assert_eq!(one.fetch_refspec(&selection), Some("+refs/heads/main:refs/remotes/origin/main".into()));
 
-        let tag = Wishes { branch: Some("v1".into()), ..one };
+        let tag = RefOptions { branch: Some("v1".into()), ..one };
         let selection = tag.select(&advertised()).expect("found");
         assert_eq!(selection.head, NewHead::Tag(theirs("refs/tags/v1", 3)));
         assert_eq!(tag.fetch_refspec(&selection), Some("+refs/tags/v1:refs/tags/v1".into()));
 
-        let none = Wishes { branch: Some("v2".into()), ..tag };
+        let none = RefOptions { branch: Some("v2".into()), ..tag };
         let refused = none.select(&advertised()).expect_err("there is none").to_string();
         assert_eq!(refused, "Remote branch v2 not found in upstream origin");
     }
 
     #[test]
-    fn head_is_guessed_where_nobody_says() {
+    fn guesses_the_branch_of_head() {
         let mut found = advertised();
         found.refs[0].symref = None;
-        let guessed = |found: &Advertisement| match wishes().select(found).expect("found").head {
+        let guessed = |found: &Advertisement| match ref_options().select(found).expect("found").head {
             NewHead::Branch(branch) => branch.name.to_string(),
             other => format!("{other:?}"),
         };
@@ -390,41 +391,41 @@ mod tests {
         found.refs.push(theirs("refs/heads/trunk", 1));
         assert_eq!(guessed(&found), "refs/heads/trunk");
         found.refs[0].oid = oid(9);
-        assert_eq!(wishes().select(&found).expect("found").head, NewHead::Detached(theirs("HEAD", 9)));
+        assert_eq!(ref_options().select(&found).expect("found").head, NewHead::Detached(theirs("HEAD", 9)));
     }
 
     #[test]
-    fn nothing_there_and_unborn() {
+    fn handles_empty_remotes_and_unborn_branches() {
         let mut found = Advertisement::default();
-        let selection = wishes().select(&found).expect("fine");
+        let selection = ref_options().select(&found).expect("fine");
         assert_eq!((selection.empty, &selection.head), (true, &NewHead::Unborn("refs/heads/trunk".into())));
         found.unborn_head = Some("refs/heads/x".into());
-        let selection = wishes().select(&found).expect("fine");
+        let selection = ref_options().select(&found).expect("fine");
         assert_eq!(selection.head, NewHead::Unborn("refs/heads/x".into()));
         found.refs.push(theirs("refs/heads/y", 1));
-        let selection = wishes().select(&found).expect("fine");
+        let selection = ref_options().select(&found).expect("fine");
         assert_eq!((selection.empty, &selection.head), (false, &NewHead::Unborn("refs/heads/x".into())));
     }
 
     #[test]
-    fn funny_names_are_left_out() {
+    fn skips_malformed_names() {
         let mut found = advertised();
         for name in ["refs/heads/../../../x", "refs/heads/a b", "refs/heads/x.lock", "refs/heads/-ok"] {
             found.refs.push(theirs(name, 5));
         }
-        let selection = wishes().select(&found).expect("found");
+        let selection = ref_options().select(&found).expect("found");
         assert_eq!(selection.funny.len(), 3);
         assert!(names(&selection).contains(&"refs/remotes/origin/-ok".to_owned()));
     }
 
     #[test]
-    fn configured_refspecs_come_first() {
+    fn applies_configured_refspecs_first() {
         let parse = |text: &str| Refspec::parse(text.into());
         let notes = parse("+refs/notes/*:refs/notes/*").expect("valid");
-        let with = Wishes { refspecs: vec![notes], ..wishes() };
+        let with = RefOptions { refspecs: vec![notes], ..ref_options() };
         let selection = with.select(&advertised()).expect("found");
         assert_eq!(names(&selection)[0], "refs/notes/commits");
-        let missing = Wishes { refspecs: vec![parse("refs/x:refs/y").expect("valid")], ..wishes() };
+        let missing = RefOptions { refspecs: vec![parse("refs/x:refs/y").expect("valid")], ..ref_options() };
         assert_eq!(missing.select(&advertised()), Err(Error::NoSuchRef("refs/x".into())));
         for text in ["main", "^refs/heads/x", "refs/a/*:refs/b", "refs/*/x:refs/*/y", "x:refs/y"] {
             assert_eq!(parse(text), Err(Error::Refspec(text.into())));
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_refs() {
+    fn honours_hide_refs() {
         let rules = ["refs/pull/", "refs/x", "!refs/pull/1"].map(BString::from);
         for (name, hidden) in [
             ("refs/pull/2/head", true),

@@ -1,10 +1,10 @@
-//! A new Git directory, before anything is in it: templates, configuration, an unborn HEAD.
+//! The skeleton of a new Git directory: template, configuration, an unborn HEAD.
 //!
-//! Promise: the directory appears at its place whole or not at all. It is assembled under another
-//! name beside it and renamed, so that at no moment somebody finds half a repository. `objects` is
-//! left empty, for [`super::objects`] to put the real one in its place in one step.
+//! Promise: the directory appears whole or not at all. It is assembled under another name beside
+//! its path and renamed, so that no process ever finds half a repository. `objects` stays empty;
+//! [`super::objects`] later replaces it in one step.
 //!
-//! Order: templates (which may bring a configuration), directories, HEAD, configuration, rename.
+//! Order: template (which may bring a configuration), directories, HEAD, configuration, rename.
 
 use std::{
     io,
@@ -19,47 +19,47 @@ use sys::{FileType, by_path};
 use super::{
     junk::Existed,
     resume,
-    settings::{self, Outer, set},
+    settings::{self, OuterConfig, set},
 };
 
-/// What is wanted of it.
+/// The description of the skeleton.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub(super) struct Wanted<'a> {
     pub git_dir: &'a Path,
-    /// Whether it is there, empty.
+    /// The state of the Git directory: existing and empty, or missing.
     pub existed: Existed,
-    /// `None`: bare.
+    /// `None` for a bare repository.
     pub work_tree: Option<&'a Path>,
-    /// `core.worktree` is needed, as the Git directory is not in it.
+    /// True if the Git directory lies outside of the worktree, so that `core.worktree` is needed.
     pub name_work_tree: bool,
     pub template: Option<Template<'a>>,
     /// `--config`, in order.
     pub config: &'a [BString],
-    /// Where we are, and with what settings.
+    /// The current directory, the environment and the settings.
     pub open: &'a repo::OpenOptions,
-    /// The source, for whoever finds the clone unfinished.
+    /// The source, which the marker of an unfinished clone names.
     pub url: &'a BStr,
     pub fsync: &'a store::Fsync,
-    /// Permissions while templates are copied.
+    /// The permissions while the template is copied.
     pub shared: SharedRepository,
 }
 
-/// Where the template is.
+/// The template directory.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub(super) struct Template<'a> {
     pub dir: &'a Path,
-    /// As it was given.
-    pub called: &'a Path,
+    /// The path as the user gave it.
+    pub given: &'a Path,
     /// Prints messages.
     pub voice: repo::Voice,
 }
 
 impl Template<'_> {
-    /// A path in it, as messages name it.
-    fn called(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(self.dir).map_or_else(|_| path.to_owned(), |rest| self.called.join(rest))
+    /// Returns a path in the template as messages name it.
+    fn given(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.dir).map_or_else(|_| path.to_owned(), |rest| self.given.join(rest))
     }
 }
 
@@ -67,11 +67,11 @@ impl Template<'_> {
 pub(super) struct Made {
     pub(super) notices: Vec<Notice>,
     pub(super) claim: resume::Claim,
-    /// Permissions of what is made from now on, but for what `--config` says of them.
+    /// The permissions of files created from now on, until `--config` takes effect.
     pub(super) shared: SharedRepository,
 }
 
-/// Why it could not be made. Messages are Git's, where Git has them.
+/// The reason why the skeleton was not created. Messages are Git's, where Git has them.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -92,7 +92,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// This error with the path of the Git directory in place of the path of its assembly.
+    /// Replaces the path of the assembly in this error by the path of the Git directory.
     pub(super) fn placed(self, assembly: &Path, git_dir: &Path) -> Error {
         let place = |path: PathBuf| match path.strip_prefix(assembly) {
             Ok(rest) => git_dir.join(rest),
@@ -114,22 +114,22 @@ fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) ->
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
-/// What was met on the way that Git warns about.
+/// A finding about which Git prints a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// `warning: templates not found in <directory>`
     NoTemplates(PathBuf),
     /// `warning: not copying templates from '<directory>': <why>`
     RefusedTemplates(PathBuf, repo::Error),
-    /// `error: ignoring template <path>`: neither file, directory nor link.
+    /// `error: ignoring template <path>`: it is not a file, directory or link.
     IgnoredTemplate(PathBuf),
 }
 
 impl Wanted<'_> {
-    /// Where it is put together: on the same file system, under a name nobody uses. A directory that
-    /// is there already may be a mount point, so its content is put together inside.
+    /// Returns the path of the assembly directory, on the same file system, with an unused name. An
+    /// existing Git directory may be a mount point, so its content is assembled inside it.
     pub(super) fn assembly(&self) -> PathBuf {
-        let name = resume::scrap_name();
+        let name = resume::assembly_name();
         match (self.existed, self.git_dir.parent()) {
             (Existed::No, Some(parent)) => parent.join(name),
             _ => self.git_dir.join(name),
@@ -137,17 +137,17 @@ impl Wanted<'_> {
     }
 }
 
-/// Makes it, at `assembly` first.
+/// Assembles the skeleton at `assembly`, then moves it to its path.
 pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error> {
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
     let claim = resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
     let version = match wanted.template {
-        Some(template) => take_template(template, assembly, wanted.shared, &mut notices)?,
+        Some(template) => copy_template_directory(template, assembly, wanted.shared, &mut notices)?,
         None => 0,
     };
     let config = assembly.join("config");
-    let shared = Outer::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
+    let shared = OuterConfig::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
     shared.adjust_dir(assembly).map_err(io_error("set the mode of", assembly))?;
     for name in ["objects", "refs", "refs/heads", "refs/tags"] {
         make_dir(&assembly.join(name), shared)?;
@@ -161,7 +161,7 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     }
     shared.adjust_dir(wanted.git_dir).map_err(io_error("set the mode of", wanted.git_dir))?;
     let mut entries = by_path::list(assembly).map_err(io_error("opendir", assembly))?;
-    // The marker leads: without it nobody would know whose the others are.
+    // The marker is moved first: it identifies the other entries if the process is killed.
     entries.sort_by_key(|(name, _)| !resume::is_marker(name));
     for (name, _) in entries {
         let place = wanted.git_dir.join(&name);
@@ -171,8 +171,8 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     Ok(made)
 }
 
-/// Writes the configuration, on top of what the template has. What that says of objects and refs is not
-/// for this repository.
+/// Writes the configuration on top of the template's. The template's object format and ref storage
+/// do not apply.
 fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepository) -> Result<(), Error> {
     let assembly = path.parent().unwrap_or(Path::new("/"));
     let locks = store::LockOptions { shared, ..store::LockOptions::default() };
@@ -214,7 +214,7 @@ fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepos
     Ok(store::config::edit(path, &edits, &locks, wanted.fsync)?)
 }
 
-/// Whether the file system keeps the executable bit.
+/// Returns true if the file system keeps the executable bit.
 fn trusts_mode(file: &Path) -> Result<bool, Error> {
     let handle = by_path::open(file).map_err(io_error("open", file))?;
     let before = sys::stat_of(&handle).map_err(io_error("stat", file))?.mode & 0o7777;
@@ -224,7 +224,8 @@ fn trusts_mode(file: &Path) -> Result<bool, Error> {
     Ok(toggled && before & 0o100 == 0)
 }
 
-/// Whether the file system has symbolic links. A disk that is full or fails does not say so.
+/// Returns true if the file system supports symbolic links. A full or failing disk is an error
+/// instead.
 fn has_symlinks(directory: &Path) -> Result<bool, Error> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     let probe = directory.join("symlink-probe");
@@ -240,8 +241,9 @@ fn has_symlinks(directory: &Path) -> Result<bool, Error> {
     Ok(found.is_some_and(|stat| stat.file_type == FileType::Symlink))
 }
 
-/// Copies the template, if there is one that may be copied. Returns the version of the format that it asks for.
-fn take_template(
+/// Copies the template, if there is one and its format is supported. Returns its repository format
+/// version.
+fn copy_template_directory(
     template: Template<'_>,
     to: &Path,
     shared: SharedRepository,
@@ -250,26 +252,27 @@ fn take_template(
     match by_path::stat_followed(template.dir) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
         _ => {
-            notices.push(Notice::NoTemplates(template.called.to_owned()));
+            notices.push(Notice::NoTemplates(template.given.to_owned()));
             return Ok(0);
         }
     }
     let config = template.dir.join("config");
-    let format = repo::template_format(&config, &template.called(&config), template.voice)?;
+    let format = repo::template_format(&config, &template.given(&config), template.voice)?;
     if let Some(why) = format.refusal {
-        notices.push(Notice::RefusedTemplates(template.called.to_owned(), why));
+        notices.push(Notice::RefusedTemplates(template.given.to_owned(), why));
         return Ok(0);
     }
     let mut ignored = Vec::new();
     copy_template(template.dir, to, shared, &mut ignored).map_err(|error| match error {
-        Error::Template { from, to, source } => Error::Template { from: template.called(&from), to, source },
+        Error::Template { from, to, source } => Error::Template { from: template.given(&from), to, source },
         other => other,
     })?;
-    notices.extend(ignored.iter().map(|path| Notice::IgnoredTemplate(template.called(path))));
+    notices.extend(ignored.iter().map(|path| Notice::IgnoredTemplate(template.given(path))));
     Ok(format.version)
 }
 
-/// HEAD, until there are refs. The template's own is of no use to a clone.
+/// Writes HEAD as it is until refs are published. It replaces the template's HEAD, which a clone
+/// cannot use.
 fn write_head(path: &Path, shared: SharedRepository) -> Result<(), Error> {
     match by_path::stat(path).map_err(io_error("stat", path))? {
         None => {}
@@ -281,8 +284,8 @@ fn write_head(path: &Path, shared: SharedRepository) -> Result<(), Error> {
     write(path, format!("ref: {}\n", resume::UNPUBLISHED).as_bytes(), shared)
 }
 
-/// Copies what is in `from` and not yet in `to`; names that begin with a dot are left out, links are
-/// copied as links. What is neither file, directory nor link is `ignored`.
+/// Copies entries of `from` that `to` lacks. Skips names that begin with a dot, and copies links as
+/// links. Special files go into `ignored`.
 fn copy_template(
     from: &Path,
     to: &Path,
@@ -320,7 +323,7 @@ fn copy_file(from: &Path, to: &Path, shared: SharedRepository) -> io::Result<()>
     sys::close(target)
 }
 
-/// Makes a directory, unless it is there.
+/// Creates a directory, unless it exists.
 fn make_dir(path: &Path, shared: SharedRepository) -> Result<(), Error> {
     match shared.create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io_error("mkdir", path)(error)),

@@ -1,35 +1,35 @@
-//! What is to be cloned, and how it is reached.
+//! Location of the source of a clone, and how it is reached.
 //!
-//! Only looks; nothing is opened for writing. Rules and order are those of `git clone`: a path that
-//! holds a repository, a file that names one (`gitdir: `), a bundle, and only then a URL.
+//! Nothing is opened for writing. Rules and order are those of `git clone`: a path that holds a
+//! repository, a file that names one (`gitdir: `), a bundle, and only then a URL.
 
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 use sys::{FileType, Refused, UserPath, by_path};
 
-/// How the objects are reached.
+/// The way to reach the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Kind {
     /// A repository on this machine, named by path.
     Repository { git_dir: PathBuf },
-    /// One reached through `git-upload-pack`: `file://`.
+    /// A repository reached through `git-upload-pack`: `file://`.
     File { path: PathBuf },
     /// A bundle file.
     Bundle { path: PathBuf },
 }
 
-/// A source that was found.
+/// A located source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// See [`Kind`].
+    /// The way to reach the objects.
     pub kind: Kind,
-    /// What becomes `remote.<name>.url` and stands in the reflogs: a path made absolute, or the URL.
+    /// The value of `remote.<name>.url`, also named in the reflogs: an absolute path, or the URL.
     pub url: BString,
 }
 
-/// Why there is nothing to clone. Messages are Git's, where Git has them.
+/// The reason why the source was not found. Messages are Git's, where Git has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -45,7 +45,7 @@ pub enum Error {
     GitFile(PathBuf),
 }
 
-/// Finds `name`, relative to `cwd`, which is absolute.
+/// Locates `name`, relative to `cwd`, which is absolute.
 pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
     if UserPath::new(name).resolve(cwd) == Err(Refused::Empty) {
         return Err(Error::Refused(Refused::Empty));
@@ -67,7 +67,7 @@ pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
     Ok(Source { kind: Kind::File { path }, url: name.into() })
 }
 
-/// `name` as an absolute path, not normalised, as Git writes it.
+/// Makes a path absolute as Git does, without normalising it.
 pub(super) fn absolute(name: &BStr, cwd: &Path) -> BString {
     if name.starts_with(b"/") {
         return name.into();
@@ -96,12 +96,13 @@ fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
     Ok([".bundle", ""].into_iter().filter_map(with).find(file).map(|path| Kind::Bundle { path }))
 }
 
-/// The repository a `.git` file names; `None` if it is no such file.
+/// Returns the repository that a `.git` file names, or `None` if the file names none.
 pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     let invalid = || Error::GitFile(path.to_owned());
     let Ok(mut file) = by_path::open(path) else { return Ok(None) };
     let mut head = Vec::new();
-    // A path is at most 4096 bytes; a bundle of gigabytes is not to be read to see that it is none.
+    // A path has at most 4,096 bytes. The limit avoids reading a bundle of gigabytes to see that it
+    // is no such file.
     std::io::Read::read_to_end(&mut std::io::Read::take(&mut file, 8192), &mut head)
         .map_err(|error| Error::Unreadable { path: path.to_owned(), reason: sys::reason(&error) })?;
     let Some(target) = head.strip_prefix(b"gitdir: ") else { return Ok(None) };
@@ -114,7 +115,7 @@ pub(super) fn read_git_file(path: &Path) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// Whether a directory looks like a repository: a HEAD that can be one, objects and refs.
+/// Returns true if a directory looks like a repository: it has a valid HEAD, objects and refs.
 pub(super) fn is_git_directory(path: &Path) -> bool {
     let common = match by_path::read(&path.join("commondir")) {
         Ok(Some(content)) => UserPath::new(content.trim_ascii_end()).resolve_or_base(path),
@@ -155,7 +156,7 @@ fn percent_decoded(path: &[u8]) -> BString {
     out
 }
 
-/// The URL as it may be shown: `https://user:secret@host/` without the secret.
+/// Removes the password from a URL, so that it can be printed.
 fn without_password(url: &BStr) -> BString {
     let Some(start) = url.find("://").map(|at| at + 3) else { return url.into() };
     let host_end = url[start..].find_byte(b'/').map_or(url.len(), |at| start + at);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_git_files_and_bundles() {
+    fn locates_repositories_git_files_and_bundles() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let root = root.path();
         repository(&root.join("plain/.git"));
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn urls() {
+    fn locates_file_urls_and_refuses_others() {
         let cwd = Path::new("/");
         let file = locate("file:///srv/a%20b%2".into(), cwd).expect("a URL");
         assert_eq!(file.kind, Kind::File { path: "/srv/a b%2".into() });

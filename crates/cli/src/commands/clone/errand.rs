@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use engine::clone::{Cloned, Errand, Prepared};
+use engine::clone::{Cloned, HelperCommand, Prepared};
 use format::ObjectId;
 
 use super::Submodules;
@@ -20,18 +20,18 @@ use crate::{
 };
 
 /// Does it in the repository that is being made. Whether it went well; Git has said what did not.
-pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: Errand<'_>) -> bool {
+pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: HelperCommand<'_>) -> bool {
     let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else {
         // Without a Git nobody can be asked.
-        return matches!(errand, Errand::Connected { .. });
+        return matches!(errand, HelperCommand::Connected { .. });
     };
     match errand {
-        Errand::Repack => git.args(["repack", "-a", "-d"]).stdin(Stdio::null()),
-        Errand::Sparse => git.args(["sparse-checkout", "set"]),
-        Errand::Connected { tips, partial } => return is_connected(git, tips, partial),
+        HelperCommand::Repack => git.args(["repack", "-a", "-d"]).stdin(Stdio::null()),
+        HelperCommand::Sparse => git.args(["sparse-checkout", "set"]),
+        HelperCommand::Connected { tips, partial } => return is_connected(git, tips, partial),
     };
     let done = git.status().is_ok_and(|status| status.success());
-    if errand == Errand::Sparse && !done {
+    if errand == HelperCommand::Sparse && !done {
         console::error("failed to initialize sparse-checkout");
     }
     done

@@ -9,7 +9,7 @@ use std::{path::PathBuf, time::Instant};
 use bstr::{BStr, BString};
 use engine::{
     checkout::{Files, Merge, PlanOptions, Sparse},
-    clone::{self, Cloned, Errand, Kind, Options, Prepared, Reference, Worktree},
+    clone::{self, Cloned, HelperCommand, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
 use repo::{Repository, convert::Metadata};
@@ -210,7 +210,7 @@ pub(crate) fn look(run: &Invocation) -> Result<Option<Prepared>, Failure> {
     }
     match request.prepare(run) {
         Ok(prepared) => Ok(Some(prepared)),
-        Err(error) if error.is_gits() => Ok(None),
+        Err(error) if error.is_early_refusal() => Ok(None),
         Err(error) => Err(report::failure(run, error)),
     }
 }
@@ -355,7 +355,7 @@ impl Request {
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
-        let errand = |errand: Errand<'_>| errand::run(run, &prepared, errand);
+        let errand = |errand: HelperCommand<'_>| errand::run(run, &prepared, errand);
         let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
         reporter.finish();
         let mut cloned = cloned.map_err(|error| report::failure(run, error))?;

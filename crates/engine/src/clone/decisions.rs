@@ -1,4 +1,4 @@
-//! What options, configuration and source together say about a clone.
+//! Decisions that follow from options, configuration and source together.
 
 use std::path::Path;
 
@@ -9,8 +9,9 @@ use sys::by_path;
 use super::{Error, Event, Kind, Prepared, select};
 
 impl Prepared {
-    /// Refuses what the environment and the user's settings want a new repository to be, and sapwood cannot make: refs in
-    /// tables. The hash is the source's. Before the repository there is no setting of its own to be asked.
+    /// Returns an error if the environment or the user's settings ask for a repository with a
+    /// reftable, which sapwood cannot create. The hash needs no check: it is the source's. The new
+    /// repository does not exist yet, so only outer settings count.
     pub(super) fn check_formats(&self, events: &dyn Fn(Event<'_>)) -> Result<(), Error> {
         let outside = repo::Outside::load(&self.options.open)?;
         let variable = |name: &str| {
@@ -18,28 +19,28 @@ impl Prepared {
             Some(BString::from(std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str())))
         };
         let is_hash = |name: &BString| name == "sha1" || name == "sha256";
-        let mut tables = None;
+        let mut is_reftable = None;
         if let Some(name) = outside.config_str("init.defaultObjectFormat").filter(|name| !is_hash(name)) {
             events(Event::Warning(&format!("unknown hash algorithm '{name}'")));
         }
         match outside.config_str("init.defaultRefFormat").as_deref().map(Vec::as_slice) {
-            Some(b"files") => tables = Some(false),
-            Some(b"reftable") => tables = Some(true),
+            Some(b"files") => is_reftable = Some(false),
+            Some(b"reftable") => is_reftable = Some(true),
             Some(name) => {
                 events(Event::Warning(&format!("unknown ref storage format '{}'", name.as_bstr())));
             }
             None => {}
         }
-        if tables.is_none() {
-            tables = outside.config_bool("feature.experimental")?;
+        if is_reftable.is_none() {
+            is_reftable = outside.config_bool("feature.experimental")?;
         }
         if let Some(name) = variable("GIT_DEFAULT_HASH").filter(|name| !is_hash(name)) {
             return Err(Error::Hash(name));
         }
         if self.options.ref_files {
-            tables = Some(false);
+            is_reftable = Some(false);
         } else if let Some(name) = variable("GIT_DEFAULT_REF_FORMAT") {
-            tables = Some(match name.as_slice() {
+            is_reftable = Some(match name.as_slice() {
                 b"files" => false,
                 b"reftable" => true,
                 _ => return Err(Error::RefFormat(format!(" '{name}'"))),
@@ -47,16 +48,16 @@ impl Prepared {
         }
         if let Some(uri) = variable("GIT_REFERENCE_BACKEND") {
             let (name, place) = uri.split_once_str("://").unwrap_or((uri.as_slice(), b""));
-            tables = Some(match name {
+            is_reftable = Some(match name {
                 b"files" if place.is_empty() => false,
                 b"files" | b"reftable" => true,
                 _ => return Err(Error::RefFormat(format!(": '{}'", name.as_bstr()))),
             });
         }
-        if tables == Some(true) { Err(Error::Reftable) } else { Ok(()) }
+        if is_reftable == Some(true) { Err(Error::Reftable) } else { Ok(()) }
     }
 
-    pub(super) fn wishes(&self, repo: &repo::Repository) -> Result<select::Wishes, Error> {
+    pub(super) fn ref_options(&self, repo: &repo::Repository) -> Result<select::RefOptions, Error> {
         let options = &self.options;
         let configured = || repo.config_str("clone.defaultRemoteName");
         let remote = options.origin.clone().or_else(configured).unwrap_or_else(|| "origin".into());
@@ -68,7 +69,7 @@ impl Prepared {
         for value in repo.config_all(&format!("remote.{remote}.fetch")) {
             refspecs.push(select::Refspec::parse(value.as_bstr())?);
         }
-        Ok(select::Wishes {
+        Ok(select::RefOptions {
             refspecs,
             branch: options.branch.clone(),
             single_branch: options.single_branch,
@@ -85,15 +86,16 @@ impl Prepared {
         Ok(self.options.reject_shallow.unwrap_or(configured))
     }
 
-    /// Whether objects are taken over as files; else they come through a server or from a bundle.
-    pub fn takes_files(&self) -> bool {
+    /// Returns true if the clone takes the objects as files. Otherwise they come from a server or a
+    /// bundle.
+    pub fn copies_files(&self) -> bool {
         match &self.source.kind {
             Kind::Repository { git_dir } => self.options.local != Some(false) && !is_shallow(git_dir),
             Kind::File { .. } | Kind::Bundle { .. } => false,
         }
     }
 
-    /// The same, with all that Git says on deciding it.
+    /// Like [`Prepared::copies_files`], and reports Git's warnings about the decision.
     pub(super) fn is_local(
         &self,
         repo: &repo::Repository,
@@ -120,14 +122,15 @@ impl Prepared {
                 }
             }
         }
-        let local = self.takes_files();
+        let local = self.copies_files();
         if options.local == Some(true) && !local {
             events(Event::Warning("--local is ignored"));
         }
         Ok(local)
     }
 
-    /// What the other side is asked to leave out; a bundle and files are taken as they are.
+    /// Returns the limits to request from the server. A bundle and local files are always taken
+    /// whole.
     pub(super) fn limits(&self, local: bool) -> Result<repo::fetch::Limits, Error> {
         let options = &self.options;
         if local || matches!(self.source.kind, Kind::Bundle { .. }) {
@@ -147,7 +150,7 @@ impl Prepared {
         })
     }
 
-    /// What `--recurse-submodules` adds to the configuration.
+    /// Returns the configuration parameters, with the additions of `--recurse-submodules`.
     pub(super) fn parameters(&self) -> Result<Vec<BString>, Error> {
         let options = &self.options;
         let mut parameters = options.config.clone();
@@ -163,8 +166,9 @@ impl Prepared {
         if repo::Outside::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")? == Some(true) {
             parameters.push("submodule.recurse=true".into());
         }
-        let has = |required| options.references.iter().any(|reference| reference.required == required);
-        let strategy = match (has(true), has(false)) {
+        let has_reference =
+            |required| options.references.iter().any(|reference| reference.required == required);
+        let strategy = match (has_reference(true), has_reference(false)) {
             (true, true) => return Err(Error::BothReferences),
             (true, false) => "die",
             (false, true) => "info",
@@ -180,16 +184,16 @@ fn is_shallow(git_dir: &Path) -> bool {
     matches!(by_path::stat_followed(&git_dir.join("shallow")), Ok(Some(_)))
 }
 
-/// The name of a new repository's first branch, if somebody says.
+/// Returns the configured name of a new repository's first branch.
 pub(super) fn default_branch(repo: &repo::Repository) -> Option<BString> {
     let variable = repo.env().bytes("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME");
     let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
     variable.or_else(|| repo.config_str("init.defaultBranch"))
 }
 
-/// `fetch.fsckObjects`, else `transfer.fsckObjects`.
+/// Reads `fetch.fsckObjects`, else `transfer.fsckObjects`.
 pub(super) fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
-    let own = repo.config_bool("fetch.fsckObjects")?;
-    let own = if own.is_some() { own } else { repo.config_bool("transfer.fsckObjects")? };
-    Ok(own.unwrap_or(false))
+    let fetch = repo.config_bool("fetch.fsckObjects")?;
+    let fetch = if fetch.is_some() { fetch } else { repo.config_bool("transfer.fsckObjects")? };
+    Ok(fetch.unwrap_or(false))
 }
