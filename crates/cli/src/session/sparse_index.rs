@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use bstr::{BStr, ByteSlice as _};
 use engine::{
-    checkout::{Plan, PlanError},
+    checkout::Plan,
+    look::LookError,
     sparse::{self, Course, Patterns, Trees},
 };
 use format::{
@@ -154,7 +155,7 @@ pub(crate) fn settle(
     }
 }
 
-fn unreadable(error: PlanError) -> Failure {
+fn unreadable(error: LookError) -> Failure {
     Failure::fatal(error.to_string())
 }
 

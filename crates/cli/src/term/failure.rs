@@ -202,13 +202,22 @@ impl From<engine::sparse::LoadError> for Failure {
     }
 }
 
+impl From<engine::look::LookError> for Failure {
+    fn from(error: engine::look::LookError) -> Failure {
+        match error {
+            engine::look::LookError::Unsupported(what) => Failure::Unserved(what),
+            error @ engine::look::LookError::LinkedSubmodule { .. } => {
+                Failure::Error(error.to_string().into(), 128)
+            }
+            error => Failure::fatal(error.to_string()),
+        }
+    }
+}
+
 impl From<engine::checkout::PlanError> for Failure {
     fn from(error: engine::checkout::PlanError) -> Failure {
         match error {
-            engine::checkout::PlanError::Unsupported(what) => Failure::Unserved(what),
-            error @ engine::checkout::PlanError::LinkedSubmodule { .. } => {
-                Failure::Error(error.to_string().into(), 128)
-            }
+            engine::checkout::PlanError::Look(error) => error.into(),
             error => Failure::fatal(error.to_string()),
         }
     }

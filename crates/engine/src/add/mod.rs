@@ -22,14 +22,14 @@ pub use look::{Found, Looker};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
 pub use stage::{Allow, Clash, Staging};
 
-use crate::{
-    checkout::PlanError,
-    look::trees::{self, Kind, Side, Slot},
+use crate::look::{
+    LookError,
+    trees::{self, Kind, Side, Slot},
 };
 
 /// Returns the rules for paths in an index, from the repository's configuration.
 pub fn protect(repo: &Repository) -> Result<format::path::Protect, repo::Error> {
-    crate::checkout::protect(repo)
+    crate::look::protect(repo)
 }
 
 /// Returns the commit checked out in the repository at `path` of the worktree, or `None`.
@@ -43,7 +43,7 @@ pub fn differing(
     repo: &Repository,
     index: &Index,
     tree: Option<ObjectId>,
-) -> Result<Vec<(BString, Mode)>, PlanError> {
+) -> Result<Vec<(BString, Mode)>, LookError> {
     let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![tree])?;
     let mut paths: Vec<(BString, Mode)> = Vec::new();
     for row in found.rows {

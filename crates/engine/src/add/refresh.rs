@@ -7,14 +7,12 @@ use bstr::{BString, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage, Word};
 use sys::{Dir, FileType};
 
-use crate::{
-    checkout::PlanError,
-    look::{
-        compare::{self, Looked, Positions},
-        facts::{Seen, Want},
-        stat::{Match, index_stat},
-        submodules,
-    },
+use crate::look::{
+    LookError,
+    compare::{self, Looked, Positions},
+    facts::{Seen, Want},
+    stat::{Match, index_stat},
+    submodules,
 };
 
 /// Options of a refresh.
@@ -57,7 +55,7 @@ pub fn refresh(
     worktree: &Dir,
     index: &mut Index,
     options: &RefreshOptions,
-) -> Result<Refreshed, PlanError> {
+) -> Result<Refreshed, LookError> {
     let is_trusted = |entry: &Entry| {
         let trusting_flags = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
         entry.flags.intersects(trusting_flags | Flags::SKIP_WORKTREE)

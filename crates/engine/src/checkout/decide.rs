@@ -24,10 +24,10 @@ use sys::FileType;
 use self::case::taken;
 pub(super) use self::case::{action, is_trusted, is_unfinished, question};
 use super::{
-    Force, Left, LeftKind, PlanError, Premise, Refusal, RefusalKind, Removal, cases::Action, follow::Start,
-    plan::Files,
+    Force, Left, LeftKind, Premise, Refusal, RefusalKind, Removal, cases::Action, follow::Start, plan::Files,
 };
 use crate::look::{
+    LookError,
     facts::{Fact, Seen},
     sparse::Patterns,
     trees::{Kind, Row, Side, Slot},
@@ -96,19 +96,19 @@ impl Policy<'_> {
 /// Questions too rare to be answered ahead, and those that come last.
 pub(super) trait Ask {
     /// Whether an untracked path is ignored.
-    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError>;
+    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError>;
     /// Whether there is anything untracked below directory `dir`; ignored files count only if
     /// `ignored_too`.
-    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, PlanError>;
+    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, LookError>;
     /// What is at an index entry's path.
-    fn look(&mut self, entry: usize) -> Result<Fact, PlanError>;
+    fn look(&mut self, entry: usize) -> Result<Fact, LookError>;
     /// On a file system that folds case: whether the file at `path` is in truth that of an index
     /// entry whose name differs only in case.
-    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError>;
+    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError>;
     /// Whether `path`, which is behind a symbolic link, leads nowhere.
     fn leads_nowhere(&mut self, path: &BStr) -> bool;
     /// Whether the path of a submodule is that of one which goes along.
-    fn follows(&mut self, path: &BStr) -> Result<bool, PlanError>;
+    fn follows(&mut self, path: &BStr) -> Result<bool, LookError>;
     /// See [`Follow::may_move`](super::follow::Follow::may_move).
     fn may_move(
         &mut self,
@@ -116,9 +116,9 @@ pub(super) trait Ask {
         from: Start,
         to: Option<ObjectId>,
         force: Force,
-    ) -> Result<bool, PlanError>;
+    ) -> Result<bool, LookError>;
     /// What is at the paths of the entries that leave a sparse worktree, and of those that enter it.
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError>;
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError>;
 }
 
 /// Everything decided.
@@ -189,7 +189,7 @@ impl<'a> Decider<'a> {
         mut self,
         rows: Vec<Row>,
         facts: impl IntoIterator<Item = Fact>,
-    ) -> Result<Decided, PlanError> {
+    ) -> Result<Decided, LookError> {
         let from_trees = rows.iter().position(is_left_over).unwrap_or(rows.len());
         let mut refused: Option<BString> = None;
         for (at, (row, fact)) in rows.into_iter().zip(facts).enumerate() {
@@ -214,7 +214,7 @@ impl<'a> Decider<'a> {
     }
 
     /// Decides a row; returns its path if it was refused.
-    fn decide(&mut self, mut row: Row, fact: &Fact) -> Result<Option<BString>, PlanError> {
+    fn decide(&mut self, mut row: Row, fact: &Fact) -> Result<Option<BString>, LookError> {
         if matches!(row.slot, Slot::Merged(at) if self.gone.contains(&at)) {
             if is_left_over(&row) {
                 return Ok(None);
@@ -288,7 +288,7 @@ impl<'a> Decider<'a> {
         fact: &Fact,
         mode: Mode,
         oid: ObjectId,
-    ) -> Result<Option<Taken>, PlanError> {
+    ) -> Result<Option<Taken>, LookError> {
         let path = row.path.as_bstr();
         let mut flags = Flags::empty();
         let mut border = Border::Inside;
@@ -368,7 +368,7 @@ impl<'a> Decider<'a> {
     }
 
     /// Git's `deleted_entry`.
-    fn remove(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
+    fn remove(&mut self, row: &Row, fact: &Fact) -> Result<(), LookError> {
         let path = row.path.as_bstr();
         let kind = RefusalKind::UntrackedRemoved;
         let held = match row.slot {
@@ -428,7 +428,7 @@ impl<'a> Decider<'a> {
 
     /// "No merge": the stages are kept, of the bases only the first, and none where both sides went
     /// back to different bases (case 16).
-    fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), PlanError> {
+    fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), LookError> {
         if let Slot::Merged(at) = row.slot {
             let entry = &self.index.entries()[at];
             let border = self.policy.border(at, entry.flags);

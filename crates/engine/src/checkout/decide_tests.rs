@@ -8,7 +8,7 @@ use format::{
 use super::{super::cases, *};
 use crate::{
     checkout::cases::Source,
-    look::{facts::Want, trees::OneSided},
+    look::{LookError, facts::Want, trees::OneSided},
 };
 
 /// A worktree with nothing untracked in it, unless `untracked` says so.
@@ -18,28 +18,28 @@ struct Quiet {
 }
 
 impl Ask for Quiet {
-    fn ignored(&mut self, _: &BStr, _: bool) -> Result<bool, PlanError> {
+    fn ignored(&mut self, _: &BStr, _: bool) -> Result<bool, LookError> {
         Ok(self.ignored)
     }
-    fn untracked_below(&mut self, _: &BStr, _: bool) -> Result<bool, PlanError> {
+    fn untracked_below(&mut self, _: &BStr, _: bool) -> Result<bool, LookError> {
         Ok(self.untracked)
     }
-    fn look(&mut self, _: usize) -> Result<Fact, PlanError> {
+    fn look(&mut self, _: usize) -> Result<Fact, LookError> {
         Ok(Fact { seen: Seen::There(stat(FileType::File)), clean: true })
     }
-    fn other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, PlanError> {
+    fn other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, LookError> {
         Ok(false)
     }
     fn leads_nowhere(&mut self, _: &BStr) -> bool {
         false
     }
-    fn follows(&mut self, _: &BStr) -> Result<bool, PlanError> {
+    fn follows(&mut self, _: &BStr) -> Result<bool, LookError> {
         Ok(false)
     }
-    fn may_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, PlanError> {
+    fn may_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, LookError> {
         Ok(true)
     }
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
         let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
         let absent = Fact { seen: Seen::Absent, clean: false };
         Ok([vec![clean; leaving.len()], vec![absent; entering.len()]])

@@ -13,8 +13,9 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Force, Plan, PlanError, Premise, Write};
+use super::{Force, Plan, Premise, Write};
 use crate::look::{
+    LookError,
     content::{self, Lazy},
     facts::{self, Seen, Want},
     stat::{Match, StatRules},
@@ -64,7 +65,7 @@ pub fn plan_entries(
     index: Index,
     chosen: &[usize],
     options: &EntryOptions<'_>,
-) -> Result<EntryPlan, PlanError> {
+) -> Result<EntryPlan, LookError> {
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let forced = options.force == Force::OverwriteUntracked;

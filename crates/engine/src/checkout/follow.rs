@@ -6,7 +6,8 @@
 use bstr::BStr;
 use format::ObjectId;
 
-use super::{Force, PlanError};
+use super::Force;
+use crate::look::LookError;
 
 /// What a submodule's worktree is moved from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Start {
 /// Answers for the submodules of one worktree.
 pub trait Follow {
     /// Whether `.gitmodules` knows a submodule at `path`.
-    fn knows(&self, path: &BStr) -> Result<bool, PlanError>;
+    fn knows(&self, path: &BStr) -> Result<bool, LookError>;
 
     /// Git's `check_submodule_move_head`: whether the worktree of the submodule at `path` can be moved, to a commit or to
     /// nothing, and no change in it is lost. What is in the way has been said. One that is not active always can.
@@ -32,5 +33,5 @@ pub trait Follow {
         from: Start,
         to: Option<ObjectId>,
         force: Force,
-    ) -> Result<bool, PlanError>;
+    ) -> Result<bool, LookError>;
 }

@@ -10,11 +10,12 @@ use format::{
 use sys::{Dir, FileType};
 
 use super::{
-    Force, PlanError,
+    Force,
     decide::Ask,
     follow::{Follow, Start},
 };
 use crate::look::{
+    LookError,
     content::{self, Cleaning},
     facts::{self, Fact, Seen, Want},
     ignore::Ignores,
@@ -37,7 +38,7 @@ pub(super) struct Looker<'a> {
 
 impl Looker<'_> {
     /// Which of `entries`, seen so, are their index entries' files.
-    pub(super) fn clean(&self, entries: &[(usize, Seen)]) -> Result<Vec<bool>, PlanError> {
+    pub(super) fn clean(&self, entries: &[(usize, Seen)]) -> Result<Vec<bool>, LookError> {
         let mut unsure = Vec::new();
         let mut clean: Vec<bool> = Vec::with_capacity(entries.len());
         for (at, &(entry, seen)) in entries.iter().enumerate() {
@@ -58,17 +59,17 @@ impl Looker<'_> {
         Ok(clean)
     }
 
-    fn examine<T>(path: &BStr, result: std::io::Result<T>) -> Result<T, PlanError> {
-        result.map_err(|source| PlanError::Examine { path: path.to_owned(), source })
+    fn examine<T>(path: &BStr, result: std::io::Result<T>) -> Result<T, LookError> {
+        result.map_err(|source| LookError::Examine { path: path.to_owned(), source })
     }
 }
 
 impl Ask for Looker<'_> {
-    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, PlanError> {
+    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError> {
         Ok(self.ignores.is_ignored(path, is_dir)?)
     }
 
-    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, PlanError> {
+    fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, LookError> {
         let opened = match self.root.open_dir(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             opened => Self::examine(dir, opened)?,
@@ -98,14 +99,14 @@ impl Ask for Looker<'_> {
         Ok(false)
     }
 
-    fn look(&mut self, entry: usize) -> Result<Fact, PlanError> {
+    fn look(&mut self, entry: usize) -> Result<Fact, LookError> {
         let path = self.index.path_at(entry);
         let seen = facts::probe(self.root, self.index, &[(path, Want::Stat)])?[0];
         let clean = self.clean(&[(entry, seen)])?[0];
         Ok(Fact { seen, clean })
     }
 
-    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, PlanError> {
+    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError> {
         if !self.fold_case {
             return Ok(false);
         }
@@ -122,7 +123,7 @@ impl Ask for Looker<'_> {
         self.root.is_absent_through_links(path)
     }
 
-    fn follows(&mut self, path: &BStr) -> Result<bool, PlanError> {
+    fn follows(&mut self, path: &BStr) -> Result<bool, LookError> {
         self.follow.map_or(Ok(false), |follow| follow.knows(path))
     }
 
@@ -132,11 +133,11 @@ impl Ask for Looker<'_> {
         from: Start,
         to: Option<ObjectId>,
         force: Force,
-    ) -> Result<bool, PlanError> {
+    ) -> Result<bool, LookError> {
         self.follow.map_or(Ok(true), |follow| follow.may_move(path, from, to, force))
     }
 
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], PlanError> {
+    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
         let index = self.index;
         let ask = |entries: &[usize], want| {
             let questions: Vec<(&BStr, Want)> = entries.iter().map(|&at| (index.path_at(at), want)).collect();

@@ -5,6 +5,7 @@
 //! - [`record()`] is the only code that writes the index.
 
 pub mod cases;
+mod cleared;
 mod decide;
 mod entries;
 mod execute;
@@ -20,11 +21,10 @@ mod sparsity;
 mod temporary;
 
 pub use crate::crew::Workers;
-pub(crate) use crate::look::protect;
 pub use crate::look::submodules::{is_anything_staged, read_modules};
 pub use crate::look::trees::OneSided;
+pub use cleared::Cleared;
 pub use entries::{EntryOptions, EntryPlan, Verdict, plan_entries};
-pub(crate) use execute::KEPT_OPEN;
 pub use execute::{
     Action, Attributes, ExecuteOptions, Links, Outcome, Report, StepError, execute, unusable_filter,
 };

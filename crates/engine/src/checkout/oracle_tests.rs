@@ -28,6 +28,7 @@ use super::{
     refusal,
 };
 use crate::look::{
+    LookError,
     content::{Cleaning, CleaningWorker},
     sparse::{self, Patterns},
 };
@@ -42,7 +43,7 @@ impl Cleaning for AsIs {
 }
 
 impl CleaningWorker for AsIs {
-    fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
+    fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         Ok(file)
     }
 }

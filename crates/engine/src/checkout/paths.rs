@@ -16,9 +16,9 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Plan, PlanError, Premise, Removal, Write, plan::Settings};
+use super::{Plan, Premise, Removal, Write, plan::Settings};
 use crate::look::{
-    cache_tree,
+    LookError, cache_tree,
     content::{self, Lazy},
     facts::{self, Seen, Want},
     pathspec::{Pathspecs, Seen as Matched},
@@ -83,7 +83,7 @@ pub fn plan_paths(
     worktree: &Dir,
     index: Index,
     options: &PathOptions<'_>,
-) -> Result<PathPlan, PlanError> {
+) -> Result<PathPlan, LookError> {
     let _phase = profile::span(Phase::Plan);
     let mut index = index;
     let mut taken: Option<HashSet<BString>> = None;
@@ -154,7 +154,7 @@ fn changed(
     index: &Index,
     chosen: &[usize],
     follows: bool,
-) -> Result<Vec<usize>, PlanError> {
+) -> Result<Vec<usize>, LookError> {
     let rules = StatRules::of(repo)?;
     let questions: Vec<(&BStr, Want)> = chosen.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
@@ -183,7 +183,7 @@ fn take_from(
     index: &Index,
     tree: ObjectId,
     pathspecs: &Pathspecs,
-) -> Result<(Edits, HashSet<BString>), PlanError> {
+) -> Result<(Edits, HashSet<BString>), LookError> {
     let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
     let mut taken = HashSet::new();
     let mut edits = Edits::default();
@@ -253,12 +253,12 @@ impl Edits {
     }
 }
 
-fn apply(repo: &repo::Repository, index: &mut Index, edits: Edits) -> Result<(), PlanError> {
+fn apply(repo: &repo::Repository, index: &mut Index, edits: Edits) -> Result<(), LookError> {
     let protect = Settings::of(repo)?.protect;
     for (path, entries) in &edits.0 {
         for entry in entries {
             path::verify(path.as_bstr(), entry.mode, protect)
-                .map_err(|_| PlanError::InvalidPath(path.clone()))?;
+                .map_err(|_| LookError::InvalidPath(path.clone()))?;
         }
     }
     index.apply(edits.0.into_iter().map(|(path, entries)| Edit { path, entries }).collect());
@@ -283,7 +283,7 @@ pub fn plan_index(
     repo: &repo::Repository,
     index: Index,
     options: &IndexOptions<'_>,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan, LookError> {
     let _phase = profile::span(Phase::Plan);
     let mut index = index;
     let found = trees::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;

@@ -10,7 +10,7 @@ use super::{
     refusal,
 };
 use crate::look::{
-    cache_tree,
+    LookError, cache_tree,
     content::{Cleaning, Lazy},
     facts::{self, Fact, Facts, Seen, Want},
     ignore::{self, Ignores},
@@ -88,7 +88,7 @@ pub enum Force {
 /// What is made of the patterns of a sparse worktree.
 #[derive(Clone, Debug, Default)]
 pub enum Sparse {
-    /// Files go and come as the configured ones say ([`crate::sparse::load`]).
+    /// Files go and come as the configured ones say ([`crate::look::sparse::load`]).
     #[default]
     Configured,
     /// As these say.
@@ -229,45 +229,18 @@ pub enum PlanError {
     /// `switch` with unmerged entries.
     #[error("you need to resolve your current index first")]
     Unmerged,
-    /// A tree cannot be read.
-    #[error(transparent)]
-    Object(#[from] repo::objects::Error),
-    /// There is something to merge file by file, with [`Conflicts::Refuse`].
+    /// A path has to be merged file by file, which [`Conflicts::Refuse`] forbids.
     #[error("Merge requires file-level merging")]
     NotTrivial,
-    /// Nothing, or something else, was found where a tree is expected.
-    #[error("unable to read tree ({0})")]
-    NoTree(ObjectId),
-    /// A tree was read but makes no sense.
-    #[error("malformed tree object {0}")]
-    MalformedTree(ObjectId),
-    /// Configuration, attributes or filters.
+    /// A tree, the worktree or the configuration cannot be read.
     #[error(transparent)]
-    Repo(#[from] repo::Error),
-    /// The worktree cannot be looked at.
-    #[error("cannot stat '{path}': {}", sys::reason(.source))]
-    #[allow(missing_docs)]
-    Examine { path: BString, source: std::io::Error },
-    /// What is ignored cannot be told.
-    #[error(transparent)]
-    Ignores(#[from] crate::ignore::Unreadable),
-    /// What was changed in a submodule cannot be told.
-    #[error("'git status --porcelain=2' failed in submodule {path}: {message}")]
-    #[allow(missing_docs)]
-    Submodule { path: BString, message: String },
-    /// A link is where a submodule should be looked into.
-    #[error("expected submodule path '{path}' not to be a symbolic link")]
-    #[allow(missing_docs)]
-    LinkedSubmodule { path: BString },
-    /// The patterns of a sparse worktree cannot be read.
-    #[error(transparent)]
-    Sparse(#[from] sparse::LoadError),
-    /// A tree holds a path that must not be in an index.
-    #[error("invalid path '{0}'")]
-    InvalidPath(BString),
-    /// Git can, sapwood cannot yet.
-    #[error("{0} are not supported yet")]
-    Unsupported(&'static str),
+    Look(LookError),
+}
+
+impl<E: Into<LookError>> From<E> for PlanError {
+    fn from(error: E) -> PlanError {
+        PlanError::Look(error.into())
+    }
 }
 
 /// What planning works with, apart from the index.
@@ -340,7 +313,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         && options.files == Files::Update
         && matches!(options.sparse, Sparse::By(_));
     if index.sparse && !is_settled {
-        return Err(PlanError::Unsupported("sparse indexes"));
+        return Err(LookError::Unsupported("sparse indexes").into());
     }
     let (kind, trees) = match &options.merge {
         Merge::OneWay { target } => (Kind::OneWay, vec![Some(*target)]),
@@ -418,7 +391,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
     for edit in &decided.edits {
         for entry in &edit.entries {
             path::verify(edit.path.as_bstr(), entry.mode, world.settings.protect)
-                .map_err(|_| PlanError::InvalidPath(edit.path.clone()))?;
+                .map_err(|_| LookError::InvalidPath(edit.path.clone()))?;
         }
     }
     Ok(decided)

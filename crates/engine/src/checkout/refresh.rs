@@ -16,10 +16,10 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::PlanError;
 use crate::{
     diff::{self, Against, Counts, Differences, Missing, Scope, Unchanged},
     look::{
+        LookError,
         compare::{Looked, Positions, compare},
         content,
         facts::{Seen, Want},
@@ -70,7 +70,7 @@ pub fn refresh(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &mut Index,
-) -> Result<Vec<Unclean>, PlanError> {
+) -> Result<Vec<Unclean>, LookError> {
     let _phase = profile::span(Phase::Plan);
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
@@ -149,7 +149,7 @@ pub fn local_changes(
     worktree: &Dir,
     index: &Index,
     tree: ObjectId,
-) -> Result<Differences, PlanError> {
+) -> Result<Differences, LookError> {
     let _phase = profile::span(Phase::Plan);
     let pathspecs = Pathspecs::default();
     let never = AtomicBool::new(false);
@@ -159,10 +159,14 @@ pub fn local_changes(
         ..status::Options::tracked(&pathspecs, &never)
     };
     let found = status::examine(repo, worktree, index, &options)?;
-    let against =
-        Against::Worktree { changes: &found.changes, unreadable: &found.unreadable, missing: Missing::Gone };
+    let against = Against::Worktree {
+        changes: &found.changes,
+        unreadable: &found.unreadable,
+        missing: Missing::Gone,
+        changes_within: status::changes_within,
+    };
     let scope = Scope { pathspecs: &pathspecs, submodules: Counts::Configured, unchanged: Unchanged::Left };
-    diff::tree(repo, worktree, index, Some(tree), against, &scope)
+    Ok(diff::tree(repo, worktree, index, Some(tree), against, &scope)?)
 }
 
 /// Tells, when the index is written, whether a racy entry's file was changed behind its stat data.

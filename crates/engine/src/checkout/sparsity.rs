@@ -12,7 +12,7 @@ use sys::{
 };
 
 use super::{
-    Files, Force, Left, LeftKind, Plan, PlanError,
+    Files, Force, Left, LeftKind, Plan,
     decide::{Ask as _, Decider, Policy, Sparsity},
     execute::subtree,
     look::Looker,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     guard::Guard,
-    look::{content::Lazy, ignore::Ignores, sparse::Patterns, trees::Kind},
+    look::{LookError, content::Lazy, ignore::Ignores, sparse::Patterns, trees::Kind},
 };
 
 /// Plans what becomes of the worktree when `patterns` say what belongs in it.
@@ -30,7 +30,7 @@ pub fn plan_sparsity(
     index: Index,
     patterns: Arc<Patterns>,
     original_cwd: Option<BString>,
-) -> Result<Plan, PlanError> {
+) -> Result<Plan, LookError> {
     let _phase = profile::span(Phase::Plan);
     let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
     let policy = Policy {
@@ -67,7 +67,7 @@ pub fn has_untracked(
     worktree: &Dir,
     index: &Index,
     dir: &BStr,
-) -> Result<bool, PlanError> {
+) -> Result<bool, LookError> {
     let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, index);
     looker(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
@@ -88,9 +88,9 @@ fn looker<'a>(
     worktree: &'a Dir,
     index: &'a Index,
     cleaning: &'a Lazy<'a>,
-) -> Result<Looker<'a>, PlanError> {
+) -> Result<Looker<'a>, LookError> {
     let settings = Settings::of(repo)?;
-    let excludes = crate::ignore::outside(repo)?;
+    let excludes = crate::look::ignore::outside(repo)?;
     let excludes: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
     Ok(Looker {
         root: worktree,

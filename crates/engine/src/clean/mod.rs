@@ -1,6 +1,6 @@
 //! `clean`: removes untracked paths.
 //!
-//! Order: the walk ([`crate::untracked`]) finds paths, [`doomed`] selects the ones to remove,
+//! Order: the walk ([`crate::look::untracked`]) finds paths, [`doomed`] selects the ones to remove,
 //! [`remove()`] removes them. Tracked paths are never touched. A directory stays if it holds an
 //! ignored file, another repository, or the directory the command was started in.
 

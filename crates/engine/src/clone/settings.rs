@@ -33,13 +33,13 @@ impl OuterConfig {
     /// Returns the configured permissions. A bad value is an error only where permissions are
     /// needed.
     pub(super) fn shared(&self) -> Result<SharedRepository, BadSharedRepository> {
-        crate::shared::of(self.0.config_value(SHARED))
+        crate::look::shared::of(self.0.config_value(SHARED))
     }
 }
 
 /// Returns the permissions in the new repository, with `--config` in effect.
 pub(super) fn shared(repo: &repo::Repository) -> Result<SharedRepository, BadSharedRepository> {
-    crate::shared::of(repo.config_value(SHARED))
+    crate::look::shared::of(repo.config_value(SHARED))
 }
 
 /// A `--config` parameter that is not of the form `section.name[=value]`. The source is Git's

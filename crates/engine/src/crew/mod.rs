@@ -114,9 +114,12 @@ const IN_ORDER: usize = 2;
 const AT_ONCE_PER_CORE: usize = 16;
 /// Of these, as many as go beside the others and find for them what they ask for next.
 const BESIDE_PER_CORE: usize = 4;
+/// Directories that a worker may keep open: one, its parent, and neighbours that a batch in pack
+/// order returns to.
+pub(crate) const KEPT_OPEN: usize = 8;
 /// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
 /// object, and one to spare.
-const DESCRIPTORS_PER_WORKER: usize = crate::checkout::KEPT_OPEN + 4;
+const DESCRIPTORS_PER_WORKER: usize = KEPT_OPEN + 4;
 /// File descriptors that are not the workers'.
 const DESCRIPTORS_ELSEWHERE: usize = 16;
 /// A worker more for so many steps: starting one costs what a few files do,

@@ -8,12 +8,10 @@ use format::{
 use repo::{Repository, objects::Kind};
 
 use super::{Pair, Side};
-use crate::{
-    checkout::PlanError,
-    look::{
-        pathspec::{Pathspecs, Seen},
-        sparse::{self, Patterns},
-    },
+use crate::look::{
+    LookError,
+    pathspec::{Pathspecs, Seen},
+    sparse::{self, Patterns},
 };
 
 /// How deep is looked.
@@ -45,7 +43,7 @@ impl Collapsed<'_> {
         pairs: Vec<Pair>,
         pathspecs: &Pathspecs,
         depth: Depth,
-    ) -> Result<Vec<Pair>, PlanError> {
+    ) -> Result<Vec<Pair>, LookError> {
         let mut shown: Vec<Pair> = Vec::with_capacity(pairs.len());
         for pair in pairs {
             let Some((start, held)) = self.directory(&pair) else {
@@ -115,7 +113,7 @@ fn is_directory(pair: &Pair) -> bool {
     pair.old.or(pair.new).is_some_and(|side| side.mode.is_tree())
 }
 
-fn directory(repo: &Repository, tree: Option<ObjectId>, path: &BStr) -> Result<Option<Side>, PlanError> {
+fn directory(repo: &Repository, tree: Option<ObjectId>, path: &BStr) -> Result<Option<Side>, LookError> {
     let found = tree.map(|tree| repo.lookup_path(tree, path)).transpose()?.flatten();
     let is_tree = |oid: &ObjectId| repo.objects().header(oid).is_ok_and(|(kind, _)| kind == Kind::Tree);
     Ok(found.filter(is_tree).map(|oid| Side { mode: Mode::TREE, oid: Some(oid) }))

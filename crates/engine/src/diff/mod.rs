@@ -13,6 +13,7 @@ mod tree;
 mod unchanged;
 mod unstaged;
 
+pub use crate::look::submodules::Dirt;
 use bstr::BString;
 pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId};
@@ -59,24 +60,6 @@ pub struct Side {
     pub mode: Mode,
     /// `None` for what is in the worktree and was not hashed: Git prints zeros.
     pub oid: Option<ObjectId>,
-}
-
-/// What of a submodule was changed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dirt {
-    /// Another commit is checked out.
-    pub commit: bool,
-    /// There are changes of tracked files within.
-    pub modified: bool,
-    /// There are untracked files within.
-    pub untracked: bool,
-}
-
-impl Dirt {
-    /// Whether anything but the commit was changed.
-    pub fn is_within(self) -> bool {
-        self.modified || self.untracked
-    }
 }
 
 /// Something that differs.

@@ -6,14 +6,14 @@ use format::{
 };
 use repo::Repository;
 
-use crate::{
-    checkout::PlanError,
-    look::trees::{self, Kind, Side, Slot},
+use crate::look::{
+    LookError,
+    trees::{self, Kind, Side, Slot},
 };
 
 /// Adds to `index`, which is not to be written, the entries of `tree` that it does not have merged, as a common ancestor's. Whatever is unmerged
 /// becomes the other side's, as in Git.
-pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(), PlanError> {
+pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(), LookError> {
     let mut edits: Vec<Edit> = Vec::new();
     for row in trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?.rows {
         if matches!(row.slot, Slot::Merged(_)) {

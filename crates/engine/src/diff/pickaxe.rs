@@ -11,7 +11,7 @@ use super::{
     Pair, Side, lines,
     renames::contents::{Contents, File, Kind},
 };
-use crate::checkout::PlanError;
+use crate::look::LookError;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub fn find(
     pairs: &[Pair],
     needle: Needle<'_>,
     haystack: &Haystack<'_>,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     match needle {
         Needle::Objects(objects) => {
             // What has no name has that of nothing.
@@ -107,7 +107,7 @@ fn changed(
     kind: Kind,
     differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
     haystack: &Haystack<'_>,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     let is_directory = |side: Side| side.mode.is_tree();
     let differs_as_one = |pair: &Pair| {
         !pair.is_unchanged() && (pair.old.is_some_and(is_directory) || pair.new.is_some_and(is_directory))
@@ -133,7 +133,7 @@ fn judge(
     kind: Kind,
     differ: impl Fn(&[u8], &[u8]) -> bool + Sync,
     haystack: &Haystack<'_>,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     let mut both: Vec<[Option<File>; 2]> = Vec::new();
     let mut places = Vec::new();
     for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_unchanged()) {

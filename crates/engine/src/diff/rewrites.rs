@@ -16,7 +16,7 @@ use super::{
         leading_score,
     },
 };
-use crate::checkout::PlanError;
+use crate::look::LookError;
 
 /// Nothing smaller is split, in bytes.
 const SMALLEST: u64 = 400;
@@ -51,7 +51,7 @@ pub fn split(
     scores: Scores,
     worktree: (&Dir, &Index),
     tells: bool,
-) -> Result<(Vec<Pair>, Vec<String>), PlanError> {
+) -> Result<(Vec<Pair>, Vec<String>), LookError> {
     let mut splits: Vec<Option<u32>> = vec![None; pairs.len()];
     let mut files: Vec<(usize, [File; 2])> = Vec::new();
     for (at, pair) in pairs.iter().enumerate() {

@@ -16,13 +16,11 @@ use sys::{
 };
 
 use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::named};
-use crate::{
-    checkout::PlanError,
-    look::{
-        pathspec::{Pathspecs, Seen},
-        submodules::Submodules,
-        trees::{self, Kind, Side as TreeSide, Slot},
-    },
+use crate::look::{
+    LookError,
+    pathspec::{Pathspecs, Seen},
+    submodules::{ChangesWithin, Submodules},
+    trees::{self, Kind, Side as TreeSide, Slot},
 };
 
 /// What a tree is compared with.
@@ -41,6 +39,8 @@ pub enum Against<'a> {
         unreadable: &'a [(BString, std::io::Error)],
         /// Of entries without a file.
         missing: Missing,
+        /// Finds changes within a submodule: [`crate::status::changes_within`].
+        changes_within: ChangesWithin,
     },
 }
 
@@ -101,7 +101,7 @@ pub fn tree(
     tree: Option<ObjectId>,
     against: Against<'_>,
     scope: &Scope<'_>,
-) -> Result<Differences, PlanError> {
+) -> Result<Differences, LookError> {
     let _phase = profile::span(Phase::Plan);
     let submodules = match scope.submodules {
         Counts::Configured => Submodules::new(repo, Ignore::None)?,
@@ -195,13 +195,13 @@ pub fn staged(
     pathspecs: &Pathspecs,
     ignore: Option<Ignore>,
     sparse: Option<Collapsed<'_>>,
-) -> Result<Vec<Pair>, PlanError> {
+) -> Result<Vec<Pair>, LookError> {
     let against = Against::Index { intended: Intended::Hidden };
     let submodules = ignore.map_or(Counts::Configured, Counts::Given);
     let of = |pathspecs| {
         let scope = Scope { pathspecs, submodules, unchanged: Unchanged::Left };
         let found = self::tree(repo, root, index, tree, against, &scope)?;
-        Ok::<_, PlanError>(found.pairs)
+        Ok::<_, LookError>(found.pairs)
     };
     let Some(sparse) = sparse.filter(|_| !pathspecs.is_empty()) else { return of(pathspecs) };
     let mut pairs = of(&Pathspecs::default())?;
@@ -224,7 +224,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) -> Result<(), PlanError> {
+    fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) -> Result<(), LookError> {
         // Nothing is looked up in what is empty, as it always is for the index.
         let change = if self.changes.is_empty() { None } else { self.changes.remove(path.as_bstr()) };
         let is_unreadable = !self.unreadable.is_empty() && self.unreadable.remove(path.as_bstr());
@@ -240,7 +240,7 @@ impl Comparison<'_> {
                 let side = Side { mode: entry.mode, oid: Some(entry.oid) };
                 ((!is_hidden).then_some(side), Dirt::default())
             }
-            (Slot::Merged(at) | Slot::Unmerged(at), Against::Worktree { missing, .. }) => {
+            (Slot::Merged(at) | Slot::Unmerged(at), Against::Worktree { missing, changes_within, .. }) => {
                 let entry = &self.index.entry(at);
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
@@ -258,7 +258,7 @@ impl Comparison<'_> {
                             && entry.mode.is_gitlink()
                             && file.mode.is_gitlink() =>
                     {
-                        let (side, dirt) = of_submodule(self.index, entry, self.submodules, self.counts)?;
+                        let (side, dirt) = self.of_submodule(entry, changes_within)?;
                         (Some(side), dirt)
                     }
                     Some(change) => {
@@ -283,9 +283,16 @@ impl Comparison<'_> {
     }
 
     /// Whether nothing counts of what is a submodule in the index.
-    fn is_ignored(&self, entry: &Entry) -> Result<bool, PlanError> {
+    fn is_ignored(&self, entry: &Entry) -> Result<bool, LookError> {
         let path = self.index.path(entry);
         Ok(entry.mode.is_gitlink() && self.counts.of(self.index, self.submodules, path)? == Ignore::All)
+    }
+
+    /// The worktree's side of an unmerged submodule. It has the entry's object ID if that commit is checked out.
+    fn of_submodule(&self, entry: &Entry, changes_within: ChangesWithin) -> Result<(Side, Dirt), LookError> {
+        let ignore = self.counts.of(self.index, self.submodules, self.index.path(entry))?;
+        let dirt = self.submodules.dirt(self.index, entry, ignore, changes_within)?;
+        Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
     }
 
     /// Entries that are the tree's, and whose files are not theirs.
@@ -331,7 +338,7 @@ pub(super) fn is_ignored(
     pair: &Pair,
     submodules: &Submodules<'_>,
     counts: Counts,
-) -> Result<bool, PlanError> {
+) -> Result<bool, LookError> {
     let sides = [pair.old, pair.new].into_iter().flatten();
     if pair.status == Status::Unmerged || !sides.clone().all(|side| side.mode.is_gitlink()) {
         return Ok(false);
@@ -340,22 +347,10 @@ pub(super) fn is_ignored(
 }
 
 impl Counts {
-    fn of(self, index: &Index, submodules: &Submodules<'_>, path: &BStr) -> Result<Ignore, PlanError> {
+    fn of(self, index: &Index, submodules: &Submodules<'_>, path: &BStr) -> Result<Ignore, LookError> {
         match self {
             Counts::Given(ignore) => Ok(ignore),
             Counts::Configured | Counts::BySubmodule => submodules.ignore(index, path),
         }
     }
-}
-
-/// The worktree's side of a submodule that is unmerged: it has the entry's name if that is its HEAD.
-fn of_submodule(
-    index: &Index,
-    entry: &Entry,
-    submodules: &Submodules<'_>,
-    counts: Counts,
-) -> Result<(Side, Dirt), PlanError> {
-    let ignore = counts.of(index, submodules, index.path(entry))?;
-    let dirt = submodules.dirt(index, entry, ignore)?;
-    Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
 }

@@ -10,7 +10,7 @@ use super::{
     Pair, Scope, Side, Status,
     tree::{is_entry_meant, is_ignored},
 };
-use crate::{checkout::PlanError, look::submodules::Submodules};
+use crate::look::{LookError, submodules::Submodules};
 
 /// What becomes of what does not differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn with_unchanged(
     pairs: Vec<Pair>,
     unreadable: &[(bstr::BString, std::io::Error)],
     (scope, stage): (&Scope<'_>, Option<Stage>),
-) -> Result<Vec<Pair>, PlanError> {
+) -> Result<Vec<Pair>, LookError> {
     let submodules = Submodules::for_plumbing(repo);
     let known: HashSet<_> = pairs
         .iter()

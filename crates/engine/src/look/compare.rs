@@ -12,7 +12,7 @@ use super::{
     scan::{self, Note, Scan, Sight},
     stat::{Match, StatRules},
 };
-use crate::{checkout::PlanError, crew::Tuning};
+use crate::{crew::Tuning, look::LookError};
 
 /// Which entries are meant.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(crate) fn compare(
     index: &Index,
     asked: Positions<'_>,
     want: Want,
-) -> Result<Vec<Looked>, PlanError> {
+) -> Result<Vec<Looked>, LookError> {
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
     let never = AtomicBool::new(false);

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     io::Read as _,
-    sync::{Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use bstr::BStr;
@@ -17,8 +17,8 @@ use sys::Dir;
 
 use super::facts::is_obstacle;
 use crate::{
-    checkout::PlanError,
     crew::{self, Tuning},
+    look::LookError,
 };
 
 /// Reading and hashing a part of a file takes about this many steps; a step is as long as writing
@@ -42,7 +42,7 @@ pub(crate) trait CleaningWorker: Send {
         path: &BStr,
         file: &'a [u8],
         out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], repo::Error>;
+    ) -> Result<&'a [u8], LookError>;
 
     /// What Git would have said of it since the last time this was asked.
     fn take_messages(&mut self) -> Vec<String> {
@@ -56,7 +56,7 @@ pub(crate) fn same_content(
     index: &Index,
     entries: &[usize],
     cleaning: &dyn Cleaning,
-) -> Result<Vec<bool>, PlanError> {
+) -> Result<Vec<bool>, LookError> {
     if entries.is_empty() {
         return Ok(Vec::new());
     }
@@ -87,7 +87,7 @@ pub(crate) fn hash(
     path: &BStr,
     entry: &Entry,
     worker: &mut dyn CleaningWorker,
-) -> Result<Option<ObjectId>, PlanError> {
+) -> Result<Option<ObjectId>, LookError> {
     let (mut file, mut out) = Default::default();
     let content = cleaned(root, path, entry.mode, worker, (&mut file, &mut out))?;
     Ok(content.map(|content| name(entry.oid.kind(), content)))
@@ -107,8 +107,8 @@ pub(crate) fn cleaned<'a>(
     mode: Mode,
     worker: &mut dyn CleaningWorker,
     (file, out): (&'a mut Vec<u8>, &'a mut Vec<u8>),
-) -> Result<Option<&'a [u8]>, PlanError> {
-    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+) -> Result<Option<&'a [u8]>, LookError> {
+    let examine = |source| LookError::Examine { path: path.to_owned(), source };
     file.clear();
     if mode.is_symlink()
         && let Ok(target) = root.read_link(path)
@@ -137,8 +137,8 @@ impl CleaningWorker for repo::convert::Worker {
         path: &BStr,
         file: &'a [u8],
         out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], repo::Error> {
-        repo::convert::Worker::to_git(self, path, file, out)
+    ) -> Result<&'a [u8], LookError> {
+        Ok(repo::convert::Worker::to_git(self, path, file, out)?)
     }
 
     fn take_messages(&mut self) -> Vec<String> {
@@ -150,7 +150,7 @@ impl CleaningWorker for repo::convert::Worker {
 pub(crate) struct Lazy<'a> {
     pub(crate) repo: &'a repo::Repository,
     pub(crate) index: &'a Index,
-    pub(crate) converter: OnceLock<Result<Converter, String>>,
+    pub(crate) converter: OnceLock<Result<Converter, Arc<repo::Error>>>,
     load: fn(&repo::Repository, &Index) -> Result<Converter, repo::Error>,
 }
 
@@ -167,12 +167,10 @@ impl<'a> Lazy<'a> {
 
 impl Cleaning for Lazy<'_> {
     fn worker(&self) -> Box<dyn CleaningWorker + '_> {
-        let loaded = self
-            .converter
-            .get_or_init(|| (self.load)(self.repo, self.index).map_err(|error| error.to_string()));
+        let loaded = self.converter.get_or_init(|| (self.load)(self.repo, self.index).map_err(Arc::new));
         match loaded {
             Ok(converter) => Box::new(Converter::worker(converter)),
-            Err(message) => Box::new(Broken(message)),
+            Err(error) => Box::new(Broken(error)),
         }
     }
 
@@ -182,10 +180,10 @@ impl Cleaning for Lazy<'_> {
 }
 
 /// Stands in for a converter that could not be loaded.
-struct Broken<'a>(&'a str);
+struct Broken<'a>(&'a Arc<repo::Error>);
 
 impl CleaningWorker for Broken<'_> {
-    fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], repo::Error> {
-        Err(repo::Error::new(self.0.to_owned()))
+    fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
+        Err(LookError::Converter(Arc::clone(self.0)))
     }
 }

@@ -18,8 +18,8 @@ use format::index::Index;
 use sys::{Dir, FileType, Stat};
 
 use crate::{
-    checkout::PlanError,
     crew::{self, Tuning},
+    look::LookError,
 };
 
 /// What a question is about.
@@ -120,11 +120,11 @@ struct Group<'a> {
 }
 
 /// Answers, in the order of the questions.
-pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, PlanError> {
+pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, LookError> {
     let mut answers = vec![Seen::Unknown; questions.len()];
     let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
     if absences >= EMPTY_FROM {
-        let names = root.list().map_err(|source| PlanError::Examine { path: ".".into(), source })?;
+        let names = root.list().map_err(|source| LookError::Examine { path: ".".into(), source })?;
         if names.iter().all(|(name, _)| name == b".git") {
             answers.fill(Seen::Absent);
             return Ok(answers);
@@ -146,7 +146,7 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
             // A panic while the map is held leaves it whole.
             let settled = settle(&known.read().unwrap_or_else(PoisonError::into_inner), group.dir);
             if let Some(seen) = settled {
-                return Ok::<_, PlanError>(vec![seen; group.members.len()]);
+                return Ok::<_, LookError>(vec![seen; group.members.len()]);
             }
             let (seen, about) = ask(root, questions, group)?;
             if let Some((dir, fact)) = about {
@@ -201,7 +201,7 @@ fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
 }
 
 /// Answers all questions about one directory, whose failures count only if somebody wants them to.
-fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
+fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
     let lenient = group.members.iter().all(|&at| questions[at].1 == Want::StatIfAny);
     match ask_strictly(root, questions, group) {
         Err(_) if lenient => Ok((vec![Seen::Unknown; group.members.len()], None)),
@@ -211,8 +211,8 @@ fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Ans
 
 type Answer = (Vec<Seen>, Option<(BString, Known)>);
 
-fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, PlanError> {
-    let fail = |source| PlanError::Examine { path: group.dir.to_owned(), source };
+fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
+    let fail = |source| LookError::Examine { path: group.dir.to_owned(), source };
     let opened;
     let dir = if group.dir.is_empty() {
         root
@@ -242,7 +242,7 @@ fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> R
             Ok(Some(stat)) => Ok(Seen::There(stat)),
             Ok(None) => Ok(Seen::Absent),
             Err(_) if want == Want::StatIfAny => Ok(Seen::Unknown),
-            Err(source) => Err(PlanError::Examine { path: path.to_owned(), source }),
+            Err(source) => Err(LookError::Examine { path: path.to_owned(), source }),
         }
     });
     let seen = seen.collect::<Result<_, _>>()?;
@@ -260,7 +260,7 @@ fn is_loop(error: &std::io::Error) -> bool {
 }
 
 /// Why a directory could not be opened: the first component that is missing or no directory.
-fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
+fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, LookError> {
     let all =
         |seen, prefix: &BStr, known| Ok((vec![seen; group.members.len()], Some((prefix.to_owned(), known))));
     let ends = group.dir.find_iter("/").chain([group.dir.len()]);
@@ -270,12 +270,12 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, PlanError> {
             Ok(None) => return all(Seen::Absent, prefix, Known::Absent),
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
             Ok(Some(stat)) => return all(Seen::Blocked(end, stat), prefix, Known::Blocked(end, stat)),
-            Err(source) => return Err(PlanError::Examine { path: prefix.to_owned(), source }),
+            Err(source) => return Err(LookError::Examine { path: prefix.to_owned(), source }),
         }
     }
     // It appeared in between: somebody else is at work here.
     let source = std::io::Error::from(ErrorKind::ResourceBusy);
-    Err(PlanError::Examine { path: group.dir.to_owned(), source })
+    Err(LookError::Examine { path: group.dir.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub(crate) mod cache_tree;
 pub(crate) mod compare;
 pub(crate) mod content;
+mod error;
 pub(crate) mod facts;
 pub(crate) mod handle;
 pub mod ignore;
@@ -19,6 +20,7 @@ pub mod submodules;
 pub(crate) mod trees;
 pub mod untracked;
 
+pub use error::LookError;
 use format::path::Protect;
 
 /// Which paths the configuration protects from, beside those that are never in an index.

@@ -15,10 +15,12 @@ use repo::{
     Repository,
     submodule::{Ignore, Modules},
 };
-use sys::{Dir, by_path};
+use sys::by_path;
 
-use super::trees::{self, Kind, Side, Slot};
-use crate::{checkout::PlanError, diff::Dirt, status};
+use super::{
+    LookError,
+    trees::{self, Kind, Side, Slot},
+};
 
 const GITMODULES: &str = ".gitmodules";
 
@@ -26,6 +28,28 @@ const GITMODULES: &str = ".gitmodules";
 pub(crate) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     repo.submodule(path).ok().flatten()?.head().ok()?.oid()
 }
+
+/// What of a submodule was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dirt {
+    /// Another commit is checked out.
+    pub commit: bool,
+    /// There are changes of tracked files within.
+    pub modified: bool,
+    /// There are untracked files within.
+    pub untracked: bool,
+}
+
+impl Dirt {
+    /// Whether anything but the commit was changed.
+    pub fn is_within(self) -> bool {
+        self.modified || self.untracked
+    }
+}
+
+/// Finds the changes within a submodule, whose repository is given. `true` ignores untracked files.
+/// [`crate::status`] implements it; this module cannot import it.
+pub type ChangesWithin = fn(&Repository, bool) -> Result<Dirt, LookError>;
 
 /// The submodules of one index and its worktree.
 pub(crate) struct Submodules<'a> {
@@ -37,7 +61,7 @@ pub(crate) struct Submodules<'a> {
 
 impl<'a> Submodules<'a> {
     /// `default` counts where `diff.ignoreSubmodules` is not set.
-    pub(crate) fn new(repo: &'a Repository, default: Ignore) -> Result<Self, PlanError> {
+    pub(crate) fn new(repo: &'a Repository, default: Ignore) -> Result<Self, LookError> {
         let ignore = match repo.config_str("diff.ignoreSubmodules") {
             Some(value) => parse_ignore(value.as_bstr())?,
             None => default,
@@ -59,7 +83,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// What counts of the submodule at `path`.
-    pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, PlanError> {
+    pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, LookError> {
         if self.modules.get().is_none() {
             let modules = read_modules(self.repo, index)?;
             let _ = self.modules.set(modules);
@@ -80,7 +104,13 @@ impl<'a> Submodules<'a> {
     }
 
     /// What was changed in the submodule of `entry`, whose directory is there; what `ignore` says does not count.
-    pub(crate) fn dirt(&self, index: &Index, entry: &Entry, ignore: Ignore) -> Result<Dirt, PlanError> {
+    pub(crate) fn dirt(
+        &self,
+        index: &Index,
+        entry: &Entry,
+        ignore: Ignore,
+        changes_within: ChangesWithin,
+    ) -> Result<Dirt, LookError> {
         if ignore == Ignore::All {
             return Ok(Dirt::default());
         }
@@ -93,32 +123,30 @@ impl<'a> Submodules<'a> {
         if !self.repo.has_submodule(path)? {
             return Ok(Dirt { commit, ..Dirt::default() });
         }
-        let within = |message: String| PlanError::Submodule { path: path.to_owned(), message };
-        let submodule = self.repo.submodule(path).map_err(|error| within(error.to_string()))?;
+        let within = |source| LookError::Submodule { path: path.to_owned(), source: Box::new(source) };
+        let submodule = self.repo.submodule(path).map_err(|error| within(error.into()))?;
         let within = match submodule {
-            Some(submodule) => {
-                changes(&submodule, ignore == Ignore::Untracked).map_err(|error| within(error.to_string()))?
-            }
+            Some(submodule) => changes_within(&submodule, ignore == Ignore::Untracked).map_err(within)?,
             None => Dirt::default(),
         };
         Ok(Dirt { commit, ..within })
     }
 }
 
-fn parse_ignore(value: &BStr) -> Result<Ignore, PlanError> {
+fn parse_ignore(value: &BStr) -> Result<Ignore, LookError> {
     let bad = || repo::Error::new(format!("bad --ignore-submodules argument: {value}"));
     Ok(Ignore::parse(value).ok_or_else(bad)?)
 }
 
 /// `.gitmodules`: the file, through a link if it is one, else what the index or HEAD has of it; nothing while it is unmerged.
 /// What is there and cannot be read is a warning.
-pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, PlanError> {
+pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, LookError> {
     let path = BStr::new(GITMODULES);
     let mut entries = index.range_of(path);
     if entries.clone().any(|at| index.stage_at(at) != Stage::Normal) {
         return Ok(Modules::default());
     }
-    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    let examine = |source| LookError::Examine { path: path.to_owned(), source };
     let Some(file) = repo.work_tree().map(|top| top.join(GITMODULES)) else { return Ok(Modules::default()) };
     if by_path::stat(&file).map_err(examine)?.is_some() {
         return match by_path::read(&file) {
@@ -135,31 +163,8 @@ pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, PlanErr
     Ok(Modules::parse(content, &oid.to_string())?)
 }
 
-/// What `git status` would find in a submodule.
-fn changes(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, PlanError> {
-    let failed = |message: &str| repo::Error::new(message.to_owned());
-    let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
-    let root = Dir::open(top)
-        .map_err(|source| PlanError::Examine { path: top.display().to_string().into(), source })?;
-    let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
-        .map_err(|error| failed(&error.to_string()))?;
-    crate::sparse::expand(repo, &mut index)?;
-    let head = repo.head()?.oid();
-    let untracked = !ignore_untracked && shows_untracked(repo)?;
-    status::dirt(repo, &root, &index, head, &status::Counted { submodules: None, untracked })
-}
-
-/// `status.showUntrackedFiles`
-fn shows_untracked(repo: &Repository) -> Result<bool, PlanError> {
-    match repo.config_str("status.showUntrackedFiles") {
-        Some(value) if matches!(value.as_bytes(), b"normal" | b"all") => Ok(true),
-        Some(value) if value == "no" => Ok(false),
-        _ => Ok(repo.config_bool("status.showUntrackedFiles")?.unwrap_or(true)),
-    }
-}
-
 /// Whether the index differs from the tree of HEAD.
-pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, PlanError> {
+pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, LookError> {
     let tree = match repo.head()?.oid() {
         Some(commit) => repo.tree_of(commit)?,
         None => ObjectId::empty_tree(repo.hash()),

@@ -16,8 +16,8 @@ use format::{
 use repo::objects;
 
 use crate::{
-    checkout::PlanError,
     crew::{self, Tuning},
+    look::LookError,
 };
 
 /// A path that was added, or removed, on one side alone of a three-way merge, or was removed on both.
@@ -40,7 +40,7 @@ pub(crate) trait TreeSource: Sync {
 /// Reads trees.
 pub(crate) trait TreeReader: Send {
     /// The content of tree `oid` replaces what `out` holds.
-    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError>;
+    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), LookError>;
 }
 
 impl TreeSource for objects::Objects {
@@ -54,13 +54,13 @@ impl TreeSource for objects::Objects {
 }
 
 impl TreeReader for objects::Reader<'_> {
-    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), PlanError> {
+    fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), LookError> {
         let (kind, data) = match self.read(oid) {
-            Err(objects::Error::Missing(oid)) => return Err(PlanError::NoTree(oid)),
+            Err(objects::Error::Missing(oid)) => return Err(LookError::NoTree(oid)),
             read => read?,
         };
         if kind != objects::Kind::Tree {
-            return Err(PlanError::NoTree(*oid));
+            return Err(LookError::NoTree(*oid));
         }
         out.clear();
         out.extend_from_slice(data);
@@ -146,7 +146,7 @@ pub(crate) fn walk(
     index: &Index,
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     visit_all(source, index, (kind, Twice::Shown, Alike::Told), trees, BStr::new(""))
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn walk_below(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     visit_all(source, index, (kind, Twice::Refused, Alike::Told), trees, below)
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn differences(
     source: &dyn TreeSource,
     index: &Index,
     tree: Option<ObjectId>,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     visit_all(source, index, (Kind::OneWay, Twice::Refused, Alike::Left), vec![tree], BStr::new(""))
 }
 
@@ -176,7 +176,7 @@ fn visit_all(
     (kind, twice, alike): (Kind, Twice, Alike),
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
-) -> Result<Found, PlanError> {
+) -> Result<Found, LookError> {
     let count = trees.len();
     let unmerged = matches!(kind, Kind::TwoWay { .. }) && index.is_unmerged();
     let walker = Walker { index, kind, twice, alike, unmerged };
@@ -240,7 +240,7 @@ const WEIGHT: usize = 2;
 
 impl<'a> Walker<'a> {
     /// Breadth first, so that all directories of one depth can be read at once.
-    fn run(&self, source: &dyn TreeSource, root: Directory<'a>) -> Result<Vec<Vec<Item>>, PlanError> {
+    fn run(&self, source: &dyn TreeSource, root: Directory<'a>) -> Result<Vec<Vec<Item>>, LookError> {
         let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
         let mut level = vec![root];
@@ -307,7 +307,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What becomes of a directory that stands as one entry was settled before ([`crate::sparse::settle()`]).
+    /// What becomes of a directory that stands as one entry was settled before ([`crate::look::sparse::settle()`]).
     fn is_one_entry(&self, directory: &Directory<'_>) -> bool {
         self.index.sparse && directory.range.len() == 1 && {
             let at = directory.range.start;
@@ -324,7 +324,7 @@ impl<'a> Walker<'a> {
         directory: &Directory<'a>,
         reader: &mut dyn TreeReader,
         buffers: &mut Vec<Vec<u8>>,
-    ) -> Result<Visit<'a>, PlanError> {
+    ) -> Result<Visit<'a>, LookError> {
         let count = directory.trees.len();
         buffers.resize_with(count, Vec::new);
         let mut listings = Vec::with_capacity(count);
@@ -347,7 +347,7 @@ impl<'a> Walker<'a> {
         let mut last = None;
         while let Some(name) = next_name(&mut listings, &mut sides) {
             if last.replace(name) == Some(name) && self.twice == Twice::Refused {
-                return Err(PlanError::Unsupported("trees that hold a name twice"));
+                return Err(LookError::Unsupported("trees that hold a name twice"));
             }
             if self.is_unchanged_file(directory, &sides) {
                 continue;
@@ -540,11 +540,11 @@ struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    fn parse(data: &'a [u8], oid: Option<&ObjectId>, hash: format::HashKind) -> Result<Self, PlanError> {
+    fn parse(data: &'a [u8], oid: Option<&ObjectId>, hash: format::HashKind) -> Result<Self, LookError> {
         let entries = TreeEntries::new(hash, data).map(|entry| entry.map(Some)).collect::<Result<_, _>>();
         match (entries, oid) {
             (Ok(entries), _) => Ok(Listing { entries, first: 0 }),
-            (Err(_), Some(oid)) => Err(PlanError::MalformedTree(*oid)),
+            (Err(_), Some(oid)) => Err(LookError::MalformedTree(*oid)),
             (Err(_), None) => Ok(Listing { entries: Vec::new(), first: 0 }),
         }
     }

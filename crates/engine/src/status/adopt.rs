@@ -19,9 +19,9 @@ use repo::Repository;
 use sys::{Dir, Stat};
 
 use crate::{
-    checkout::PlanError,
     crew::{Tuning, Workers},
     look::{
+        LookError,
         content::{self, Lazy},
         scan::{Note, Scan, Sight},
         stat::{Match, StatRules, index_stat},
@@ -66,7 +66,7 @@ pub fn adopt(
     index: &mut Index,
     patience: Patience,
     interrupt: &AtomicBool,
-) -> Result<Report, PlanError> {
+) -> Result<Report, LookError> {
     let rules = StatRules::of(repo)?;
     let mut report = Report::default();
     let (asked, notes) = look(root, index, rules, patience, interrupt);
@@ -92,7 +92,7 @@ pub fn adopt(
             }
             Sight::Unreadable(error) => {
                 let source = std::io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
-                return Err(PlanError::Examine { path: path.to_owned(), source });
+                return Err(LookError::Examine { path: path.to_owned(), source });
             }
         };
         let is_same = match note.verdict {

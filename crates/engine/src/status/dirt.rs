@@ -3,16 +3,15 @@
 
 use std::{collections::HashSet, sync::atomic::AtomicBool};
 
-use bstr::BStr;
+use bstr::{BStr, ByteSlice as _};
 use format::{ObjectId, index::Index};
 use repo::{Repository, submodule::Ignore};
 use sys::Dir;
 
 use super::{Options, examine};
 use crate::{
-    checkout::PlanError,
     diff::{self, Counts, Dirt},
-    look::{pathspec::Pathspecs, untracked},
+    look::{LookError, pathspec::Pathspecs, sparse, untracked},
 };
 
 /// The changes that count.
@@ -31,7 +30,7 @@ pub(crate) fn dirt(
     index: &Index,
     head: Option<ObjectId>,
     counted: &Counted,
-) -> Result<Dirt, PlanError> {
+) -> Result<Dirt, LookError> {
     let pathspecs = Pathspecs::default();
     let never = AtomicBool::new(false);
     let options = Options {
@@ -41,7 +40,7 @@ pub(crate) fn dirt(
     };
     let worktree = examine(repo, root, index, &options)?;
     if let Some((path, source)) = worktree.unreadable.into_iter().next() {
-        return Err(PlanError::Examine { path, source });
+        return Err(LookError::Examine { path, source });
     }
     let mut dirt = Dirt::default();
     let mut only_within: HashSet<&BStr> = HashSet::new();
@@ -68,4 +67,27 @@ pub(crate) fn dirt(
         dirt.untracked = untracked::any(repo, root, index)?;
     }
     Ok(dirt)
+}
+
+/// What `git status` would find in a submodule.
+pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, LookError> {
+    let failed = |message: &str| repo::Error::new(message.to_owned());
+    let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
+    let root = Dir::open(top)
+        .map_err(|source| LookError::Examine { path: top.display().to_string().into(), source })?;
+    let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
+        .map_err(|error| failed(&error.to_string()))?;
+    sparse::expand(repo, &mut index)?;
+    let head = repo.head()?.oid();
+    let untracked = !ignore_untracked && shows_untracked(repo)?;
+    dirt(repo, &root, &index, head, &Counted { submodules: None, untracked })
+}
+
+/// `status.showUntrackedFiles`
+fn shows_untracked(repo: &Repository) -> Result<bool, LookError> {
+    match repo.config_str("status.showUntrackedFiles") {
+        Some(value) if matches!(value.as_bytes(), b"normal" | b"all") => Ok(true),
+        Some(value) if value == "no" => Ok(false),
+        _ => Ok(repo.config_bool("status.showUntrackedFiles")?.unwrap_or(true)),
+    }
 }

@@ -10,9 +10,9 @@ use repo::Repository;
 use sys::Dir;
 
 use crate::{
-    checkout::PlanError,
     crew::Tuning,
     look::{
+        LookError,
         content::{self, Cleaning as _, CleaningWorker, Lazy},
         pathspec::{Pathspecs, Seen},
         scan::{Note, Scan, Sight, workers},
@@ -46,7 +46,7 @@ pub fn changed(
     pathspecs: &Pathspecs,
     compares: bool,
     interrupt: &AtomicBool,
-) -> Result<Vec<(usize, State)>, PlanError> {
+) -> Result<Vec<(usize, State)>, LookError> {
     let rules = StatRules::of(repo)?;
     let mut seen = Seen::default();
     let mut is_meant = |entry: &Entry| {
@@ -167,10 +167,10 @@ pub fn unreadable_beside(
 }
 
 /// Whether what is there, links on the way followed, has the entry's content.
-fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, PlanError> {
+fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, LookError> {
     let path = index.path(entry);
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
-    let examine = |source| PlanError::Examine { path: path.to_owned(), source };
+    let examine = |source| LookError::Examine { path: path.to_owned(), source };
     let dir = Dir::open(&top.join(sys::os_str(&path[..slash]))).map_err(examine)?;
     let cleaning = Lazy::new(repo, index);
     let mut worker = Named { path, worker: cleaning.worker() };
@@ -186,12 +186,7 @@ struct Named<'a> {
 }
 
 impl CleaningWorker for Named<'_> {
-    fn to_git<'a>(
-        &mut self,
-        _: &BStr,
-        file: &'a [u8],
-        out: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], repo::Error> {
+    fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         self.worker.to_git(self.path, file, out)
     }
 }

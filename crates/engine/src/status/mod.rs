@@ -25,10 +25,10 @@ use sys::{
 
 pub use crate::look::scan::workers;
 use crate::{
-    checkout::PlanError,
     crew::{self, Deferred, Tuning, Workers},
     diff::{Counts, Dirt, Missing, Pair, Side},
     look::{
+        LookError,
         content::{self, Lazy},
         pathspec::Pathspecs,
         scan::{Note, Scan, Sight, again, sweep::Cold},
@@ -37,6 +37,7 @@ use crate::{
         untracked::{self, Excludes, Found},
     },
 };
+pub use dirt::changes_within;
 pub(crate) use dirt::{Counted, dirt};
 
 /// What is asked.
@@ -121,14 +122,14 @@ pub struct Worktree {
 ///
 /// If the file system monitor was asked ([`Index::word`]), entries that it vouches for ([`Index::is_vouched_for`]) are not looked at: they are
 /// clean. So are files marked up to date ([`Flags::UPTODATE`]). With [`Word::Changes`] neither are directories that the untracked cache calls valid;
-/// [`crate::monitor::apply`] has seen to it that none is that changed. Whoever asked did so before this begins, so what
+/// [`crate::look::monitor::apply`] has seen to it that none is that changed. Whoever asked did so before this begins, so what
 /// is found clean here may be vouched for: a later change is reported to who asks next.
 pub fn examine(
     repo: &Repository,
     root: &Dir,
     index: &Index,
     options: &Options<'_>,
-) -> Result<Worktree, PlanError> {
+) -> Result<Worktree, LookError> {
     examine_on(&|scan, workers| scan.cold(workers), repo, root, index, options)
 }
 
@@ -139,7 +140,7 @@ fn examine_on(
     root: &Dir,
     index: &Index,
     options: &Options<'_>,
-) -> Result<Worktree, PlanError> {
+) -> Result<Worktree, LookError> {
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(root);
@@ -209,7 +210,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn judge(&self, scan: Scan<'_>) -> Result<Worktree, PlanError> {
+    fn judge(&self, scan: Scan<'_>) -> Result<Worktree, LookError> {
         let mut worktree = Worktree::default();
         let asked = self.is_watched().then(|| scan.asked());
         let notes = scan.into_notes();
@@ -269,7 +270,7 @@ impl Judge<'_> {
         entry: &Entry,
         stat: Option<&sys::Stat>,
         changes: &mut Vec<Pair>,
-    ) -> Result<(), PlanError> {
+    ) -> Result<(), LookError> {
         if entry.stage == Stage::Normal {
             changes.extend(self.change(entry, stat)?);
             return Ok(());
@@ -294,7 +295,7 @@ impl Judge<'_> {
     }
 
     /// An entry that is not as recorded, as far as its stat, or what was read, tells.
-    fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, PlanError> {
+    fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, LookError> {
         let path = self.index.path(entry);
         let compares = self.options.touched == Touched::Compared;
         let new = self.side(entry, stat);
@@ -310,11 +311,11 @@ impl Judge<'_> {
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
                 (true, _) if is_intended => return Ok(Some(Pair::new(path.to_owned(), None, new))),
-                (true, _) => self.submodules.dirt(self.index, entry, ignore)?,
+                (true, _) => self.submodules.dirt(self.index, entry, ignore, changes_within)?,
                 (_, Some(stat))
                     if compares && ignore != Ignore::Dirty && stat.file_type == FileType::Symlink =>
                 {
-                    return Err(PlanError::LinkedSubmodule { path: path.to_owned() });
+                    return Err(LookError::LinkedSubmodule { path: path.to_owned() });
                 }
                 (false, _) => return Ok(Some(Pair::new(path.to_owned(), old, new))),
             };

@@ -5,7 +5,7 @@ use format::{ObjectId, index::Index};
 use repo::{Repository, submodule::Ignore};
 use sys::Dir;
 
-use crate::{checkout::PlanError, status};
+use crate::{look::LookError, status};
 
 /// The treatment of untracked files: `status.showUntrackedFiles`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub fn any(
     index: &Index,
     head: Option<ObjectId>,
     untracked: Untracked,
-) -> Result<bool, PlanError> {
+) -> Result<bool, LookError> {
     let counted =
         status::Counted { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
     Ok(status::dirt(repo, worktree, index, head, &counted)?.is_within())

@@ -360,7 +360,7 @@ impl Checkout<'_> {
         };
         let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
         let planned = plan_entries(self.repo, work.worktree(), index, &chosen, &options)
-            .map_err(|error| work.explain(error, "checkout-index", 1))?;
+            .map_err(|error| work.explain(error.into(), "checkout-index", 1))?;
         let EntryPlan { plan, verdicts } = planned;
         let told = self.tell(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {

@@ -114,6 +114,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
             changes: &worktree.changes,
             unreadable: &worktree.unreadable,
             missing: request.missing,
+            changes_within: status::changes_within,
         },
     };
     let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;

@@ -6,7 +6,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Files, Force, IndexOptions, Merge, PlanError, PlanOptions, Sparse, Unclean, plan_index},
+    checkout::{Files, Force, IndexOptions, Merge, PlanOptions, Sparse, Unclean, plan_index},
+    look::LookError,
     pathspec::Pathspecs,
     sparse::Course,
     switch::{self, ResetReason, names, state},
@@ -450,11 +451,11 @@ impl Reset<'_> {
         work.settle(patterns.as_deref(), &course)?;
         let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
         let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
-            PlanError::InvalidPath(path) => {
+            LookError::InvalidPath(path) => {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Fatal(text!("make_cache_entry failed for path '", path, "'"))
             }
-            error => work.explain(error, "reset", 128),
+            error => work.explain(error.into(), "reset", 128),
         })?;
         let needs_full = |before| patterns.as_ref().is_some_and(|by| specs.need_full_index(before, by));
         if work.before.as_ref().is_some_and(needs_full) {

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::checkout::{
     self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
 };
-use engine::{diff::Pair, guard::Cleared, sparse::Course};
+use engine::{checkout::Cleared, diff::Pair, sparse::Course};
 use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};

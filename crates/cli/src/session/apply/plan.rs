@@ -3,6 +3,7 @@
 use bstr::{BStr, ByteSlice as _, ByteVec as _};
 use engine::{
     checkout::{self, Files, Follow, Merge, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
+    look::LookError,
     sparse::{self, Course, Patterns},
 };
 use format::index::{Entry, Index};
@@ -107,7 +108,7 @@ impl<'a> Work<'a> {
                 console::raw(&checkout::refusal_text(&refusals, operation, advice));
                 Failure::Said(refusal)
             }
-            PlanError::InvalidPath(path) => {
+            PlanError::Look(LookError::InvalidPath(path)) => {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Said(refusal)
             }
@@ -117,7 +118,7 @@ impl<'a> Work<'a> {
                 }
                 Failure::Said(refusal)
             }
-            PlanError::Unsupported(what) => Failure::Unserved(what),
+            PlanError::Look(LookError::Unsupported(what)) => Failure::Unserved(what),
             other => Failure::fatal(other.to_string()),
         }
     }

@@ -9,7 +9,8 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{self, Follow, Force, Outcome, Plan, PlanError, Premise, Report, Start},
+    checkout::{self, Follow, Force, Outcome, Plan, Premise, Report, Start},
+    look::LookError,
     pathspec::{Defaults, Pathspecs, Seen},
     switch::{self, Target},
 };
@@ -466,7 +467,7 @@ impl<'a> Submodules<'a> {
 }
 
 impl Follow for Submodules<'_> {
-    fn knows(&self, path: &BStr) -> Result<bool, PlanError> {
+    fn knows(&self, path: &BStr) -> Result<bool, LookError> {
         Ok(self.name(path).is_some())
     }
 
@@ -476,12 +477,12 @@ impl Follow for Submodules<'_> {
         from: Start,
         to: Option<ObjectId>,
         force: Force,
-    ) -> Result<bool, PlanError> {
+    ) -> Result<bool, LookError> {
         match self.check(path, from, to, force) {
             Ok(may) => Ok(may),
             // Whoever goes on finds the signal before anything is done.
             Err(Failure::Signal(_)) => Ok(true),
-            Err(Failure::Unserved(what)) => Err(PlanError::Unsupported(what)),
+            Err(Failure::Unserved(what)) => Err(LookError::Unsupported(what)),
             Err(Failure::Fatal(message)) => Err(repo::Error::new(message.to_string()).into()),
             Err(failure) => {
                 failure.say();

@@ -5,8 +5,8 @@ use format::index::{Flags, Stage};
 
 use super::{Border, Decider, Held, Look, Strict};
 use crate::{
-    checkout::{Force, Left, LeftKind, PlanError, Refusal, RefusalKind, Removal},
-    look::trees::Kind,
+    checkout::{Force, Left, LeftKind, Refusal, RefusalKind, Removal},
+    look::{LookError, trees::Kind},
 };
 
 impl Decider<'_> {
@@ -16,7 +16,7 @@ impl Decider<'_> {
 
     /// Git's `apply_sparse_checkout`, for the entries no row has changed: files of those that are outside now go, those
     /// of the others come. What is not as it should be is left, with a warning.
-    pub(super) fn cross_the_border(&mut self) -> Result<(), PlanError> {
+    pub(super) fn cross_the_border(&mut self) -> Result<(), LookError> {
         if self.policy.sparse.is_none() {
             return Ok(());
         }
@@ -80,8 +80,8 @@ impl Decider<'_> {
         &mut self,
         path: &BStr,
         kind: LeftKind,
-        look: impl FnOnce(&mut Self, &BStr) -> Result<Look, PlanError>,
-    ) -> Result<(), PlanError> {
+        look: impl FnOnce(&mut Self, &BStr) -> Result<Look, LookError>,
+    ) -> Result<(), LookError> {
         let before = self.decided.refusals.len();
         if let Look::Refused = look(self, path)? {
             let expected = match kind {

@@ -6,8 +6,9 @@ use sys::FileType;
 
 use super::{Border, Decider, Held, Look};
 use crate::{
-    checkout::{Force, PlanError, Premise, RefusalKind, follow::Start},
+    checkout::{Force, Premise, RefusalKind, follow::Start},
     look::{
+        LookError,
         facts::{Fact, Seen},
         trees::{Kind, Row},
     },
@@ -15,7 +16,7 @@ use crate::{
 
 impl Decider<'_> {
     /// Whether an entry of this mode is a submodule that goes along.
-    pub(super) fn follows(&mut self, path: &BStr, mode: Mode) -> Result<bool, PlanError> {
+    pub(super) fn follows(&mut self, path: &BStr, mode: Mode) -> Result<bool, LookError> {
         Ok(mode.is_gitlink() && self.ask.follows(path)?)
     }
 
@@ -25,7 +26,7 @@ impl Decider<'_> {
         path: &BStr,
         from: Start,
         to: Option<ObjectId>,
-    ) -> Result<bool, PlanError> {
+    ) -> Result<bool, LookError> {
         let may = self.ask.may_move(path, from, to, self.policy.force)?;
         if !may {
             self.refuse(RefusalKind::WouldLoseSubmodule, path);
@@ -40,13 +41,13 @@ impl Decider<'_> {
         mode: Mode,
         oid: ObjectId,
         from: Start,
-    ) -> Result<bool, PlanError> {
+    ) -> Result<bool, LookError> {
         Ok(!self.follows(path, mode)? || self.may_move(path, from, Some(oid))?)
     }
 
     /// A one-way merge whose entry stays checks out the submodule all the same. What is in the way is told; it is no
     /// refusal.
-    pub(super) fn keep_submodule(&mut self, row: &Row, at: usize, fact: &Fact) -> Result<(), PlanError> {
+    pub(super) fn keep_submodule(&mut self, row: &Row, at: usize, fact: &Fact) -> Result<(), LookError> {
         let index = self.index;
         let (entry, path) = (&index.entries()[at], row.path.as_bstr());
         let border = self.policy.border(at, entry.flags);

@@ -11,8 +11,11 @@ use sys::FileType;
 
 use super::{Border, Decider, Held, Look, Strict};
 use crate::{
-    checkout::{Force, PlanError, Premise, RefusalKind, Removal, follow::Start, plan::Files},
-    look::facts::{Fact, Seen},
+    checkout::{Force, Premise, RefusalKind, Removal, follow::Start, plan::Files},
+    look::{
+        LookError,
+        facts::{Fact, Seen},
+    },
 };
 
 impl Decider<'_> {
@@ -23,7 +26,7 @@ impl Decider<'_> {
         border: Border,
         Held { flags, mode, oid }: Held,
         fact: &Fact,
-    ) -> Result<Look, PlanError> {
+    ) -> Result<Look, LookError> {
         let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
         if border == Border::Outside {
             return Ok(Look::Fine(Premise::Absent));
@@ -68,7 +71,7 @@ impl Decider<'_> {
         fact: &Fact,
         kind: RefusalKind,
         strict: Strict,
-    ) -> Result<Look, PlanError> {
+    ) -> Result<Look, LookError> {
         if !self.policy.updates() {
             return Ok(Look::Fine(Premise::Absent));
         }
@@ -131,7 +134,7 @@ impl Decider<'_> {
 
     /// Git's `verify_clean_subdirectory`: the directory at `path`, to be replaced, holds nothing but clean
     /// tracked files (they go) and ignored ones.
-    pub(super) fn clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Look, PlanError> {
+    pub(super) fn clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Look, LookError> {
         if mode.is_gitlink() {
             return Ok(Look::Fine(Premise::Directory));
         }

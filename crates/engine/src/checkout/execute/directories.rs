@@ -18,6 +18,7 @@ use std::{
 };
 
 use super::layout::Layout;
+use crate::crew::KEPT_OPEN;
 
 /// Why a directory could not be had.
 #[derive(Debug)]
@@ -65,9 +66,6 @@ pub(super) struct Handles<'r> {
     // Latest last.
     open: VecDeque<(usize, Rc<sys::Dir>)>,
 }
-
-/// A directory, its parent and the neighbours that a batch in pack order comes back to.
-pub(crate) const KEPT_OPEN: usize = 8;
 
 impl<'r> Handles<'r> {
     pub(super) fn new(shared: &'r Directories<'r>) -> Self {

@@ -18,13 +18,10 @@ use bstr::BStr;
 use format::index::Entry;
 use repo::convert::Converter;
 
-use super::{Plan, Write};
+use super::{Cleared, Plan, Write};
 use sys::profile::{self, Phase};
 
-use crate::{
-    crew::{Crew, Tuning, Workers},
-    guard::Cleared,
-};
+use crate::crew::{Crew, Tuning, Workers};
 
 mod attributes;
 mod batch;
@@ -43,7 +40,6 @@ pub(super) mod subtree;
 
 pub use attributes::{Attributes, unusable_filter};
 use directories::FileId;
-pub(crate) use directories::KEPT_OPEN;
 pub use outcome::{Action, Outcome, Report, StepError};
 
 /// What becomes of a symbolic link where this run made a directory: names that are one on this file system.

@@ -16,9 +16,11 @@ use super::{
     spans::{self, Spans},
 };
 use crate::{
-    checkout::PlanError,
     crew::{self, Tuning},
-    look::content::{self, Cleaning as _, CleaningWorker, Lazy},
+    look::{
+        LookError,
+        content::{self, Cleaning as _, CleaningWorker, Lazy},
+    },
 };
 
 /// Reading a file costs about as much as writing one, at so many steps.
@@ -120,7 +122,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Names files of the worktree, and tells their sizes. One that is gone stays without.
-    pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+    pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let kind = self.repo.hash();
         let found = self.each(files, |worker, file| {
             let content = worker.content(file)?;
@@ -133,7 +135,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Tells the sizes of objects.
-    pub(in crate::diff) fn measure(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+    pub(in crate::diff) fn measure(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let mut unknown: Vec<&mut File> = Vec::new();
         for file in files {
             if file.size.is_none() && file.home == Home::Objects && file.is_regular() {
@@ -149,7 +151,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Cuts contents into chunks, unless that was done.
-    pub(super) fn cut(&self, files: &mut [&mut File]) -> Result<(), PlanError> {
+    pub(super) fn cut(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let mut whole: Vec<&mut File> = Vec::new();
         for file in files {
             if file.spans.is_none() {
@@ -165,7 +167,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Tells sizes and cuts contents, wherever they are. One that is gone stays without. Returns what Git says while it reads them.
-    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<Vec<String>, PlanError> {
+    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<Vec<String>, LookError> {
         let found = self.each(files, |worker, file| {
             let Some(content) = worker.content(file)? else { return Ok((None, worker.messages())) };
             let spans = Spans::of(content, self.is_text(&file.path, content)?);
@@ -187,7 +189,7 @@ impl<'a> Contents<'a> {
         pairs: &[[Option<File>; 2]],
         kind: Kind,
         judge: impl Fn(&[u8], &[u8]) -> bool + Sync,
-    ) -> Result<Vec<(bool, Vec<String>)>, PlanError> {
+    ) -> Result<Vec<(bool, Vec<String>)>, LookError> {
         // What is larger is binary, unless an attribute says otherwise.
         let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(BIG);
         self.map(pairs, |worker, sides| {
@@ -216,7 +218,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Whether a file is text to a diff: by its attribute `diff`, else by its looks. Asked only where it matters.
-    fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, PlanError> {
+    fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, LookError> {
         let looks = spans::looks_like_text(content);
         match content.contains_str("\r\n") {
             true => self.is_text_by_attribute(path, looks),
@@ -224,7 +226,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    fn is_text_by_attribute(&self, path: &BString, looks: bool) -> Result<bool, PlanError> {
+    fn is_text_by_attribute(&self, path: &BString, looks: bool) -> Result<bool, LookError> {
         let Some((_, Lazy { index, .. })) = &self.worktree else { return Ok(looks) };
         // A panic while it is held leaves at most what was read so far.
         let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,16 +252,16 @@ impl<'a> Contents<'a> {
     fn each<R: Send + Sync>(
         &self,
         files: &[&mut File],
-        work: impl Fn(&mut Worker<'_>, &File) -> Result<R, PlanError> + Sync,
-    ) -> Result<Vec<R>, PlanError> {
+        work: impl Fn(&mut Worker<'_>, &File) -> Result<R, LookError> + Sync,
+    ) -> Result<Vec<R>, LookError> {
         self.map(files, |worker, file| work(worker, file))
     }
 
     fn map<J: Sync, R: Send + Sync>(
         &self,
         jobs: &[J],
-        work: impl Fn(&mut Worker<'_>, &J) -> Result<R, PlanError> + Sync,
-    ) -> Result<Vec<R>, PlanError> {
+        work: impl Fn(&mut Worker<'_>, &J) -> Result<R, LookError> + Sync,
+    ) -> Result<Vec<R>, LookError> {
         crew::map(
             ("compare", &Tuning::default()),
             jobs,
@@ -285,7 +287,7 @@ impl Worker<'_> {
 
     /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show; in the worktree its commit is not
     /// known.
-    fn content(&mut self, file: &File) -> Result<Option<&[u8]>, PlanError> {
+    fn content(&mut self, file: &File) -> Result<Option<&[u8]>, LookError> {
         if file.side.mode.is_gitlink() {
             let dirt = if file.is_changed_within { "-dirty" } else { "" };
             let known = file.side.oid.filter(|_| file.home == Home::Objects);
@@ -311,7 +313,7 @@ impl Worker<'_> {
                     (&mut self.file, &mut self.out),
                 ) {
                     // Git passes over what cannot be opened.
-                    Err(PlanError::Examine { .. }) => Ok(None),
+                    Err(LookError::Examine { .. }) => Ok(None),
                     content => content,
                 }
             }

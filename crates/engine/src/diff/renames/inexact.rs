@@ -10,8 +10,8 @@ use super::{
     contents::{Contents, File},
 };
 use crate::{
-    checkout::PlanError,
     crew::{self, Tuning},
+    look::LookError,
 };
 
 /// So many sources are remembered of each target.
@@ -25,7 +25,7 @@ pub(super) fn find(
     contents: &Contents<'_>,
     minimum: u32,
     limit: usize,
-) -> Result<Option<Skipped>, PlanError> {
+) -> Result<Option<Skipped>, LookError> {
     if candidates.detect == Detect::Renames && !candidates.has_halves() {
         by_basename(candidates, contents, minimum + (MAX_SCORE - minimum) / 2)?;
     }
@@ -50,7 +50,7 @@ pub(super) fn find(
 }
 
 /// What is the only one of its file name on both sides is compared with its like first, and has to be more alike than others.
-fn by_basename(candidates: &mut Candidates, contents: &Contents<'_>, minimum: u32) -> Result<(), PlanError> {
+fn by_basename(candidates: &mut Candidates, contents: &Contents<'_>, minimum: u32) -> Result<(), LookError> {
     let (sources, targets) = candidates.left();
     let source_names = unique(sources.iter().map(|&at| (at, &candidates.sources[at].file)));
     let target_names = unique(targets.iter().map(|&at| (at, &candidates.targets[at].file)));
@@ -85,7 +85,7 @@ fn compare(
     contents: &Contents<'_>,
     pairs: impl Iterator<Item = (usize, usize)> + Clone,
     minimum: u32,
-) -> Result<(), PlanError> {
+) -> Result<(), LookError> {
     let mut is_source = vec![false; candidates.sources.len()];
     let mut is_target = vec![false; candidates.targets.len()];
     for (source, target) in pairs.clone() {
@@ -144,7 +144,7 @@ fn all(
     contents: &Contents<'_>,
     minimum: u32,
     (sources, targets): (&[usize], &[usize]),
-) -> Result<(), PlanError> {
+) -> Result<(), LookError> {
     let pairs = targets.iter().flat_map(|&target| sources.iter().map(move |&source| (source, target)));
     compare(candidates, contents, pairs, minimum)?;
     let known = &*candidates;
@@ -154,7 +154,7 @@ fn all(
         |_| 1 + sources.len() / COMPARISONS_PER_STEP,
         &Mutex::new(Vec::new()),
         |_| (),
-        |(), &target| Ok::<_, PlanError>(best_of(known, sources, target, minimum)),
+        |(), &target| Ok::<_, LookError>(best_of(known, sources, target, minimum)),
     )?;
     let mut best: Vec<Scored> = best.into_iter().flatten().collect();
     best.sort_by_key(|scored| Reverse(scored.worth));

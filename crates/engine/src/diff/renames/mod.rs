@@ -23,7 +23,7 @@ use sys::{
 };
 
 use super::{MAX_SCORE, Pair, Side, Status};
-use crate::checkout::PlanError;
+use crate::look::LookError;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ struct Candidates {
 
 /// Finds them in `pairs`, which are in Git's order and have neither yet. Pairs whose sides are the same only serve as sources, and are left out of
 /// what is found.
-pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) -> Result<Detected, PlanError> {
+pub fn detect(repo: &Repository, mut pairs: Vec<Pair>, options: &Options<'_>) -> Result<Detected, LookError> {
     let _phase = profile::span(Phase::Plan);
     let minimum = if options.minimum == 0 { DEFAULT_MINIMUM } else { options.minimum };
     let mut candidates = Candidates::of(&pairs, options);

@@ -17,8 +17,8 @@ use repo::{
 };
 
 use crate::{
-    checkout::{self, PlanError},
     crew::{self, Tuning},
+    look::{self, LookError},
 };
 
 /// No path that a file system takes has more components: as in Git.
@@ -41,7 +41,7 @@ pub fn is_inside(index: &Index, path: &BStr) -> bool {
 /// Makes `index` a full one. After an error it is as it was.
 ///
 /// Of the cache-tree only what the walk has seen is kept, as by Git, whose `restore --source --staged` leaves an untrue one.
-pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), PlanError> {
+pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), LookError> {
     let untrue = index.cache_tree.take();
     if let Err(error) = expand_some(repo, index, &|_| true) {
         index.cache_tree = untrue;
@@ -56,7 +56,7 @@ pub(super) fn expand_some(
     repo: &Repository,
     index: &mut Index,
     opens: &dyn Fn(usize) -> bool,
-) -> Result<(), PlanError> {
+) -> Result<(), LookError> {
     let directories = || index.entries().iter().filter(|entry| entry.mode.is_tree()).enumerate();
     let opened = || directories().filter(|(number, _)| opens(*number)).map(|(_, entry)| entry);
     let trees: Vec<ObjectId> = opened().map(|entry| entry.oid).collect();
@@ -64,7 +64,7 @@ pub(super) fn expand_some(
         let listings = read_all(repo.objects(), trees)?;
         let mut below = Below {
             listings: &listings,
-            protect: checkout::protect(repo)?,
+            protect: look::protect(repo)?,
             path: BString::default(),
             found: Vec::new(),
         };
@@ -82,7 +82,7 @@ pub(super) fn expand_some(
 }
 
 /// All trees that are reached from `level`.
-fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<ObjectId, Listing>, PlanError> {
+fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<ObjectId, Listing>, LookError> {
     // As in a walk of trees.
     const WEIGHT: usize = 2;
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
@@ -109,22 +109,22 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
         }
         level = below;
     }
-    Err(PlanError::MalformedTree(level[0]))
+    Err(LookError::MalformedTree(level[0]))
 }
 
 /// What `tree` holds.
-pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, PlanError> {
+pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, LookError> {
     let (kind, data) = match reader.read(tree) {
-        Err(repo::objects::Error::Missing(tree)) => return Err(PlanError::NoTree(tree)),
+        Err(repo::objects::Error::Missing(tree)) => return Err(LookError::NoTree(tree)),
         read => read?,
     };
     if kind != Kind::Tree {
-        return Err(PlanError::NoTree(*tree));
+        return Err(LookError::NoTree(*tree));
     }
     TreeEntries::new(hash, data)
         .map(|entry| entry.map(|entry| (entry.mode, entry.name.to_owned(), entry.oid)))
         .collect::<Result<_, _>>()
-        .map_err(|_| PlanError::MalformedTree(*tree))
+        .map_err(|_| LookError::MalformedTree(*tree))
 }
 
 /// What is below the directories, in order.
@@ -138,7 +138,7 @@ struct Below<'a> {
 
 impl Below<'_> {
     /// Finds what `tree`, the directory at the path (with its slash), holds, and says so in `node`.
-    fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), PlanError> {
+    fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), LookError> {
         let (first, length) = (self.found.len(), self.path.len());
         for (mode, name, oid) in &self.listings[tree] {
             self.path.extend_from_slice(name);
@@ -147,10 +147,10 @@ impl Below<'_> {
                 self.visit(oid, node.make(name.as_bstr()))?;
             } else {
                 path::verify(self.path.as_bstr(), *mode, self.protect)
-                    .map_err(|_| PlanError::InvalidPath(self.path.clone()))?;
+                    .map_err(|_| LookError::InvalidPath(self.path.clone()))?;
                 if self.found.last().is_some_and(|(last, _)| *last >= self.path) {
                     // An index is searched by its order; a tree need not have one.
-                    return Err(PlanError::MalformedTree(*tree));
+                    return Err(LookError::MalformedTree(*tree));
                 }
                 self.found.push((self.path.clone(), skipped(*mode, *oid)));
             }

@@ -7,13 +7,13 @@ use bstr::BStr;
 use format::index::{Flags, Index};
 use sys::{Dir, FileType};
 
-use crate::{
-    checkout::PlanError,
-    look::facts::{self, Seen, Want},
+use crate::look::{
+    LookError,
+    facts::{self, Seen, Want},
 };
 
 /// Takes the skip-worktree mark off the entries whose files are there.
-pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), PlanError> {
+pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), LookError> {
     let there = present(worktree, index)?;
     clear(index, &there);
     Ok(())
@@ -27,7 +27,7 @@ pub fn clear(index: &mut Index, there: &[usize]) {
 }
 
 /// The skipped entries at whose paths there is something, in order. Of a sparse index also directories.
-pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, PlanError> {
+pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
     let skipped = |at: &usize| index.entries()[*at].flags.contains(Flags::SKIP_WORKTREE);
     let skipped: Vec<usize> = (0..index.entries().len()).filter(skipped).collect();
     let name = |at: usize| {

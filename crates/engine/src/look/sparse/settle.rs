@@ -13,7 +13,7 @@ use format::{
 use repo::{Repository, objects::Reader};
 
 use super::expand::{collapsed, expand_some, list, replace};
-use crate::checkout::PlanError;
+use crate::look::LookError;
 
 /// What trees are put beside the index for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Course {
 
 impl Course {
     /// What a directory that is the tree `held` becomes; `None`: that has to be found file by file.
-    fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, PlanError> {
+    fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, LookError> {
         Ok(match self {
             Course::None => Some(held),
             Course::Files => None,
@@ -53,7 +53,7 @@ pub fn settle(
     repo: &Repository,
     index: &mut Index,
     course: &dyn Fn(&BStr) -> Course,
-) -> Result<(), PlanError> {
+) -> Result<(), LookError> {
     let mut trees = Trees { reader: repo.objects().reader(), read: HashMap::new() };
     let dirs: Vec<BString> = collapsed(index).map(BStr::to_owned).collect();
     let mut becomes = Vec::with_capacity(dirs.len());
@@ -91,7 +91,7 @@ struct Trees<'a> {
 
 impl Trees<'_> {
     /// The tree that is directory `dir` of the tree `root`.
-    fn find(&mut self, root: ObjectId, dir: &BStr) -> Result<Option<ObjectId>, PlanError> {
+    fn find(&mut self, root: ObjectId, dir: &BStr) -> Result<Option<ObjectId>, LookError> {
         let mut tree = root;
         for name in dir.split_str("/") {
             if !self.read.contains_key(&tree) {
@@ -106,7 +106,7 @@ impl Trees<'_> {
         Ok(Some(tree))
     }
 
-    fn directories(&mut self, tree: &ObjectId) -> Result<HashMap<BString, ObjectId>, PlanError> {
+    fn directories(&mut self, tree: &ObjectId) -> Result<HashMap<BString, ObjectId>, LookError> {
         let mut found = HashMap::new();
         let mut names = HashSet::new();
         for (mode, name, oid) in list(&mut self.reader, tree.kind(), tree)? {

@@ -7,13 +7,13 @@ use format::index::Index;
 use repo::Repository;
 use sys::{Dir, FileType};
 
-use crate::{
-    checkout::PlanError,
-    look::ignore::{self, Ignores},
+use crate::look::{
+    LookError,
+    ignore::{self, Ignores},
 };
 
 /// Whether there is an untracked file in `worktree` that is not ignored.
-pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, PlanError> {
+pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, LookError> {
     let excludes = ignore::outside(repo)?;
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
     let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
@@ -37,8 +37,8 @@ enum Within {
 
 impl Search<'_> {
     /// Whether there is an untracked file in `dir` or below that is not ignored.
-    fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, PlanError> {
-        let examine = |source| PlanError::Examine { path: dir.to_owned(), source };
+    fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, LookError> {
+        let examine = |source| LookError::Examine { path: dir.to_owned(), source };
         let listed = match dir.is_empty() {
             true => self.worktree.list(),
             false => self.worktree.open_dir(dir).and_then(|open| open.list()),
@@ -75,7 +75,7 @@ impl Search<'_> {
         Ok(false)
     }
 
-    fn subdirectory(&mut self, path: &BStr) -> Result<bool, PlanError> {
+    fn subdirectory(&mut self, path: &BStr) -> Result<bool, LookError> {
         // A submodule: what is in it is its own business.
         if !self.index.range_of(path).is_empty() {
             return Ok(false);

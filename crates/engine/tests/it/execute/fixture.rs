@@ -11,10 +11,10 @@ use std::{
 };
 
 use bstr::ByteSlice;
+use engine::checkout::Cleared;
 use engine::checkout::{
     Attributes, ExecuteOptions, Outcome, Plan, Premise, Removal, Report, Workers, Write, execute,
 };
-use engine::guard::Cleared;
 use format::{
     HashKind, Mode, ObjectId,
     index::{Flags, Index, NewEntry, Stage, Stat},

@@ -1,0 +1,52 @@
+//! A plan that the guard has checked: the only plan that `execute` takes.
+
+use std::path::Path;
+
+use bstr::{BString, ByteSlice as _};
+use repo::Repository;
+
+use super::Plan;
+use crate::guard::{Error, Guard};
+
+/// A plan that was checked: none of its steps leads into the repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleared<'p> {
+    plan: &'p Plan,
+    lead: &'p [u8],
+}
+
+impl<'p> Cleared<'p> {
+    /// Checks a plan for the worktree at `root`. The name of a file is `lead` followed by the path
+    /// of its entry.
+    pub fn new(repo: &Repository, root: &Path, plan: &'p Plan, lead: &'p [u8]) -> Result<Cleared<'p>, Error> {
+        let cleared = Cleared { plan, lead };
+        if plan.writes.is_empty() && plan.removals.is_empty() {
+            return Ok(cleared);
+        }
+        let guard = Guard::of(repo, root)?;
+        for removal in &plan.removals {
+            guard.admit(removal.path.as_bstr())?;
+        }
+        let mut placed = BString::from(lead);
+        for write in &plan.writes {
+            placed.truncate(lead.len());
+            placed.extend_from_slice(plan.index.path_at(write.entry));
+            // A step for a submodule only creates its directory if it is missing.
+            match plan.index.entries()[write.entry].mode.is_gitlink() {
+                true => guard.admit(placed.as_bstr())?,
+                false => guard.admit_whole(placed.as_bstr())?,
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &'p Plan {
+        self.plan
+    }
+
+    /// Returns the prefix of each file's name.
+    pub fn lead(&self) -> &'p [u8] {
+        self.lead
+    }
+}

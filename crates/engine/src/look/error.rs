@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use bstr::BString;
+use format::ObjectId;
+
+use super::{ignore, sparse};
+
+/// Why something could not be read or compared. Nothing was touched.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// An object cannot be read.
+    #[error(transparent)]
+    Object(#[from] repo::objects::Error),
+    /// An object is missing, or is not a tree, where a tree is expected.
+    #[error("unable to read tree ({0})")]
+    NoTree(ObjectId),
+    /// A tree object cannot be parsed, or its entries are out of order.
+    #[error("malformed tree object {0}")]
+    MalformedTree(ObjectId),
+    /// Configuration, attributes or filters.
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+    /// The attributes or filters that convert file contents cannot be loaded. All workers share the error.
+    #[error("{0}")]
+    Converter(#[source] Arc<repo::Error>),
+    /// A path of the worktree cannot be examined.
+    #[error("cannot stat '{path}': {}", sys::reason(.source))]
+    #[allow(missing_docs)]
+    Examine { path: BString, source: std::io::Error },
+    /// An ignore file cannot be read.
+    #[error(transparent)]
+    Ignores(#[from] ignore::Unreadable),
+    /// The status of a submodule cannot be determined.
+    #[error("'git status --porcelain=2' failed in submodule {path}: {source}")]
+    #[allow(missing_docs)]
+    Submodule { path: BString, source: Box<LookError> },
+    /// A symbolic link is in the place of a submodule.
+    #[error("expected submodule path '{path}' not to be a symbolic link")]
+    #[allow(missing_docs)]
+    LinkedSubmodule { path: BString },
+    /// The patterns of a sparse worktree cannot be read.
+    #[error(transparent)]
+    Sparse(#[from] sparse::LoadError),
+    /// A tree holds a path that must not be in an index.
+    #[error("invalid path '{0}'")]
+    InvalidPath(BString),
+    /// Git can do this, sapwood cannot yet.
+    #[error("{0} are not supported yet")]
+    Unsupported(&'static str),
+}
