@@ -17,7 +17,7 @@ use sys::{
 };
 
 use crate::{
-    diff::{self, Against, Counts, Differences, Missing, Scope, Unchanged},
+    diff::{self, Against, Differences, Missing, Scope, SubmoduleIgnore, Unchanged},
     look::{
         LookError,
         compare::{Looked, Positions, compare},
@@ -155,7 +155,7 @@ pub fn local_changes(
     let never = AtomicBool::new(false);
     let options = status::Options {
         touched: Touched::Changed,
-        submodules: Counts::Configured,
+        submodules: SubmoduleIgnore::Configured,
         ..status::Options::tracked(&pathspecs, &never)
     };
     let found = status::examine(repo, worktree, index, &options)?;
@@ -165,7 +165,11 @@ pub fn local_changes(
         missing: Missing::Gone,
         changes_within: status::changes_within,
     };
-    let scope = Scope { pathspecs: &pathspecs, submodules: Counts::Configured, unchanged: Unchanged::Left };
+    let scope = Scope {
+        pathspecs: &pathspecs,
+        submodules: SubmoduleIgnore::Configured,
+        unchanged: Unchanged::Omitted,
+    };
     Ok(diff::tree(repo, worktree, index, Some(tree), against, &scope)?)
 }
 

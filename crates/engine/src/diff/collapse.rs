@@ -1,4 +1,5 @@
-//! A tree against a sparse index: what Git shows of directories that are one entry of it, or would be if it had anything of them.
+//! The display of differences between a tree and a sparse index. A directory that is one entry of
+//! the index, or would be if the index held it, is shown as Git shows it.
 
 use bstr::{BStr, ByteSlice as _};
 use format::{
@@ -14,29 +15,31 @@ use crate::look::{
     sparse::{self, Patterns},
 };
 
-/// How deep is looked.
+/// The level of detail within a directory that is one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Directories in a directory that is one entry are pairs themselves.
+    /// Directories below a directory entry are pairs themselves.
     Directories,
-    /// Down to the files (`-r`).
+    /// Only files are pairs (`-r`).
     Files,
-    /// Down to the files, and the directories on the way are pairs, too (`-t`).
+    /// Files and the directories that hold them are pairs (`-t`).
     Both,
 }
 
-/// A sparse index, and what it should hold: its directories are meant as a whole or not at all.
+/// A sparse index and the patterns that define it. A pathspec selects a directory entry as a whole
+/// or not at all.
 #[derive(Clone, Copy, Debug)]
 pub struct Collapsed<'a> {
-    /// As it is.
+    /// The sparse index.
     pub index: &'a Index,
-    /// What is outside of them is a directory as a whole.
+    /// The patterns. A directory outside of them is one entry.
     pub patterns: &'a Patterns,
 }
 
 impl Collapsed<'_> {
-    /// Makes of `pairs`, the differences between `tree` and the index in full, what Git shows.
-    pub fn shape(
+    /// Turns `pairs`, the differences between `tree` and the expanded index, into the pairs that
+    /// Git shows.
+    pub fn collapse(
         &self,
         repo: &Repository,
         tree: ObjectId,
@@ -46,11 +49,11 @@ impl Collapsed<'_> {
     ) -> Result<Vec<Pair>, LookError> {
         let mut shown: Vec<Pair> = Vec::with_capacity(pairs.len());
         for pair in pairs {
-            let Some((start, held)) = self.directory(&pair) else {
+            let Some((start, indexed_tree)) = self.directory(&pair) else {
                 shown.push(pair);
                 continue;
             };
-            if !means(pathspecs, pair.path[..start].as_bstr()) {
+            if !selects(pathspecs, pair.path[..start].as_bstr()) {
                 continue;
             }
             let ends = pair.path[start..].find_iter(b"/").map(|slash| start + slash);
@@ -69,7 +72,7 @@ impl Collapsed<'_> {
                 };
                 if shown.last().is_none_or(|last| !is_of(last)) {
                     let old = directory(repo, Some(tree), path)?;
-                    let new = directory(repo, held, path[start..].as_bstr())?;
+                    let new = directory(repo, indexed_tree, path[start..].as_bstr())?;
                     shown.push(Pair::new(path.to_owned(), old, new));
                 }
             }
@@ -80,13 +83,15 @@ impl Collapsed<'_> {
         Ok(shown)
     }
 
-    /// Whether a pair is meant, if its directory decides.
-    pub(super) fn decides(&self, pair: &Pair, pathspecs: &Pathspecs) -> Option<bool> {
+    /// Returns true if the pathspecs select the pair's directory, or `None` if the pair is in no
+    /// collapsed directory.
+    pub(super) fn selects_directory(&self, pair: &Pair, pathspecs: &Pathspecs) -> Option<bool> {
         let (end, _) = self.directory(pair)?;
-        Some(means(pathspecs, pair.path[..end].as_bstr()))
+        Some(selects(pathspecs, pair.path[..end].as_bstr()))
     }
 
-    /// Where the path of its directory ends, with the slash, and the tree that the index has there.
+    /// Returns the length of the path of the pair's collapsed directory, with the slash, and the
+    /// tree that the index holds there.
     fn directory(&self, pair: &Pair) -> Option<(usize, Option<ObjectId>)> {
         let index = self.index;
         let path = pair.path.as_bstr();
@@ -95,17 +100,17 @@ impl Collapsed<'_> {
             let position = |end: usize| index.position(path[..end].as_bstr(), Stage::Normal).ok();
             return ends.find_map(|end| Some((end, Some(index.entries()[position(end)?].oid))));
         }
-        let has_nothing = |end: usize| {
+        let is_empty_in_index = |end: usize| {
             let dir = path[..end - 1].as_bstr();
             index.range_of(dir).is_empty() && index.range_below(dir).is_empty()
         };
-        let is_new = |end: &usize| !self.patterns.includes(path[..*end].as_bstr()) && has_nothing(*end);
+        let is_new = |end: &usize| !self.patterns.includes(path[..*end].as_bstr()) && is_empty_in_index(*end);
         let is_gone = pair.old.is_some() && pair.new.is_none();
         ends.find(is_new).filter(|_| is_gone).map(|end| (end, None))
     }
 }
 
-fn means(pathspecs: &Pathspecs, dir: &BStr) -> bool {
+fn selects(pathspecs: &Pathspecs, dir: &BStr) -> bool {
     pathspecs.is_empty() || pathspecs.matches(dir, &mut Seen::default())
 }
 

@@ -1,7 +1,8 @@
-//! Differences as Git's diff commands have them: pairs of what is at a path on one side and on the other.
+//! Differences as Git's diff commands see them: pairs of the two sides of a path.
 //!
-//! [`tree()`] compares a tree with the index or the worktree; [`crate::status`] the index with the worktree, which [`unstaged()`] makes
-//! into what Git's plumbing shows. [`renames`] finds what was moved, [`rewrites`] what was written anew.
+//! [`tree()`] compares a tree with the index or the worktree. [`crate::status`] compares the index
+//! with the worktree, and [`unstaged()`] converts its result to that of Git's plumbing. [`renames`]
+//! finds renames and copies, [`rewrites`] rewritten files.
 
 mod collapse;
 mod lines;
@@ -18,11 +19,11 @@ use bstr::BString;
 pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId};
 pub use overlay::overlay;
-pub use tree::{Against, Counts, Differences, Intended, Missing, Scope, staged, tree};
+pub use tree::{Against, Differences, Intended, Missing, Scope, SubmoduleIgnore, staged, tree};
 pub use unchanged::{Unchanged, with_unchanged};
 pub use unstaged::unstaged;
 
-/// How the two sides of a pair differ.
+/// The kind of difference between the two sides of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Status {
@@ -33,12 +34,12 @@ pub enum Status {
     Renamed,
     TypeChanged,
     Unmerged,
-    /// Nothing differs, as was found out late. Git says so, and shows nothing of it.
+    /// No difference, as found only by hashing. Git reports such a pair without a difference.
     Unknown,
 }
 
 impl Status {
-    /// The letter Git prints for it.
+    /// The letter that Git prints for the status.
     pub fn letter(self) -> u8 {
         match self {
             Status::Added => b'A',
@@ -53,41 +54,44 @@ impl Status {
     }
 }
 
-/// What is at a path.
+/// One side of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// Its mode; of a file in the worktree the one it would have in the index.
+    /// The mode. For a worktree file, the mode that it would have in the index.
     pub mode: Mode,
-    /// `None` for what is in the worktree and was not hashed: Git prints zeros.
+    /// The object. `None` for a worktree file that was not hashed: Git prints zeros.
     pub oid: Option<ObjectId>,
 }
 
-/// Something that differs.
+/// A path that differs, or the two paths of a rename or copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// How.
+    /// The kind of difference.
     pub status: Status,
-    /// Of a rename or copy: how alike the sides are; of a rewrite: how much of the old side is gone; of [`MAX_SCORE`].
+    /// For a rename or copy: the similarity of the sides. For a rewrite: the part of the old side
+    /// that is gone. The unit is 1/[`MAX_SCORE`].
     pub score: u32,
-    /// It is one side of a pair that was split ([`rewrites`]).
+    /// True for one half of a pair that was split ([`rewrites`]).
     pub is_half: bool,
-    /// Of a rename or copy: where the old side was.
+    /// The old path of a rename or copy.
     pub source: Option<BString>,
-    /// From the root of the worktree.
+    /// The path relative to the root of the worktree.
     pub path: BString,
-    /// What was there, if anything. Nothing if unmerged, but where a tree is compared with the index.
+    /// The old side, if it exists. `None` for an unmerged path, except in a comparison of a tree
+    /// with the index.
     pub old: Option<Side>,
-    /// What is there now, if anything. Of an unmerged path: what is in the worktree, if that was compared.
+    /// The new side, if it exists. For an unmerged path: the worktree file, if it was compared.
     pub new: Option<Side>,
-    /// Of a submodule in the worktree.
+    /// The changes of a submodule in the worktree.
     pub dirt: Dirt,
 }
 
-/// The score of two sides that are the same. Git prints it as a percentage.
+/// The score of two equal sides. Git prints scores as percentages.
 pub const MAX_SCORE: u32 = 60_000;
 
 impl Pair {
-    /// The same the other way round (`-R`), for what is neither a rename nor a copy. What is unmerged stays.
+    /// Swaps the sides (`-R`) of a pair that is neither a rename nor a copy. An unmerged pair stays
+    /// as it is.
     pub fn reversed(self) -> Pair {
         match self.status {
             Status::Unmerged => self,
@@ -95,7 +99,8 @@ impl Pair {
         }
     }
 
-    /// A pair that is neither a rename nor a copy; one side at least is there. A symbolic link and a file are of different types.
+    /// Creates a pair that is neither a rename nor a copy. At least one side exists. A symbolic
+    /// link and a file differ in type.
     pub fn new(path: BString, old: Option<Side>, new: Option<Side>) -> Pair {
         let status = match (&old, &new) {
             (None, _) => Status::Added,
@@ -106,21 +111,21 @@ impl Pair {
         Pair { status, score: 0, is_half: false, source: None, path, old, new, dirt: Dirt::default() }
     }
 
-    /// Whether the sides are known to be the same.
+    /// Returns true if the sides are known to be equal.
     pub fn is_unchanged(&self) -> bool {
         let is_named = self.old.is_some_and(|side| side.oid.is_some());
         let has_status = matches!(self.status, Status::Modified | Status::Unknown);
         has_status && is_named && self.old == self.new && self.dirt == Dirt::default()
     }
 
-    /// An unmerged path.
+    /// Creates the pair of an unmerged path.
     pub fn unmerged(path: BString, new: Option<Side>) -> Pair {
         let (status, dirt) = (Status::Unmerged, Dirt::default());
         Pair { status, score: 0, is_half: false, source: None, path, old: None, new, dirt }
     }
 }
 
-/// Whether the type bits are equal.
+/// Returns true if the type bits are equal.
 pub fn same_type(one: Mode, other: Mode) -> bool {
     one.bits() & 0o170000 == other.bits() & 0o170000
 }

@@ -1,4 +1,5 @@
-//! A tree laid under the index: what was removed since shows as if it were still there (`ls-files --with-tree`).
+//! A tree laid under the index: paths removed from the index show as if they were still there
+//! (`ls-files --with-tree`).
 
 use format::{
     ObjectId,
@@ -11,8 +12,9 @@ use crate::look::{
     trees::{self, Kind, Side, Slot},
 };
 
-/// Adds to `index`, which is not to be written, the entries of `tree` that it does not have merged, as a common ancestor's. Whatever is unmerged
-/// becomes the other side's, as in Git.
+/// Adds the entries of `tree` that `index` lacks as merged ones, as entries of the base stage. Like
+/// Git, it turns all unmerged entries into the other side's. The index must not be written
+/// afterwards.
 pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(), LookError> {
     let mut edits: Vec<Edit> = Vec::new();
     for row in trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?.rows {

@@ -1,4 +1,4 @@
-//! Which pairs have to do with a text or with objects: Git's pickaxe.
+//! The selection of pairs by a text or an object: Git's pickaxe.
 
 use std::collections::HashSet;
 
@@ -13,43 +13,47 @@ use super::{
 };
 use crate::look::LookError;
 
-/// What is looked for.
+/// The search term.
 #[derive(Clone, Copy, Debug)]
 pub enum Needle<'a> {
-    /// A text that is not as often on the one side as on the other (`-S`). No pair is binary to it.
+    /// A text whose number of occurrences differs between the sides (`-S`). Binary files are
+    /// searched too.
     Text(&'a BStr),
-    /// What matches, and is not as often on the one side as on the other (`--pickaxe-regex`).
+    /// A pattern whose number of matches differs between the sides (`--pickaxe-regex`).
     Matches(&'a Regex),
-    /// What a line matches that a diff removes or adds (`-G`). What is binary has no lines.
+    /// A pattern that matches a line which a diff removes or adds (`-G`). Binary files have no
+    /// lines.
     Lines(&'a Regex),
-    /// One of these on either side (`--find-object`).
+    /// Objects, one of which is on either side (`--find-object`).
     Objects(&'a [ObjectId]),
 }
 
-/// Where it is looked for.
+/// The place of the search.
 pub struct Haystack<'a> {
-    /// Where sides are that have no name yet, and the index whose attributes they fall back to.
+    /// The directory of sides without an object name, and the index whose attributes apply where
+    /// the worktree has none.
     pub worktree: (&'a Dir, &'a Index),
-    /// Sides that have a name and are in the worktree all the same ([`super::renames::Detected::hashed`]).
+    /// Worktree files that already have an object name ([`super::renames::Detected::hashed`]).
     pub hashed: &'a HashSet<(BString, ObjectId)>,
-    /// The worktree is the old side (`-R`).
+    /// True if the worktree is the old side (`-R`).
     pub is_reversed: bool,
-    /// One pair that has to do with it is enough (`--pickaxe-all`).
-    pub is_one_enough: bool,
-    /// No renames were looked for, and so each file is read now, and what is said of line ends that would not come back is known.
-    pub tells: bool,
+    /// True if one selected pair selects all (`--pickaxe-all`).
+    pub any_selects_all: bool,
+    /// True if the search reads each file first, because no renames were detected. It then returns
+    /// warnings about line ends that would not round-trip.
+    pub warns: bool,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Whether each pair has to do with it.
+    /// For each pair, true if it is selected.
     pub pairs: Vec<bool>,
-    /// What is to be said on standard error: whole lines.
+    /// Lines for standard error.
     pub messages: Vec<String>,
 }
 
-/// Which of `pairs` have to do with it.
+/// Finds the selected pairs.
 pub fn find(
     repo: &Repository,
     pairs: &[Pair],
@@ -58,7 +62,7 @@ pub fn find(
 ) -> Result<Found, LookError> {
     match needle {
         Needle::Objects(objects) => {
-            // What has no name has that of nothing.
+            // A side without an object name has the null name.
             let name = |side: Side| side.oid.unwrap_or(ObjectId::null(repo.hash()));
             let is_one = |side: Option<Side>| side.is_some_and(|side| objects.contains(&name(side)));
             let found = pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect();
@@ -66,20 +70,26 @@ pub fn find(
         }
         Needle::Text(text) => {
             let count = |content: &[u8]| content.find_iter(text).count();
-            changed(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
+            evaluate_files(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
         }
         Needle::Matches(regex) => {
             let count = |content: &[u8]| matches(content, regex);
-            changed(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
+            evaluate_files(repo, pairs, Kind::Any, |old, new| count(old) != count(new), haystack)
         }
         Needle::Lines(regex) => {
             let is_sought = |line: &[u8]| is_match(line, regex);
-            changed(repo, pairs, Kind::Text, |old, new| lines::differ(old, new, is_sought), haystack)
+            evaluate_files(
+                repo,
+                pairs,
+                Kind::Text,
+                |old, new| lines::changes_sought_line(old, new, is_sought),
+                haystack,
+            )
         }
     }
 }
 
-/// Whether a line matches. Git gives one its end if it has none.
+/// Returns true if a line matches. Like Git, it adds a missing line end.
 fn is_match(line: &[u8], regex: &Regex) -> bool {
     match line.ends_with(b"\n") {
         true => regex.find(line, true).is_some(),
@@ -87,7 +97,7 @@ fn is_match(line: &[u8], regex: &Regex) -> bool {
     }
 }
 
-/// How often a content matches. Only what begins it begins a line for what comes behind a match.
+/// Counts the matches in a content. Only the first search starts at the beginning of a line.
 fn matches(content: &[u8], regex: &Regex) -> usize {
     let (mut rest, mut count) = (content, 0);
     while !rest.is_empty()
@@ -100,8 +110,9 @@ fn matches(content: &[u8], regex: &Regex) -> usize {
     count
 }
 
-/// As [`judge`]. A directory that differs (`-t`, in a sparse index) has no text, of which Git dies, unless what comes before it is enough.
-fn changed(
+/// Like [`evaluate`]. A changed directory (`-t`, in a sparse index) has no text: Git stops there,
+/// unless an earlier pair is enough.
+fn evaluate_files(
     repo: &Repository,
     pairs: &[Pair],
     kind: Kind,
@@ -113,10 +124,10 @@ fn changed(
         !pair.is_unchanged() && (pair.old.is_some_and(is_directory) || pair.new.is_some_and(is_directory))
     };
     let Some(directory) = pairs.iter().position(differs_as_one) else {
-        return judge(repo, pairs, kind, differ, haystack);
+        return evaluate(repo, pairs, kind, differ, haystack);
     };
-    let mut found = match haystack.is_one_enough {
-        true => judge(repo, &pairs[..directory], kind, differ, haystack)?,
+    let mut found = match haystack.any_selects_all {
+        true => evaluate(repo, &pairs[..directory], kind, differ, haystack)?,
         false => Found::default(),
     };
     if !found.pairs.contains(&true) {
@@ -126,8 +137,8 @@ fn changed(
     Ok(found)
 }
 
-/// Whether `differ` is true of each of `pairs` that may differ; a side that is not there is empty.
-fn judge(
+/// Evaluates `differ` on the contents of each pair that may differ. A missing side is empty.
+fn evaluate(
     repo: &Repository,
     pairs: &[Pair],
     kind: Kind,
@@ -135,29 +146,29 @@ fn judge(
     haystack: &Haystack<'_>,
 ) -> Result<Found, LookError> {
     let mut both: Vec<[Option<File>; 2]> = Vec::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_unchanged()) {
         let source = pair.source.as_ref().unwrap_or(&pair.path);
         let sides = [(source, pair.old, haystack.is_reversed), (&pair.path, pair.new, !haystack.is_reversed)];
         both.push(sides.map(|(path, side, may_be_dirty)| {
             let side = side?;
             let in_worktree = side.oid.is_none_or(|oid| haystack.hashed.contains(&(path.clone(), oid)));
-            Some(File::alone(at, path, side, in_worktree, may_be_dirty && pair.dirt.is_within()))
+            Some(File::for_content(at, path, side, in_worktree, may_be_dirty && pair.dirt.is_within()))
         }));
-        places.push(at);
+        positions.push(at);
     }
     let mut found = Found { pairs: vec![false; pairs.len()], messages: Vec::new() };
-    let contents = match haystack.tells {
-        true => Contents::telling(repo, haystack.worktree),
+    let contents = match haystack.warns {
+        true => Contents::with_warnings(repo, haystack.worktree),
         false => Contents::new(repo, Some(haystack.worktree)),
     };
     let mut is_enough = false;
-    for (at, (is_one, said)) in places.into_iter().zip(contents.judge(&both, kind, differ)?) {
+    for (at, (is_one, warnings)) in positions.into_iter().zip(contents.evaluate(&both, kind, differ)?) {
         found.pairs[at] = is_one;
-        if haystack.tells && !is_enough {
-            found.messages.extend(said);
+        if haystack.warns && !is_enough {
+            found.messages.extend(warnings);
         }
-        is_enough |= is_one && haystack.is_one_enough;
+        is_enough |= is_one && haystack.any_selects_all;
     }
     Ok(found)
 }

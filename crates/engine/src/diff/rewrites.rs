@@ -1,7 +1,9 @@
-//! Files that were written anew (`-B`): Git's `diffcore-break`, to the score.
+//! Rewritten files (`-B`): Git's `diffcore-break`, with its exact scores.
 //!
-//! [`split()`] makes of such a pair what is gone and what is new, between which [`super::renames`] may find others' content; [`join`] makes one of what it
-//! left. A score is how much of the old side is gone. Whether a pair is split is a matter of what was added, too.
+//! [`split()`] turns the pair of a rewritten file into a deletion and an addition, so that
+//! [`super::renames`] can find renames of them. [`join`] merges the halves that are left. The score
+//! is the part of the old side that is gone. The decision to split also depends on the number of
+//! added bytes.
 
 use bstr::ByteSlice as _;
 use format::index::Index;
@@ -11,46 +13,50 @@ use sys::Dir;
 use super::{
     MAX_SCORE, Pair, Side, Status,
     renames::{
-        Uses,
+        SourceUses,
         contents::{Contents, File},
         leading_score,
     },
 };
 use crate::look::LookError;
 
-/// Nothing smaller is split, in bytes.
-const SMALLEST: u64 = 400;
+/// The least size of a file that is split, in bytes.
+const MIN_SIZE: u64 = 400;
 
-/// From where on. Both are of [`MAX_SCORE`].
+/// The thresholds, in units of 1/[`MAX_SCORE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scores {
-    /// A pair is split if so much was changed.
+    /// A pair is split from this degree of change on.
     pub split: u32,
-    /// One that was split stays a rewrite if so much of the old side is gone.
-    pub kept: u32,
+    /// A pair that was split stays a rewrite if this part of the old side is gone.
+    pub rewrite: u32,
 }
 
 impl Scores {
-    /// As they are given to `-B`: `<n>/<m>`, of which each may be left out. `None` if it is anything else.
+    /// Parses the argument of `-B`: `<n>/<m>`, each of which may be missing. Returns `None` for
+    /// other texts.
     pub fn parse(text: &[u8]) -> Option<Scores> {
         let (split, rest) = leading_score(text);
-        let (kept, rest) = match rest.strip_prefix(b"/") {
+        let (rewrite, rest) = match rest.strip_prefix(b"/") {
             Some(rest) => leading_score(rest),
             None => (0, rest),
         };
-        let or = |score: u32, default: u32| if score == 0 { default } else { score };
-        rest.is_empty()
-            .then_some(Scores { split: or(split, MAX_SCORE / 2), kept: or(kept, MAX_SCORE / 5 * 3) })
+        let or_default = |score: u32, default: u32| if score == 0 { default } else { score };
+        rest.is_empty().then_some(Scores {
+            split: or_default(split, MAX_SCORE / 2),
+            rewrite: or_default(rewrite, MAX_SCORE / 5 * 3),
+        })
     }
 }
 
-/// Splits those of `pairs`, which have no renames yet. If it `tells`, what it returns beside them is to be said of line ends that would not come back.
+/// Splits rewritten files among `pairs`, which have no renames yet. With `warns`, also returns
+/// warnings about line ends that would not round-trip.
 pub fn split(
     repo: &Repository,
     pairs: Vec<Pair>,
     scores: Scores,
     worktree: (&Dir, &Index),
-    tells: bool,
+    warns: bool,
 ) -> Result<(Vec<Pair>, Vec<String>), LookError> {
     let mut splits: Vec<Option<u32>> = vec![None; pairs.len()];
     let mut files: Vec<(usize, [File; 2])> = Vec::new();
@@ -66,15 +72,16 @@ pub fn split(
             files.push((at, [File::new(at, pair, old), File::new(at, pair, new)]));
         }
     }
-    let contents = match tells {
-        true => Contents::telling(repo, worktree),
+    let contents = match warns {
+        true => Contents::with_warnings(repo, worktree),
         false => Contents::new(repo, Some(worktree)),
     };
     contents.measure(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
-    // What is in the worktree Git reads before it asks for sizes.
-    let is_told_of = |old: Option<u64>, new: Option<u64>| tells && (old.is_none() || new.is_none());
-    files.retain(|(_, [old, new])| may_be_split(old.size, new.size) || is_told_of(old.size, new.size));
-    let said = contents.weigh(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
+    // Git reads a worktree file before it compares sizes.
+    let must_be_read = |old: Option<u64>, new: Option<u64>| warns && (old.is_none() || new.is_none());
+    files.retain(|(_, [old, new])| may_be_split(old.size, new.size) || must_be_read(old.size, new.size));
+    let warnings =
+        contents.measure_and_cut(&mut files.iter_mut().flat_map(|(_, sides)| sides).collect::<Vec<_>>())?;
     for (at, [old, new]) in &files {
         splits[*at] = score(old, new, scores.split);
     }
@@ -84,16 +91,16 @@ pub fn split(
             halves.push(pair);
             continue;
         };
-        let score = if score < scores.kept { 0 } else { score };
+        let score = if score < scores.rewrite { 0 } else { score };
         for (old, new) in [(pair.old, None), (None, pair.new)] {
             halves.push(Pair { score, is_half: true, ..Pair::new(pair.path.clone(), old, new) });
         }
     }
-    Ok((halves, said))
+    Ok((halves, warnings))
 }
 
-/// Joins what is left of pairs that were split. Who stays at its path is one more that comes from there.
-pub fn join(pairs: Vec<Pair>, uses: &mut Uses) -> Vec<Pair> {
+/// Joins the halves that are left. A joined pair adds a use of its source.
+pub fn join(pairs: Vec<Pair>, uses: &mut SourceUses) -> Vec<Pair> {
     let mut joined: Vec<Pair> = Vec::with_capacity(pairs.len());
     for pair in pairs {
         let is_other = |last: &&mut Pair| last.is_half && pair.is_half && last.path == pair.path;
@@ -102,45 +109,47 @@ pub fn join(pairs: Vec<Pair>, uses: &mut Uses) -> Vec<Pair> {
             continue;
         };
         let score = last.score;
-        uses.stays(last.path.as_bstr());
+        uses.add_use(last.path.as_bstr());
         *last = Pair { score, ..Pair::new(pair.path, last.old, pair.new) };
     }
     joined.iter_mut().for_each(|pair| pair.is_half = false);
     joined
 }
 
-/// Whether sizes, as far as they are known, do not rule it out.
+/// Returns true unless the known sizes rule out a split.
 fn may_be_split(old: Option<u64>, new: Option<u64>) -> bool {
-    let is_small = |size: Option<u64>| size.is_some_and(|size| size < SMALLEST);
+    let is_small = |size: Option<u64>| size.is_some_and(|size| size < MIN_SIZE);
     old != Some(0) && !(is_small(old) && is_small(new))
 }
 
-/// How much of the old side is gone, if so much was changed that the pair is to be split.
+/// Returns the part of the old side that is gone, if enough has changed to split the pair.
 fn score(old: &File, new: &File, least: u32) -> Option<u32> {
     let (old_size, new_size) = (old.size?, new.size?);
     if !may_be_split(old.size, new.size) {
         return None;
     }
     let (copied, added) = old.spans.as_ref()?.changes(new.spans.as_ref()?);
-    // Counts leave out some line ends, or hold bytes of what only looked the same.
+    // The counts omit some line ends, and hash collisions may count other bytes.
     let copied = copied.min(old_size);
     let added = if new_size < added + copied { new_size.saturating_sub(copied) } else { added };
     let removed = old_size - copied;
-    let weighed = |size: u64, weight: u32| u128::from(size) * u128::from(weight);
-    let gone = weighed(removed, MAX_SCORE) / u128::from(old_size);
+    let weighted = |size: u64, weight: u32| u128::from(size) * u128::from(weight);
+    let gone = weighted(removed, MAX_SCORE) / u128::from(old_size);
     let gone = u32::try_from(gone).expect("no more is gone than there was");
     if gone > least {
         return Some(gone);
     }
     let is_little =
-        weighed(removed + added, MAX_SCORE) / u128::from(old_size.max(new_size)) < u128::from(least);
-    let is_shortened =
-        weighed(old_size, least) < weighed(removed, MAX_SCORE) && added * 20 < removed && added * 20 < copied;
+        weighted(removed + added, MAX_SCORE) / u128::from(old_size.max(new_size)) < u128::from(least);
+    let is_shortened = weighted(old_size, least) < weighted(removed, MAX_SCORE)
+        && added * 20 < removed
+        && added * 20 < copied;
     (!is_little && !is_shortened).then_some(gone)
 }
 
 impl Pair {
-    /// The letter that `--diff-filter` knows it by: what was rewritten is a class of its own.
+    /// Returns the letter of the pair for `--diff-filter`: rewritten files are a class of their
+    /// own.
     pub fn class(&self) -> u8 {
         match self.status {
             Status::Modified if self.score > 0 => b'B',
@@ -154,8 +163,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_as_they_are_given() {
-        let parsed = |text: &str| Scores::parse(text.as_bytes()).map(|scores| (scores.split, scores.kept));
+    fn parses_scores() {
+        let parsed = |text: &str| Scores::parse(text.as_bytes()).map(|scores| (scores.split, scores.rewrite));
         assert_eq!(parsed(""), Some((30_000, 36_000)));
         assert_eq!(parsed("20%"), Some((12_000, 36_000)));
         assert_eq!(parsed("/7"), Some((30_000, 42_000)));

@@ -1,6 +1,8 @@
-//! A tree against the index, or against the worktree as the index sees it: Git's `diff-index`.
+//! Comparison of a tree with the index, or with the worktree as the index sees it: Git's
+//! `diff-index`.
 //!
-//! Directories whose cache-tree is the tree's are not opened, so the cost is that of what differs.
+//! A directory whose cache-tree entry equals its tree is not opened, so the cost is proportional to
+//! the difference.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +17,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::named};
+use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::with_checked_out_commit};
 use crate::look::{
     LookError,
     pathspec::{Pathspecs, Seen},
@@ -23,77 +25,77 @@ use crate::look::{
     trees::{self, Kind, Side as TreeSide, Slot},
 };
 
-/// What a tree is compared with.
+/// The other side of the comparison.
 #[derive(Clone, Copy, Debug)]
 pub enum Against<'a> {
     /// The index.
     Index {
-        /// Of what is only intended to be added.
+        /// The treatment of intent-to-add entries.
         intended: Intended,
     },
     /// The files of the index's entries.
     Worktree {
-        /// In what they differ from the entries, as [`crate::status::examine`] found.
+        /// The differences between files and entries that [`crate::status::examine`] found.
         changes: &'a [Pair],
-        /// Entries of whose files it could not tell anything: they are gone, whatever `missing` says.
+        /// Entries whose files could not be examined. They count as deleted, whatever `missing` is.
         unreadable: &'a [(BString, std::io::Error)],
-        /// Of entries without a file.
+        /// The treatment of entries without a file.
         missing: Missing,
         /// Finds changes within a submodule: [`crate::status::changes_within`].
         changes_within: ChangesWithin,
     },
 }
 
-/// What is only intended to be added.
+/// The treatment of intent-to-add entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intended {
-    /// It is in the index.
+    /// They are in the index.
     Shown,
-    /// It is not.
+    /// They are not in the index.
     Hidden,
 }
 
-/// What becomes of an entry whose file is missing.
+/// The treatment of entries whose file is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It is gone.
+    /// The entry counts as deleted.
     Gone,
-    /// It counts as it is in the index (`-m`).
+    /// The entry counts as it is in the index (`-m`).
     AsIndexed,
 }
 
-/// What is meant of what differs.
+/// The selected part of the differences.
 pub struct Scope<'a> {
-    /// These paths.
+    /// The selected paths.
     pub pathspecs: &'a Pathspecs,
-    /// What counts of submodules.
-    pub submodules: Counts,
-    /// What becomes of what does not differ.
+    /// The source of the policy for submodules.
+    pub submodules: SubmoduleIgnore,
+    /// The treatment of unchanged paths.
     pub unchanged: Unchanged,
 }
 
-/// Who says what counts of submodules.
+/// The source of the policy that ignores changes in submodules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
-    /// `.gitmodules` and all of the configuration.
+pub enum SubmoduleIgnore {
+    /// `.gitmodules` and the whole configuration.
     Configured,
-    /// The same without `diff.ignoreSubmodules`, as for Git's plumbing.
+    /// Like `Configured`, without `diff.ignoreSubmodules`: for Git's plumbing.
     BySubmodule,
     /// The command line (`--ignore-submodules`).
     Given(Ignore),
 }
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub struct Differences {
-    /// What differs, sorted by path.
+    /// The differences, sorted by path.
     pub pairs: Vec<Pair>,
-    /// What is to be said of `.gitmodules`.
+    /// Warnings about `.gitmodules`.
     pub warnings: Vec<BString>,
 }
 
-/// What differs between `tree` (`None` is the empty one) and what it is compared with. An unmerged path of the index has the tree's side,
-/// if there is one.
+/// Compares `tree` (`None` is the empty tree) with the index or the worktree. The pair of an
+/// unmerged path has the tree's side as its old side, if there is one.
 pub fn tree(
     repo: &Repository,
     root: &Dir,
@@ -104,21 +106,21 @@ pub fn tree(
 ) -> Result<Differences, LookError> {
     let _phase = profile::span(Phase::Plan);
     let submodules = match scope.submodules {
-        Counts::Configured => Submodules::new(repo, Ignore::None)?,
-        Counts::BySubmodule | Counts::Given(_) => Submodules::for_plumbing(repo),
+        SubmoduleIgnore::Configured => Submodules::new(repo, Ignore::None)?,
+        SubmoduleIgnore::BySubmodule | SubmoduleIgnore::Given(_) => Submodules::for_plumbing(repo),
     };
     let found = match scope.unchanged {
         Unchanged::Listed => {
             trees::walk_below(repo.objects(), index, Kind::OneWay, vec![tree], BStr::new(""))?
         }
-        Unchanged::Left => trees::differences(repo.objects(), index, tree)?,
+        Unchanged::Omitted => trees::differences(repo.objects(), index, tree)?,
     };
     let mut comparison = Comparison {
         root,
         index,
         against,
         submodules: &submodules,
-        counts: scope.submodules,
+        submodule_ignore: scope.submodules,
         unchanged: scope.unchanged,
         changes: HashMap::new(),
         unreadable: HashSet::new(),
@@ -137,22 +139,22 @@ pub fn tree(
             TreeSide::Entry(mode, oid) => Some(Side { mode, oid: Some(oid) }),
             TreeSide::Missing | TreeSide::Conflict => None,
         };
-        let is_meant = match row.slot {
+        let is_selected = match row.slot {
             Slot::Merged(at) | Slot::Unmerged(at) => {
-                is_entry_meant(row.path.as_bstr(), index.mode_at(at), scope.pathspecs)
+                is_entry_selected(row.path.as_bstr(), index.mode_at(at), scope.pathspecs)
             }
-            Slot::Nothing => is_meant(index, row.path.as_bstr(), old, scope.pathspecs),
+            Slot::Nothing => is_selected(index, row.path.as_bstr(), old, scope.pathspecs),
         };
-        if is_meant {
+        if is_selected {
             comparison.row(row.path, old, row.slot)?;
         }
     }
-    comparison.rest();
+    comparison.add_unmatched();
     if scope.unchanged == Unchanged::Listed {
         others.extend(comparison.pairs.iter().map(|pair| pair.path.clone()));
         for entry in index.entries_in(0..index.len()).filter(|entry| entry.stage == Stage::Normal) {
             let path = index.path(&entry);
-            if !others.contains(path) && is_entry_meant(path, entry.mode, scope.pathspecs) {
+            if !others.contains(path) && is_entry_selected(path, entry.mode, scope.pathspecs) {
                 let side = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 comparison.pairs.push(Pair::new(path.to_owned(), side, side));
             }
@@ -161,7 +163,7 @@ pub fn tree(
     let mut pairs = comparison.pairs;
     if !pairs.is_sorted_by(|one, two| one.path < two.path) {
         pairs.sort_by(|one, two| one.path.cmp(&two.path));
-        // What was found last of a path counts.
+        // The last pair found for a path counts.
         pairs.dedup_by(|later, kept| {
             let is_same = later.path == kept.path;
             if is_same {
@@ -184,9 +186,10 @@ pub fn tree(
     }
 }
 
-/// What differs between `tree` (`None` is the empty one) and `index`, as [`tree()`] has it. What is only intended to be added is not in
-/// the index. `ignore` decides for submodules that do not say otherwise; `None` is what the configuration says. Of what a sparse index has as one
-/// entry, or would have, the directory is meant or not, whatever is in it.
+/// Compares `tree` (`None` is the empty tree) with `index`, as [`tree()`] does, without
+/// intent-to-add entries. `ignore` is the policy for submodules without one of their own; `None`
+/// means the configured policy. In a sparse index, pathspecs select a collapsed directory as a
+/// whole or not at all.
 pub fn staged(
     repo: &Repository,
     root: &Dir,
@@ -197,16 +200,16 @@ pub fn staged(
     sparse: Option<Collapsed<'_>>,
 ) -> Result<Vec<Pair>, LookError> {
     let against = Against::Index { intended: Intended::Hidden };
-    let submodules = ignore.map_or(Counts::Configured, Counts::Given);
-    let of = |pathspecs| {
-        let scope = Scope { pathspecs, submodules, unchanged: Unchanged::Left };
+    let submodules = ignore.map_or(SubmoduleIgnore::Configured, SubmoduleIgnore::Given);
+    let compare = |pathspecs| {
+        let scope = Scope { pathspecs, submodules, unchanged: Unchanged::Omitted };
         let found = self::tree(repo, root, index, tree, against, &scope)?;
         Ok::<_, LookError>(found.pairs)
     };
-    let Some(sparse) = sparse.filter(|_| !pathspecs.is_empty()) else { return of(pathspecs) };
-    let mut pairs = of(&Pathspecs::default())?;
-    let is_file_meant = |pair: &Pair| is_meant(index, pair.path.as_bstr(), pair.old, pathspecs);
-    pairs.retain(|pair| sparse.decides(pair, pathspecs).unwrap_or_else(|| is_file_meant(pair)));
+    let Some(sparse) = sparse.filter(|_| !pathspecs.is_empty()) else { return compare(pathspecs) };
+    let mut pairs = compare(&Pathspecs::default())?;
+    let is_file_selected = |pair: &Pair| is_selected(index, pair.path.as_bstr(), pair.old, pathspecs);
+    pairs.retain(|pair| sparse.selects_directory(pair, pathspecs).unwrap_or_else(|| is_file_selected(pair)));
     Ok(pairs)
 }
 
@@ -215,9 +218,9 @@ struct Comparison<'a> {
     index: &'a Index,
     against: Against<'a>,
     submodules: &'a Submodules<'a>,
-    counts: Counts,
+    submodule_ignore: SubmoduleIgnore,
     unchanged: Unchanged,
-    /// Those that no row was about yet.
+    /// The changes that no row has used yet.
     changes: HashMap<&'a BStr, &'a Pair>,
     unreadable: HashSet<&'a BStr>,
     pairs: Vec<Pair>,
@@ -225,7 +228,7 @@ struct Comparison<'a> {
 
 impl Comparison<'_> {
     fn row(&mut self, path: BString, old: Option<Side>, slot: Slot) -> Result<(), LookError> {
-        // Nothing is looked up in what is empty, as it always is for the index.
+        // Both collections are empty in a comparison with the index: skip the lookups.
         let change = if self.changes.is_empty() { None } else { self.changes.remove(path.as_bstr()) };
         let is_unreadable = !self.unreadable.is_empty() && self.unreadable.remove(path.as_bstr());
         let (new, dirt) = match (slot, self.against) {
@@ -245,7 +248,8 @@ impl Comparison<'_> {
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
                     _ if is_unreadable => (None, Dirt::default()),
-                    // Where nothing of a submodule counts, nothing is told of it.
+                    // The status of a fully ignored submodule reports no change, so its directory
+                    // is checked here.
                     None if missing == Missing::Gone && !self.is_there(entry) => (None, Dirt::default()),
                     None => (Some(indexed), Dirt::default()),
                     Some(Pair { new: Some(_), .. })
@@ -258,12 +262,12 @@ impl Comparison<'_> {
                             && entry.mode.is_gitlink()
                             && file.mode.is_gitlink() =>
                     {
-                        let (side, dirt) = self.of_submodule(entry, changes_within)?;
+                        let (side, dirt) = self.submodule_side(entry, changes_within)?;
                         (Some(side), dirt)
                     }
                     Some(change) => {
                         let indexed = (missing == Missing::AsIndexed).then_some(indexed);
-                        (named(change, entry.oid).or(indexed), change.dirt)
+                        (with_checked_out_commit(change, entry.oid).or(indexed), change.dirt)
                     }
                 }
             }
@@ -275,28 +279,35 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether something is in a submodule's place, as far as that is to be known.
+    /// Returns true if something is at a submodule's path. Only submodules in the worktree are
+    /// checked.
     fn is_there(&self, entry: &Entry) -> bool {
         !entry.mode.is_gitlink()
             || entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
             || matches!(self.root.stat(self.index.path(entry)), Ok(Some(_)))
     }
 
-    /// Whether nothing counts of what is a submodule in the index.
+    /// Returns true if the entry is a submodule whose changes are all ignored.
     fn is_ignored(&self, entry: &Entry) -> Result<bool, LookError> {
         let path = self.index.path(entry);
-        Ok(entry.mode.is_gitlink() && self.counts.of(self.index, self.submodules, path)? == Ignore::All)
+        Ok(entry.mode.is_gitlink()
+            && self.submodule_ignore.policy(self.index, self.submodules, path)? == Ignore::All)
     }
 
-    /// The worktree's side of an unmerged submodule. It has the entry's object ID if that commit is checked out.
-    fn of_submodule(&self, entry: &Entry, changes_within: ChangesWithin) -> Result<(Side, Dirt), LookError> {
-        let ignore = self.counts.of(self.index, self.submodules, self.index.path(entry))?;
+    /// Returns the worktree's side of an unmerged submodule. It has the entry's object ID if that
+    /// commit is checked out.
+    fn submodule_side(
+        &self,
+        entry: &Entry,
+        changes_within: ChangesWithin,
+    ) -> Result<(Side, Dirt), LookError> {
+        let ignore = self.submodule_ignore.policy(self.index, self.submodules, self.index.path(entry))?;
         let dirt = self.submodules.dirt(self.index, entry, ignore, changes_within)?;
         Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
     }
 
-    /// Entries that are the tree's, and whose files are not theirs.
-    fn rest(&mut self) {
+    /// Adds the pairs of entries that equal the tree's but whose files differ.
+    fn add_unmatched(&mut self) {
         let Against::Worktree { missing, .. } = self.against else { return };
         for path in std::mem::take(&mut self.unreadable) {
             let Some(at) = self.index.range_of(path).next() else { continue };
@@ -309,48 +320,48 @@ impl Comparison<'_> {
             let entry = &self.index.entry(at);
             if change.new.is_some() || missing == Missing::Gone {
                 let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
-                let pair = Pair::new(path.to_owned(), old, named(change, entry.oid));
+                let pair = Pair::new(path.to_owned(), old, with_checked_out_commit(change, entry.oid));
                 self.pairs.push(Pair { dirt: change.dirt, ..pair });
             }
         }
     }
 }
 
-/// Whether a path is meant: what the index has there decides, else the tree.
-fn is_meant(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs) -> bool {
+/// Returns true if the pathspecs select a path. Its mode comes from the index, else from the tree.
+fn is_selected(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs) -> bool {
     if pathspecs.is_empty() {
         return true;
     }
     let indexed = index.range_of(path).next().map(|at| index.mode_at(at));
     match indexed.or(old.map(|side| side.mode)) {
-        Some(mode) => is_entry_meant(path, mode, pathspecs),
+        Some(mode) => is_entry_selected(path, mode, pathspecs),
         None => pathspecs.matches(path, &mut Seen::default()),
     }
 }
 
-pub(super) fn is_entry_meant(path: &BStr, mode: Mode, pathspecs: &Pathspecs) -> bool {
+pub(super) fn is_entry_selected(path: &BStr, mode: Mode, pathspecs: &Pathspecs) -> bool {
     pathspecs.is_empty() || pathspecs.matches_entry(path, mode, &mut Seen::default())
 }
 
-/// Whether a pair is about a submodule of which nothing counts.
+/// Returns true if a pair is about a submodule whose changes are all ignored.
 pub(super) fn is_ignored(
     index: &Index,
     pair: &Pair,
     submodules: &Submodules<'_>,
-    counts: Counts,
+    submodule_ignore: SubmoduleIgnore,
 ) -> Result<bool, LookError> {
     let sides = [pair.old, pair.new].into_iter().flatten();
     if pair.status == Status::Unmerged || !sides.clone().all(|side| side.mode.is_gitlink()) {
         return Ok(false);
     }
-    Ok(counts.of(index, submodules, pair.path.as_bstr())? == Ignore::All)
+    Ok(submodule_ignore.policy(index, submodules, pair.path.as_bstr())? == Ignore::All)
 }
 
-impl Counts {
-    fn of(self, index: &Index, submodules: &Submodules<'_>, path: &BStr) -> Result<Ignore, LookError> {
+impl SubmoduleIgnore {
+    fn policy(self, index: &Index, submodules: &Submodules<'_>, path: &BStr) -> Result<Ignore, LookError> {
         match self {
-            Counts::Given(ignore) => Ok(ignore),
-            Counts::Configured | Counts::BySubmodule => submodules.ignore(index, path),
+            SubmoduleIgnore::Given(ignore) => Ok(ignore),
+            SubmoduleIgnore::Configured | SubmoduleIgnore::BySubmodule => submodules.ignore(index, path),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What does not differ: sources of copies (`--find-copies-harder`).
+//! Unchanged files as sources of copies (`--find-copies-harder`).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,21 +8,22 @@ use repo::Repository;
 
 use super::{
     Pair, Scope, Side, Status,
-    tree::{is_entry_meant, is_ignored},
+    tree::{is_entry_selected, is_ignored},
 };
 use crate::look::{LookError, submodules::Submodules};
 
-/// What becomes of what does not differ.
+/// The treatment of unchanged paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unchanged {
-    /// It is left out.
-    Left,
-    /// It is a pair whose sides are the same, for [`super::renames`] to find copies of.
+    /// They are omitted.
+    Omitted,
+    /// Each is a pair with equal sides, so that [`super::renames`] can find copies of it.
     Listed,
 }
 
-/// `pairs` of the index and the worktree, and all other entries that `scope` means: of an unmerged path that of `stage`. Nothing is known of
-/// `unreadable` ones.
+/// Adds to `pairs`, the differences between index and worktree, the other entries that `scope`
+/// selects. For an unmerged path that is the entry of `stage`. `unreadable` paths are omitted,
+/// because their state is unknown.
 pub fn with_unchanged(
     repo: &Repository,
     index: &Index,
@@ -43,8 +44,8 @@ pub fn with_unchanged(
     }
     for entry in index.entries_in(0..index.len()) {
         let path = index.path(&entry);
-        let is_asked_for = entry.stage == Stage::Normal || Some(entry.stage) == stage;
-        if !is_asked_for || known.contains(path) || !is_entry_meant(path, entry.mode, scope.pathspecs) {
+        let has_stage = entry.stage == Stage::Normal || Some(entry.stage) == stage;
+        if !has_stage || known.contains(path) || !is_entry_selected(path, entry.mode, scope.pathspecs) {
             continue;
         }
         let side = Some(Side { mode: entry.mode, oid: Some(entry.oid) });

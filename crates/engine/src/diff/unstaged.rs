@@ -5,10 +5,11 @@ use format::{ObjectId, index::Index};
 
 use super::{Intended, Pair, Side, Status};
 
-/// What [`crate::status::examine`] found, as the plumbing has it: a submodule whose commit is the entry's has its name on both sides. What is
-/// only intended to be added is a new file, or [`Intended::Shown`] an empty one that was changed.
+/// Converts the changes found by [`crate::status::examine`] to those of Git's plumbing. A submodule
+/// with the entry's commit gets its object name on both sides. An intent-to-add entry is a new file
+/// or, with [`Intended::Shown`], a modified empty one.
 pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: Intended) -> Vec<Pair> {
-    let plumbed = |change: Pair| {
+    let convert = |change: Pair| {
         let entry = || index.entries_in(index.range_of(change.path.as_bstr())).next();
         let mut pair = match (change.status, intended) {
             (Status::Added, Intended::Shown) => {
@@ -18,15 +19,16 @@ pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: Intended) -> Vec<Pa
             _ => change,
         };
         if let Some(oid) = pair.old.and_then(|old| old.oid) {
-            pair.new = named(&pair, oid);
+            pair.new = with_checked_out_commit(&pair, oid);
         }
         pair
     };
-    changes.into_iter().map(plumbed).collect()
+    changes.into_iter().map(convert).collect()
 }
 
-/// The worktree's side of a change of an entry: a submodule that has the entry's commit, and was changed within, has its name.
-pub(super) fn named(change: &Pair, oid: ObjectId) -> Option<Side> {
+/// Returns the worktree's side of a change. A dirty submodule with the entry's commit gets that
+/// object name.
+pub(super) fn with_checked_out_commit(change: &Pair, oid: ObjectId) -> Option<Side> {
     change.new.map(|side| match side.oid {
         None if side.mode.is_gitlink() && change.dirt.is_within() && !change.dirt.commit => {
             Side { oid: Some(oid), ..side }

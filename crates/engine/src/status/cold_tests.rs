@@ -14,7 +14,7 @@ use testkit::{Repo, Sandbox};
 use super::{Options, Touched, Untracked, examine_on};
 use crate::{
     crew::Workers,
-    diff::{Counts, Missing, Status},
+    diff::{Missing, Status, SubmoduleIgnore},
     look::{
         pathspec::Pathspecs,
         scan::sweep::Cold,
@@ -43,7 +43,7 @@ fn examined(
         untracked: Some(Untracked { options: how, excludes: &excludes }),
         touched: Touched::Compared,
         unmerged: None,
-        submodules: Counts::Configured,
+        submodules: SubmoduleIgnore::Configured,
         missing: Missing::Gone,
         ignore_untracked_in_submodules: false,
         when_cold: begin,

@@ -10,7 +10,7 @@ use sys::Dir;
 
 use super::{Options, examine};
 use crate::{
-    diff::{self, Counts, Dirt},
+    diff::{self, Dirt, SubmoduleIgnore},
     look::{LookError, pathspec::Pathspecs, sparse, untracked},
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn dirt(
     let pathspecs = Pathspecs::default();
     let never = AtomicBool::new(false);
     let options = Options {
-        submodules: counted.submodules.map_or(Counts::Configured, Counts::Given),
+        submodules: counted.submodules.map_or(SubmoduleIgnore::Configured, SubmoduleIgnore::Given),
         ignore_untracked_in_submodules: !counted.untracked && counted.submodules.is_none(),
         ..Options::tracked(&pathspecs, &never)
     };

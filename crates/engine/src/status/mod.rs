@@ -26,7 +26,7 @@ use sys::{
 pub use crate::look::scan::workers;
 use crate::{
     crew::{self, Deferred, Tuning, Workers},
-    diff::{Counts, Dirt, Missing, Pair, Side},
+    diff::{Dirt, Missing, Pair, Side, SubmoduleIgnore},
     look::{
         LookError,
         content::{self, Lazy},
@@ -51,7 +51,7 @@ pub struct Options<'a> {
     /// The file of an unmerged path is compared with the entry of this stage besides; `None`: with none.
     pub unmerged: Option<Stage>,
     /// The changes of submodules that count.
-    pub submodules: Counts,
+    pub submodules: SubmoduleIgnore,
     /// What becomes of a submodule that is missing: nobody is asked about one that counts as it is in the index.
     pub missing: Missing,
     /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
@@ -71,7 +71,7 @@ impl<'a> Options<'a> {
             untracked: None,
             touched: Touched::Compared,
             unmerged: None,
-            submodules: Counts::Configured,
+            submodules: SubmoduleIgnore::Configured,
             missing: Missing::Gone,
             ignore_untracked_in_submodules: false,
             when_cold: &|| (),
@@ -186,7 +186,9 @@ fn examine_on(
     };
     scan.run(workers);
     let submodules = match (options.touched, options.submodules) {
-        (Touched::Changed, Counts::BySubmodule | Counts::Given(_)) => Submodules::for_plumbing(repo),
+        (Touched::Changed, SubmoduleIgnore::BySubmodule | SubmoduleIgnore::Given(_)) => {
+            Submodules::for_plumbing(repo)
+        }
         _ if options.ignore_untracked_in_submodules => {
             Submodules::new(repo, Ignore::None)?.without_untracked()
         }
@@ -304,9 +306,11 @@ impl Judge<'_> {
         let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
         if entry.mode.is_gitlink() {
             let ignore = match self.options.submodules {
-                Counts::Given(ignore) => ignore,
+                SubmoduleIgnore::Given(ignore) => ignore,
                 _ if stat.is_none() && self.options.missing == Missing::AsIndexed => Ignore::None,
-                Counts::Configured | Counts::BySubmodule => self.submodules.ignore(self.index, path)?,
+                SubmoduleIgnore::Configured | SubmoduleIgnore::BySubmodule => {
+                    self.submodules.ignore(self.index, path)?
+                }
             };
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),

@@ -181,7 +181,7 @@ fn random_moves_are_seen_as_git_sees_them() {
         for (args, detect, minimum, limit) in kinds {
             let pairs = diff::staged(&opened, &root, &index, Some(tree), &all, None, None).expect("is read");
             let options =
-                Options { detect, minimum, limit, empty: Empty::Paired, worktree: Some((&root, &index)) };
+                Options { detect, minimum, limit, empty: Empty::Included, worktree: Some((&root, &index)) };
             let found = renames::detect(&opened, pairs, &options).expect("can be read");
             let is_skipped = found.skipped.is_some();
             let pairs = found.resolved();

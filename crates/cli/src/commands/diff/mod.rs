@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     diff::{
-        self, Against, Collapsed, Counts, Intended, Pair, Status, Unchanged,
+        self, Against, Collapsed, Intended, Pair, Status, SubmoduleIgnore, Unchanged,
         pickaxe::{self, Haystack, Needle},
-        renames::{self, Skipped, Uses},
+        renames::{self, Skipped, SourceUses},
         rewrites,
     },
     pathspec::Pathspecs,
@@ -126,7 +126,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
     let pairs = match (&before, &patterns) {
         (Some(index), Some(patterns)) => {
             let collapsed = Collapsed { index, patterns };
-            collapsed.shape(&repo, tree, found.pairs, &specs, request.depth)?
+            collapsed.collapse(&repo, tree, found.pairs, &specs, request.depth)?
         }
         _ => found.pairs,
     };
@@ -149,7 +149,7 @@ fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request
 
 /// What is meant of what there is.
 fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
-    let submodules = request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given);
+    let submodules = request.ignore_submodules.map_or(SubmoduleIgnore::BySubmodule, SubmoduleIgnore::Given);
     diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
 }
 
@@ -181,7 +181,7 @@ fn examine(
         untracked: None,
         touched: status::Touched::Changed,
         unmerged,
-        submodules: request.ignore_submodules.map_or(Counts::BySubmodule, Counts::Given),
+        submodules: request.ignore_submodules.map_or(SubmoduleIgnore::BySubmodule, SubmoduleIgnore::Given),
         missing: request.missing,
         ignore_untracked_in_submodules: false,
         when_cold: &|| {},
@@ -335,7 +335,7 @@ fn finish(
         (pairs, said) = rewrites::split(repo, pairs, scores, (root, index), request.tells_of_line_ends())?;
         said.iter().for_each(console::note);
     }
-    let (mut skipped, mut uses, mut hashed) = (None, Uses::default(), HashSet::new());
+    let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
     if let Some(detect) = request.detect {
         let configured = repo.config_int("diff.renameLimit")?;
         let configured = configured.map(|limit| usize::try_from(limit).unwrap_or(0));
@@ -357,13 +357,13 @@ fn finish(
             worktree: (root, index),
             hashed: &hashed,
             is_reversed: request.reverse,
-            is_one_enough: request.all_if_any,
-            tells: request.tells_of_line_ends(),
+            any_selects_all: request.all_if_any,
+            warns: request.tells_of_line_ends(),
         };
         search(repo, request, needle, &haystack, &mut pairs)?;
     }
     order::arrange(run, repo, request, &mut pairs)?;
-    uses.tell_copies(&mut pairs);
+    uses.mark_copies(&mut pairs);
     for pair in pairs.iter().filter(|pair| pair.status == Status::Unknown) {
         console::error(text!("feeding unmodified ", pair.path, " to diffcore"));
     }

@@ -400,8 +400,8 @@ impl Request {
             line_prefix: BString::default(),
             rewrites: None,
             detect: None,
-            unchanged: Unchanged::Left,
-            empty: Empty::Paired,
+            unchanged: Unchanged::Omitted,
+            empty: Empty::Included,
             minimum: 0,
             limit: None,
             relative: None,
@@ -507,8 +507,8 @@ impl Folded {
                 }
                 request.detect = Some(if copies { Detect::Copies } else { Detect::Renames });
             }
-            Key::Harder => request.unchanged = if event.on { Unchanged::Listed } else { Unchanged::Left },
-            Key::RenameEmpty => request.empty = if event.on { Empty::Paired } else { Empty::Alone },
+            Key::Harder => request.unchanged = if event.on { Unchanged::Listed } else { Unchanged::Omitted },
+            Key::RenameEmpty => request.empty = if event.on { Empty::Included } else { Empty::Excluded },
             Key::NoRenames => request.detect = None,
             Key::RenameLimit => {
                 let limit = value.and_then(|value| number(&value));
@@ -618,7 +618,7 @@ impl Folded {
         }
         if self.quiet {
             (request.exit_code, request.is_quiet) = (true, true);
-            (request.detect, request.unchanged) = (None, Unchanged::Left);
+            (request.detect, request.unchanged) = (None, Unchanged::Omitted);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     crew::Deferred,
-    diff::{self, Collapsed, Counts, Dirt, Pair, Status, renames},
+    diff::{self, Collapsed, Dirt, Pair, Status, SubmoduleIgnore, renames},
     pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
@@ -359,7 +359,7 @@ fn collect_beside(
         untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
         touched: Touched::Compared,
         unmerged: Some(Stage::Ours),
-        submodules: request.submodules.map_or(Counts::Configured, Counts::Given),
+        submodules: request.submodules.map_or(SubmoduleIgnore::Configured, SubmoduleIgnore::Given),
         missing: diff::Missing::Gone,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         when_cold: &start,
@@ -445,7 +445,7 @@ fn with_renames(
     worktree: Option<(&Dir, &Index)>,
 ) -> Result<Vec<Pair>, Failure> {
     let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
-    let options = renames::Options { detect, minimum, limit, empty: renames::Empty::Paired, worktree };
+    let options = renames::Options { detect, minimum, limit, empty: renames::Empty::Included, worktree };
     Ok(renames::detect(repo, pairs, &options)?.resolved())
 }
 

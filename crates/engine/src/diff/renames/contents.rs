@@ -1,4 +1,4 @@
-//! Names, sizes and chunks of files, in objects and in the worktree; many at once.
+//! Object names, sizes and chunks of many files, read in parallel from objects and the worktree.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -23,78 +23,78 @@ use crate::{
     },
 };
 
-/// Reading a file costs about as much as writing one, at so many steps.
+/// Reading a file costs about as much as writing one: this many steps.
 const STEPS_PER_FILE: usize = 8;
 
-/// `core.bigFileThreshold` where nothing is configured, in bytes.
-const BIG: u64 = 512 << 20;
+/// The default of `core.bigFileThreshold`, in bytes.
+const DEFAULT_BIG_FILE_THRESHOLD: u64 = 512 << 20;
 
-/// The attribute that says what is text.
-const DIFF: &str = "diff";
+/// The attribute that marks a file as text or binary.
+const DIFF_ATTRIBUTE: &str = "diff";
 
-/// What a content is to a diff.
+/// The kinds of content that a caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::diff) enum Kind {
     Any,
     Text,
 }
 
-/// Where a file is.
+/// The place of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::diff) enum Home {
+pub(in crate::diff) enum Location {
     Objects,
     Worktree,
 }
 
-/// One side of a pair, and what has been found out about it.
+/// One side of a pair, with the facts found so far.
 pub(in crate::diff) struct File {
     /// The number of the pair.
     pub(in crate::diff) pair: usize,
     pub(super) path: BString,
     pub(super) side: Side,
-    pub(super) home: Home,
-    /// Of a submodule: something within was changed.
-    is_changed_within: bool,
-    /// In bytes; `None` if that was not asked, or it is gone.
+    pub(super) location: Location,
+    /// True for a submodule with changes within.
+    is_dirty_within: bool,
+    /// The size in bytes. `None` if it is unknown or the file is gone.
     pub(in crate::diff) size: Option<u64>,
     pub(in crate::diff) spans: Option<Spans>,
 }
 
 impl File {
-    /// A side of the pair that has the number `at`.
+    /// Creates a side of the pair number `at`.
     pub(in crate::diff) fn new(at: usize, pair: &Pair, side: Side) -> File {
-        let home = if side.oid.is_some() { Home::Objects } else { Home::Worktree };
-        let (path, is_changed_within) = (pair.path.clone(), pair.dirt.is_within());
-        File { pair: at, path, side, home, is_changed_within, size: None, spans: None }
+        let location = if side.oid.is_some() { Location::Objects } else { Location::Worktree };
+        let (path, is_dirty_within) = (pair.path.clone(), pair.dirt.is_within());
+        File { pair: at, path, side, location, is_dirty_within, size: None, spans: None }
     }
 
-    /// A side of which only the content is asked.
-    pub(in crate::diff) fn alone(
+    /// Creates a side of which only the content is needed.
+    pub(in crate::diff) fn for_content(
         pair: usize,
         path: &BString,
         side: Side,
         in_worktree: bool,
-        is_changed_within: bool,
+        is_dirty_within: bool,
     ) -> File {
-        let home = if in_worktree { Home::Worktree } else { Home::Objects };
-        File { pair, path: path.clone(), side, home, is_changed_within, size: None, spans: None }
+        let location = if in_worktree { Location::Worktree } else { Location::Objects };
+        File { pair, path: path.clone(), side, location, is_dirty_within, size: None, spans: None }
     }
 
-    /// Only these are compared by content.
+    /// Returns true for a regular file. Only these are compared by content.
     pub(super) fn is_regular(&self) -> bool {
         self.side.mode.is_file()
     }
 }
 
-/// Where contents are read from.
+/// The sources of contents.
 pub(in crate::diff) struct Contents<'a> {
     repo: &'a Repository,
     worktree: Option<(&'a Dir, Lazy<'a>)>,
-    /// Loaded when a file is met that needs them.
+    /// Loaded when the first file needs them.
     attributes: Mutex<Option<Attributes<&'a Repository, &'a Index>>>,
 }
 
-/// One thread's.
+/// The state of one thread.
 struct Worker<'a> {
     kind: HashKind,
     reader: Reader<'a>,
@@ -109,8 +109,9 @@ impl<'a> Contents<'a> {
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
-    /// The same, for [`Contents::judge`] and [`Contents::weigh`] to tell of line ends that would not come back.
-    pub(in crate::diff) fn telling(
+    /// Like [`Contents::new`]; [`Contents::evaluate`] and [`Contents::measure_and_cut`] then return
+    /// warnings about line ends that would not round-trip.
+    pub(in crate::diff) fn with_warnings(
         repo: &'a Repository,
         (root, index): (&'a Dir, &'a Index),
     ) -> Contents<'a> {
@@ -121,7 +122,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Names files of the worktree, and tells their sizes. One that is gone stays without.
+    /// Sets the object names and sizes of worktree files. A file that is gone gets none.
     pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let kind = self.repo.hash();
         let found = self.each(files, |worker, file| {
@@ -134,11 +135,11 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Tells the sizes of objects.
+    /// Sets the sizes of objects.
     pub(in crate::diff) fn measure(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let mut unknown: Vec<&mut File> = Vec::new();
         for file in files {
-            if file.size.is_none() && file.home == Home::Objects && file.is_regular() {
+            if file.size.is_none() && file.location == Location::Objects && file.is_regular() {
                 unknown.push(file);
             }
         }
@@ -166,35 +167,37 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Tells sizes and cuts contents, wherever they are. One that is gone stays without. Returns what Git says while it reads them.
-    pub(in crate::diff) fn weigh(&self, files: &mut [&mut File]) -> Result<Vec<String>, LookError> {
+    /// Sets sizes and cuts contents, in objects and in the worktree. A file that is gone gets none.
+    /// Returns the warnings that Git prints while it reads the files.
+    pub(in crate::diff) fn measure_and_cut(&self, files: &mut [&mut File]) -> Result<Vec<String>, LookError> {
         let found = self.each(files, |worker, file| {
             let Some(content) = worker.content(file)? else { return Ok((None, worker.messages())) };
             let spans = Spans::of(content, self.is_text(&file.path, content)?);
             let size = content.len() as u64;
             Ok((Some((size, spans)), worker.messages()))
         })?;
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         for (file, (found, messages)) in files.iter_mut().zip(found) {
             (file.size, file.spans) = found.unzip();
-            said.extend(messages);
+            warnings.extend(messages);
         }
-        Ok(said)
+        Ok(warnings)
     }
 
-    /// Whether `judge` is true of the contents of each pair's sides, and what Git says while it reads them; a side that is not there is empty. Of what is of
-    /// another kind it is not asked.
-    pub(in crate::diff) fn judge(
+    /// Evaluates `predicate` on the contents of each pair's sides; a missing side is empty. Returns
+    /// false for a pair of another kind. Also returns the warnings that Git prints while it reads
+    /// the files.
+    pub(in crate::diff) fn evaluate(
         &self,
         pairs: &[[Option<File>; 2]],
         kind: Kind,
-        judge: impl Fn(&[u8], &[u8]) -> bool + Sync,
+        predicate: impl Fn(&[u8], &[u8]) -> bool + Sync,
     ) -> Result<Vec<(bool, Vec<String>)>, LookError> {
-        // What is larger is binary, unless an attribute says otherwise.
-        let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(BIG);
+        // A larger file is binary, unless an attribute marks it as text.
+        let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(DEFAULT_BIG_FILE_THRESHOLD);
         self.map(pairs, |worker, sides| {
             let mut contents = [Vec::new(), Vec::new()];
-            let mut said = Vec::new();
+            let mut warnings = Vec::new();
             for (side, known) in sides.iter().zip(&mut contents) {
                 let Some(file) = side else { continue };
                 let unreadable = || repo::Error::new(String::from("unable to read files to diff"));
@@ -202,51 +205,53 @@ impl<'a> Contents<'a> {
                 known.extend_from_slice(content);
                 let messages = worker.messages();
                 let is_small = known.len() as u64 <= big;
-                let looks = || spans::looks_like_text(known) && is_small;
-                if kind == Kind::Text && !self.is_text_by_attribute(&file.path, looks())? {
-                    // What is binary whatever it holds Git does not read.
+                let by_content = || spans::looks_like_text(known) && is_small;
+                if kind == Kind::Text && !self.is_text_by_attribute(&file.path, by_content())? {
+                    // Git does not read a file that is binary whatever its content is.
                     if is_small && self.is_text_by_attribute(&file.path, true)? {
-                        said.extend(messages);
+                        warnings.extend(messages);
                     }
-                    return Ok((false, said));
+                    return Ok((false, warnings));
                 }
-                said.extend(messages);
+                warnings.extend(messages);
             }
             let [old, new] = &contents;
-            Ok((judge(old, new), said))
+            Ok((predicate(old, new), warnings))
         })
     }
 
-    /// Whether a file is text to a diff: by its attribute `diff`, else by its looks. Asked only where it matters.
+    /// Returns true if a file is text for a diff: by its `diff` attribute, else by its content. The
+    /// attribute is read only if it matters.
     fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, LookError> {
-        let looks = spans::looks_like_text(content);
+        let by_content = spans::looks_like_text(content);
         match content.contains_str("\r\n") {
-            true => self.is_text_by_attribute(path, looks),
-            false => Ok(looks),
+            true => self.is_text_by_attribute(path, by_content),
+            false => Ok(by_content),
         }
     }
 
-    fn is_text_by_attribute(&self, path: &BString, looks: bool) -> Result<bool, LookError> {
-        let Some((_, Lazy { index, .. })) = &self.worktree else { return Ok(looks) };
-        // A panic while it is held leaves at most what was read so far.
+    fn is_text_by_attribute(&self, path: &BString, by_content: bool) -> Result<bool, LookError> {
+        let Some((_, Lazy { index, .. })) = &self.worktree else { return Ok(by_content) };
+        // A panic during a lookup leaves valid attributes, at worst incomplete ones.
         let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let attributes = match &mut *attributes {
             Some(attributes) => attributes,
             None => {
                 let info = BStr::new("info/attributes");
-                let loaded = Attributes::new(self.repo, *index, Source::Worktree, &[DIFF.into()], info)?;
+                let loaded =
+                    Attributes::new(self.repo, *index, Source::Worktree, &[DIFF_ATTRIBUTE.into()], info)?;
                 attributes.insert(loaded)
             }
         };
         attributes.look_up(path.as_bstr());
-        let driver = match attributes.value(DIFF.into()) {
+        let driver = match attributes.value(DIFF_ATTRIBUTE.into()) {
             Value::Set => return Ok(true),
             Value::Unset => return Ok(false),
             Value::Text(name) => name.to_str_lossy().into_owned(),
             Value::Unspecified => "default".to_owned(),
         };
         let is_binary = self.repo.config_bool(&format!("diff.{driver}.binary"));
-        Ok(is_binary.ok().flatten().map_or(looks, |is_binary| !is_binary))
+        Ok(is_binary.ok().flatten().map_or(by_content, |is_binary| !is_binary))
     }
 
     fn each<R: Send + Sync>(
@@ -280,27 +285,27 @@ impl<'a> Contents<'a> {
 }
 
 impl Worker<'_> {
-    /// What is to be said of what was read from the worktree.
+    /// Takes the warnings about the files read from the worktree.
     fn messages(&mut self) -> Vec<String> {
         self.worktree.as_mut().map_or_else(Vec::new, |(_, cleaning)| cleaning.take_messages())
     }
 
-    /// What a file holds; `None` if it is gone or cannot be read. A repository holds what Git's diff of it would show; in the worktree its commit is not
-    /// known.
+    /// Returns the content of a file, or `None` if it is gone or unreadable. A submodule's content
+    /// is the line that Git's diff would show. In the worktree its commit is not known.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, LookError> {
         if file.side.mode.is_gitlink() {
-            let dirt = if file.is_changed_within { "-dirty" } else { "" };
-            let known = file.side.oid.filter(|_| file.home == Home::Objects);
+            let dirt = if file.is_dirty_within { "-dirty" } else { "" };
+            let known = file.side.oid.filter(|_| file.location == Location::Objects);
             let commit = known.unwrap_or(ObjectId::null(self.kind));
             self.out = format!("Subproject commit {commit}{dirt}\n").into_bytes();
             return Ok(Some(&self.out));
         }
-        match (file.home, file.side.oid, &mut self.worktree) {
-            (Home::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
-            (Home::Worktree, _, Some((root, cleaning))) => {
+        match (file.location, file.side.oid, &mut self.worktree) {
+            (Location::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
+            (Location::Worktree, _, Some((root, cleaning))) => {
                 let path = file.path.as_bstr();
                 match root.stat(path) {
-                    // Sockets and pipes among it, which are never opened.
+                    // An empty size also covers sockets and pipes, which are never opened.
                     Ok(Some(stat)) if stat.size == 0 => return Ok(Some(b"")),
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return Ok(None),
@@ -312,7 +317,7 @@ impl Worker<'_> {
                     &mut **cleaning,
                     (&mut self.file, &mut self.out),
                 ) {
-                    // Git passes over what cannot be opened.
+                    // Git skips files that cannot be opened.
                     Err(LookError::Examine { .. }) => Ok(None),
                     content => content,
                 }

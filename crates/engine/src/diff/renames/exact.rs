@@ -1,4 +1,4 @@
-//! What is elsewhere unchanged: the same object.
+//! Detection of renames without a change: the same object at another path.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use format::ObjectId;
 
 use super::{super::MAX_SCORE, Candidates, Detect, basename};
 
-/// Of so many files alike the best is taken.
-const MOST_ALIKE: usize = 100;
+/// Number of sources with the same content that are considered.
+const MAX_SOURCES: usize = 100;
 
-/// Pairs those with the same content. Of several, one that was not taken before is better, and one with the same file name; among
-/// equals the first.
+/// Pairs files with the same content. Among several sources, an unused one is better, and so is one
+/// with the same file name; among equals the first one wins.
 pub(super) fn find(candidates: &mut Candidates) {
     let mut by_name: HashMap<ObjectId, Vec<usize>> = HashMap::new();
     for (at, source) in candidates.sources.iter().enumerate() {
@@ -21,10 +21,10 @@ pub(super) fn find(candidates: &mut Candidates) {
     }
     for at in 0..candidates.targets.len() {
         let target = &candidates.targets[at].file;
-        let Some(alike) = target.side.oid.and_then(|oid| by_name.get_mut(&oid)) else { continue };
+        let Some(sources) = target.side.oid.and_then(|oid| by_name.get_mut(&oid)) else { continue };
         let mut best: Option<(usize, u32)> = None;
-        let mut asked = 0;
-        for (place, &number) in alike.iter().enumerate() {
+        let mut considered = 0;
+        for (place, &number) in sources.iter().enumerate() {
             let source = &candidates.sources[number];
             let is_used = source.used > 0;
             if is_used && candidates.detect == Detect::Renames {
@@ -35,20 +35,20 @@ pub(super) fn find(candidates: &mut Candidates) {
                 continue;
             }
             let is_same_name = basename(source.path.as_bstr()) == basename(target.path.as_bstr());
-            let worth = u32::from(!is_used) + u32::from(is_same_name);
-            if best.is_none_or(|(_, best)| worth > best) {
-                best = Some((place, worth));
+            let rank = u32::from(!is_used) + u32::from(is_same_name);
+            if best.is_none_or(|(_, best)| rank > best) {
+                best = Some((place, rank));
             }
-            asked += 1;
-            if worth == 2 || asked == MOST_ALIKE {
+            considered += 1;
+            if rank == 2 || considered == MAX_SOURCES {
                 break;
             }
         }
         let Some((place, _)) = best else { continue };
         let source = match candidates.detect {
-            // Nothing else may come from it.
-            Detect::Renames => alike.remove(place),
-            Detect::Copies => alike[place],
+            // No other target may use this source.
+            Detect::Renames => sources.remove(place),
+            Detect::Copies => sources[place],
         };
         candidates.record(at, source, MAX_SCORE);
     }

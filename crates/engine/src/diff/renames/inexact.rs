@@ -1,4 +1,4 @@
-//! What is elsewhere and was changed.
+//! Detection of renames and copies with a change.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Mutex};
 
@@ -14,12 +14,13 @@ use crate::{
     look::LookError,
 };
 
-/// So many sources are remembered of each target.
-const REMEMBERED: usize = 4;
-/// So many comparisons take as long as writing a file.
+/// Number of best sources kept for each target.
+const SOURCES_PER_TARGET: usize = 4;
+/// This many comparisons cost as much as one step, the writing of a file.
 const COMPARISONS_PER_STEP: usize = 8;
 
-/// Pairs what is alike enough. If that is too much, and would not be without files that were not changed, then those of others.
+/// Pairs similar files. If there are too many comparisons, unchanged sources are dropped; if there
+/// are still too many, nothing is compared.
 pub(super) fn find(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
@@ -27,31 +28,36 @@ pub(super) fn find(
     limit: usize,
 ) -> Result<Option<Skipped>, LookError> {
     if candidates.detect == Detect::Renames && !candidates.has_halves() {
-        by_basename(candidates, contents, minimum + (MAX_SCORE - minimum) / 2)?;
+        pair_by_unique_name(candidates, contents, minimum + (MAX_SCORE - minimum) / 2)?;
     }
-    let (mut sources, targets) = candidates.left();
+    let (mut sources, targets) = candidates.remaining();
     if sources.is_empty() || targets.is_empty() {
         return Ok(None);
     }
-    let needed = sources.len().max(targets.len());
-    let is_too_much = |sources: &[usize]| {
+    let required_limit = sources.len().max(targets.len());
+    let is_too_many = |sources: &[usize]| {
         limit > 0 && sources.len().saturating_mul(targets.len()) > limit.saturating_mul(limit)
     };
     let mut skipped = None;
-    if is_too_much(&sources) {
+    if is_too_many(&sources) {
         sources.retain(|&at| !candidates.sources[at].is_unchanged);
-        if is_too_much(&sources) {
-            return Ok(Some(Skipped::All(needed)));
+        if is_too_many(&sources) {
+            return Ok(Some(Skipped::All(required_limit)));
         }
-        skipped = Some(Skipped::Unchanged(needed));
+        skipped = Some(Skipped::Unchanged(required_limit));
     }
-    all(candidates, contents, minimum, (&sources, &targets))?;
+    pair_by_similarity(candidates, contents, minimum, (&sources, &targets))?;
     Ok(skipped)
 }
 
-/// What is the only one of its file name on both sides is compared with its like first, and has to be more alike than others.
-fn by_basename(candidates: &mut Candidates, contents: &Contents<'_>, minimum: u32) -> Result<(), LookError> {
-    let (sources, targets) = candidates.left();
+/// Pairs files whose name is unique among the sources and among the targets. They need a higher
+/// similarity than others.
+fn pair_by_unique_name(
+    candidates: &mut Candidates,
+    contents: &Contents<'_>,
+    minimum: u32,
+) -> Result<(), LookError> {
+    let (sources, targets) = candidates.remaining();
     let source_names = unique(sources.iter().map(|&at| (at, &candidates.sources[at].file)));
     let target_names = unique(targets.iter().map(|&at| (at, &candidates.targets[at].file)));
     let mut matches: Vec<(usize, usize)> = source_names
@@ -59,7 +65,7 @@ fn by_basename(candidates: &mut Candidates, contents: &Contents<'_>, minimum: u3
         .filter_map(|(name, source)| Some(((*source)?, (*target_names.get(name)?)?)))
         .collect();
     matches.sort_unstable();
-    compare(candidates, contents, matches.iter().copied(), minimum)?;
+    prepare(candidates, contents, matches.iter().copied(), minimum)?;
     for (source, target) in matches {
         let score = score(&candidates.sources[source].file, &candidates.targets[target].file, minimum);
         if score >= minimum {
@@ -69,7 +75,7 @@ fn by_basename(candidates: &mut Candidates, contents: &Contents<'_>, minimum: u3
     Ok(())
 }
 
-/// By file name; `None` if there are several of it.
+/// Returns files by file name, with `None` for a name that occurs several times.
 fn unique<'a>(files: impl Iterator<Item = (usize, &'a File)>) -> HashMap<&'a BStr, Option<usize>> {
     let mut found = HashMap::new();
     for (at, file) in files {
@@ -79,8 +85,8 @@ fn unique<'a>(files: impl Iterator<Item = (usize, &'a File)>) -> HashMap<&'a BSt
     found
 }
 
-/// Prepares these pairs of a source and a target for being scored.
-fn compare(
+/// Reads and cuts the files of these pairs of a source and a target, so that they can be scored.
+fn prepare(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
     pairs: impl Iterator<Item = (usize, usize)> + Clone,
@@ -93,60 +99,60 @@ fn compare(
             (is_source[source], is_target[target]) = (true, true);
         }
     }
-    contents.measure(&mut candidates.chosen(&is_source, &is_target))?;
+    contents.measure(&mut candidates.selected(&is_source, &is_target))?;
     is_source.fill(false);
     is_target.fill(false);
     for (source, target) in pairs {
-        if may_be_alike(&candidates.sources[source].file, &candidates.targets[target].file, minimum) {
+        if may_be_similar(&candidates.sources[source].file, &candidates.targets[target].file, minimum) {
             (is_source[source], is_target[target]) = (true, true);
         }
     }
-    contents.cut(&mut candidates.chosen(&is_source, &is_target))
+    contents.cut(&mut candidates.selected(&is_source, &is_target))
 }
 
-/// Whether they are regular files of sizes that do not rule it out.
-fn may_be_alike(source: &File, target: &File, minimum: u32) -> bool {
+/// Returns true if both are regular files whose sizes do not rule out the similarity.
+fn may_be_similar(source: &File, target: &File, minimum: u32) -> bool {
     if !source.is_regular() || !target.is_regular() {
         return false;
     }
     let (Some(old), Some(new)) = (source.size, target.size) else { return false };
-    let weighed = |size: u64, weight: u32| u128::from(size) * u128::from(weight);
-    weighed(old.max(new), MAX_SCORE - minimum) >= weighed(old.abs_diff(new), MAX_SCORE)
+    let weighted = |size: u64, weight: u32| u128::from(size) * u128::from(weight);
+    weighted(old.max(new), MAX_SCORE - minimum) >= weighted(old.abs_diff(new), MAX_SCORE)
 }
 
-/// How alike they are; 0 if that cannot be `minimum`.
+/// Returns the similarity, or 0 if it cannot reach `minimum`.
 fn score(source: &File, target: &File, minimum: u32) -> u32 {
-    if !may_be_alike(source, target, minimum) {
+    if !may_be_similar(source, target, minimum) {
         return 0;
     }
     match (&source.spans, &target.spans, source.size, target.size) {
         (Some(old), Some(new), Some(old_size), Some(new_size)) if new_size > 0 => {
-            let score =
-                u128::from(old.in_common(new)) * u128::from(MAX_SCORE) / u128::from(old_size.max(new_size));
+            let score = u128::from(old.common_bytes(new)) * u128::from(MAX_SCORE)
+                / u128::from(old_size.max(new_size));
             u32::try_from(score).expect("no more is in common than there is")
         }
         _ => 0,
     }
 }
 
-/// A target, and what it may come from.
+/// A target and a possible source.
 #[derive(Clone, Copy)]
 struct Scored {
     source: usize,
     target: usize,
-    /// How alike they are, and whether they have the same file name: the more, the better.
-    worth: (u32, bool),
+    /// The similarity, and true for equal file names. More is better.
+    rank: (u32, bool),
 }
 
-/// Compares everything with everything, and makes pairs of the most alike first.
-fn all(
+/// Compares all sources with all targets, and pairs the most similar ones first.
+fn pair_by_similarity(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
     minimum: u32,
     (sources, targets): (&[usize], &[usize]),
 ) -> Result<(), LookError> {
     let pairs = targets.iter().flat_map(|&target| sources.iter().map(move |&source| (source, target)));
-    compare(candidates, contents, pairs, minimum)?;
+    prepare(candidates, contents, pairs, minimum)?;
     let known = &*candidates;
     let best = crew::map(
         ("compare", &Tuning::default()),
@@ -154,37 +160,38 @@ fn all(
         |_| 1 + sources.len() / COMPARISONS_PER_STEP,
         &Mutex::new(Vec::new()),
         |_| (),
-        |(), &target| Ok::<_, LookError>(best_of(known, sources, target, minimum)),
+        |(), &target| Ok::<_, LookError>(best_sources(known, sources, target, minimum)),
     )?;
     let mut best: Vec<Scored> = best.into_iter().flatten().collect();
-    best.sort_by_key(|scored| Reverse(scored.worth));
+    best.sort_by_key(|scored| Reverse(scored.rank));
     let passes: &[bool] = if candidates.detect == Detect::Copies { &[false, true] } else { &[false] };
     for &may_be_used in passes {
-        for scored in best.iter().take_while(|scored| scored.worth.0 >= minimum) {
+        for scored in best.iter().take_while(|scored| scored.rank.0 >= minimum) {
             let is_free = may_be_used || candidates.sources[scored.source].used == 0;
             if is_free && candidates.targets[scored.target].from.is_none() {
-                candidates.record(scored.target, scored.source, scored.worth.0);
+                candidates.record(scored.target, scored.source, scored.rank.0);
             }
         }
     }
     Ok(())
 }
 
-/// The best few sources of a target. Among equals the first, and each in the place of the one it supplanted: both show in the pairs.
-fn best_of(candidates: &Candidates, sources: &[usize], target: usize, minimum: u32) -> Vec<Scored> {
-    let mut best: Vec<Scored> = Vec::with_capacity(REMEMBERED);
+/// Returns the best sources of a target. Among equals the first wins, and each takes the place of
+/// the one it displaces: both affect the pairs.
+fn best_sources(candidates: &Candidates, sources: &[usize], target: usize, minimum: u32) -> Vec<Scored> {
+    let mut best: Vec<Scored> = Vec::with_capacity(SOURCES_PER_TARGET);
     let file = &candidates.targets[target].file;
     for &source in sources {
         let other = &candidates.sources[source].file;
         let is_same_name = basename(other.path.as_bstr()) == basename(file.path.as_bstr());
-        let scored = Scored { source, target, worth: (score(other, file, minimum), is_same_name) };
-        if best.len() < REMEMBERED {
+        let scored = Scored { source, target, rank: (score(other, file, minimum), is_same_name) };
+        if best.len() < SOURCES_PER_TARGET {
             best.push(scored);
             continue;
         }
-        let worst =
-            (1..REMEMBERED).fold(0, |worst, at| if best[at].worth < best[worst].worth { at } else { worst });
-        if best[worst].worth < scored.worth {
+        let worst = (1..SOURCES_PER_TARGET)
+            .fold(0, |worst, at| if best[at].rank < best[worst].rank { at } else { worst });
+        if best[worst].rank < scored.rank {
             best[worst] = scored;
         }
     }

@@ -1,27 +1,28 @@
-//! How alike two contents are: by their chunks, which end with a line or after 64 bytes, without regard to order.
+//! Similarity of two contents by their chunks, which end at a line end or after 64 bytes. The order
+//! of chunks does not count.
 //!
-//! The hashes are Git's, collisions included, as its scores show them.
+//! The hash function is Git's, collisions included, because they affect its scores.
 
-/// A chunk is this long at most, in bytes.
-const LONGEST: u32 = 64;
-/// There are so many different hashes.
-const HASHES: u32 = 107_927;
-/// Git looks at so much to tell whether it is text.
-const LOOKED_AT: usize = 8000;
+/// The longest chunk, in bytes.
+const MAX_CHUNK: u32 = 64;
+/// Number of different hashes.
+const HASH_COUNT: u32 = 107_927;
+/// Number of bytes that Git examines to detect text.
+const TEXT_PROBE: usize = 8000;
 
-/// What a content is made of: hashes of chunks, each with the bytes in chunks of it; by hash.
+/// The chunk hashes of a content, sorted, each with the number of bytes in its chunks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::diff) struct Spans(Vec<(u32, u32)>);
 
-/// Whether it looks like text.
+/// Returns true if a content looks like text.
 pub(super) fn looks_like_text(content: &[u8]) -> bool {
-    !content[..content.len().min(LOOKED_AT)].contains(&0)
+    !content[..content.len().min(TEXT_PROBE)].contains(&0)
 }
 
 impl Spans {
-    /// In text, a carriage return at the end of a line does not count.
+    /// Cuts a content into chunks. In text, a carriage return before a line feed does not count.
     pub(super) fn of(content: &[u8], is_text: bool) -> Spans {
-        // Git counts in 32 bits, and so sees nothing of what is a multiple of 4 GiB.
+        // Git counts in 32 bits, so it ignores multiples of 4 GiB.
         let content = &content[..content.len() as u32 as usize];
         let mut chunks: Vec<(u32, u32)> = Vec::new();
         let (mut one, mut other, mut length) = (0u32, 0u32, 0u32);
@@ -35,7 +36,7 @@ impl Spans {
             other = (other << 7) ^ (old >> 25);
             one = one.wrapping_add(u32::from(byte));
             length += 1;
-            if length == LONGEST || byte == b'\n' {
+            if length == MAX_CHUNK || byte == b'\n' {
                 chunks.push((hash(one, other), length));
                 (one, other, length) = (0, 0, 0);
             }
@@ -55,14 +56,15 @@ impl Spans {
         Spans(chunks)
     }
 
-    /// How many bytes of `other` may come from this, and how many do not.
+    /// Returns the number of bytes of `other` that may come from this content, and of those that do
+    /// not.
     pub(in crate::diff) fn changes(&self, other: &Spans) -> (u64, u64) {
-        let copied = self.in_common(other);
+        let copied = self.common_bytes(other);
         (copied, other.0.iter().map(|&(_, length)| u64::from(length)).sum::<u64>() - copied)
     }
 
-    /// How many bytes of `other` may come from this.
-    pub(super) fn in_common(&self, other: &Spans) -> u64 {
+    /// Returns the number of bytes of `other` that may come from this content.
+    pub(super) fn common_bytes(&self, other: &Spans) -> u64 {
         let mut others = other.0.iter().peekable();
         let mut common = 0;
         for &(hash, length) in &self.0 {
@@ -76,7 +78,7 @@ impl Spans {
 }
 
 fn hash(one: u32, other: u32) -> u32 {
-    one.wrapping_add(other.wrapping_mul(0x61)) % HASHES
+    one.wrapping_add(other.wrapping_mul(0x61)) % HASH_COUNT
 }
 
 #[cfg(test)]
@@ -84,12 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_does_not_count_and_line_ends_of_text_do_not() {
+    fn ignores_order_and_line_ends_of_text() {
         let one = Spans::of(b"a line\nanother\nthe last", true);
         assert_eq!(one, Spans::of(b"another\r\na line\r\nthe last", true));
         assert_ne!(one, Spans::of(b"another\r\na line\r\nthe last", false));
-        assert_eq!(one.in_common(&Spans::of(b"another\nand more\n", true)), 8);
-        assert_eq!(one.in_common(&Spans::default()), 0);
+        assert_eq!(one.common_bytes(&Spans::of(b"another\nand more\n", true)), 8);
+        assert_eq!(one.common_bytes(&Spans::default()), 0);
         assert_eq!(Spans::of(&[b'x'; 64], true).0.len(), 1);
         assert_eq!(Spans::of(&[b'x'; 65], true).0.len(), 2);
         assert_eq!(Spans::of(&[b'x'; 128], true).0[0].1, 128);
