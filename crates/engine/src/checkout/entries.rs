@@ -1,8 +1,9 @@
-//! Planning for single entries: `checkout-index`, whatever their stage, into the worktree or anywhere else.
+//! Plans for single entries: `checkout-index`, with entries of any stage, into the worktree or
+//! another directory.
 //!
-//! No tree is looked at, and nothing is refused as a whole: each entry has its own verdict, in the order in which it was
-//! asked about. Symbolic links that lead to a file are never followed; what stands where a directory has to be
-//! ends the plan, as Git ends there, unless it may go.
+//! No tree is read, and nothing is refused as a whole: each entry gets its own verdict, in the
+//! order of the request. Leading symbolic links are never followed. As in Git, a file at the path
+//! of a leading directory ends the plan, unless it may be removed.
 
 use std::collections::HashMap;
 
@@ -21,44 +22,46 @@ use crate::look::{
     stat::{Match, StatRules},
 };
 
-/// How entries are checked out.
+/// Options for checking out entries.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryOptions<'a> {
-    /// Where they go, if not to the worktree.
+    /// The target directory, if it is not the worktree.
     pub elsewhere: Option<&'a Dir>,
-    /// What the names of files begin with there, before the entries' paths.
+    /// The prefix of the files' names in the target directory.
     pub lead: &'a [u8],
-    /// [`Force::OverwriteUntracked`]: what is in the way goes.
+    /// With [`Force::OverwriteUntracked`] files in the way are removed.
     pub force: Force,
-    /// Files that are not there are created.
+    /// True if missing files are created.
     pub create: bool,
-    /// The stat data of what is written are noted at once, so that an entry that is asked for twice is found to be there.
-    pub noted: bool,
+    /// True if the stat data of written files are recorded at once, so that an entry requested
+    /// twice is found up to date.
+    pub records_stat: bool,
 }
 
-/// What is done about an entry.
+/// The decision about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is written.
     Written,
-    /// It is as it should be, or not to be created.
-    Left,
-    /// Something else is there.
+    /// It is up to date, or must not be created.
+    Kept,
+    /// Another file is at its path.
     Exists,
-    /// The leading part of this length (counting [`EntryOptions::lead`]) is no directory. Nothing after this entry is looked at.
+    /// The leading part of this length (including [`EntryOptions::lead`]) is not a directory. Later
+    /// entries are not examined.
     Blocked(usize),
 }
 
-/// A plan, and how it came about.
+/// A plan with the decisions that led to it.
 #[derive(Debug)]
 pub struct EntryPlan {
-    /// What would be done.
+    /// The planned steps.
     pub plan: Plan,
-    /// One for each entry, to the first that is blocked.
+    /// One for each entry, up to the first blocked one.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Decides what to do about the `chosen` entries of `index`.
+/// Decides about the `chosen` entries of `index`.
 pub fn plan_entries(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -69,11 +72,11 @@ pub fn plan_entries(
     let _phase = profile::span(Phase::Plan);
     let rules = StatRules::of(repo)?;
     let forced = options.force == Force::OverwriteUntracked;
-    let led: Vec<Vec<u8>> = match options.lead {
+    let prefixed: Vec<Vec<u8>> = match options.lead {
         b"" => Vec::new(),
         lead => chosen.iter().map(|&at| [lead, index.path_at(at)].concat()).collect(),
     };
-    let name = |(number, &at): (usize, &usize)| match led.get(number) {
+    let name = |(number, &at): (usize, &usize)| match prefixed.get(number) {
         Some(name) => (BStr::new(name), Want::Stat),
         None => (index.path_at(at), Want::Stat),
     };
@@ -89,7 +92,7 @@ pub fn plan_entries(
         .collect();
     let is_racy = |(_, verdict): &(&usize, &Match)| **verdict == Match::Racy;
     let racy: Vec<usize> = chosen.iter().zip(&compared).filter(is_racy).map(|(&at, _)| at).collect();
-    // Of the worktree's file, wherever the entry goes: as Git has it.
+    // Compares the worktree's file even if the entry goes elsewhere, as Git does.
     let same = content::same_content(worktree, &index, &racy, &Lazy::new(repo, &index))?;
     let same: HashMap<usize, bool> = racy.into_iter().zip(same).collect();
     let mut written: HashMap<usize, Premise> = HashMap::new();
@@ -102,16 +105,16 @@ pub fn plan_entries(
         };
         let gitlink = index.entries()[at].mode.is_gitlink();
         let verdict = match seen {
-            _ if written.contains_key(&at) => match options.noted || forced {
-                true => Verdict::Left,
+            _ if written.contains_key(&at) => match options.records_stat || forced {
+                true => Verdict::Kept,
                 false => Verdict::Exists,
             },
-            Seen::There(_) if unchanged => Verdict::Left,
+            Seen::There(_) if unchanged => Verdict::Kept,
             Seen::There(_) if !forced => Verdict::Exists,
-            // A directory that is a submodule's is left alone.
-            Seen::There(stat) if gitlink && stat.file_type == FileType::Directory => Verdict::Left,
+            // A directory of a submodule stays.
+            Seen::There(stat) if gitlink && stat.file_type == FileType::Directory => Verdict::Kept,
             Seen::There(_) => Verdict::Written,
-            _ if !options.create => Verdict::Left,
+            _ if !options.create => Verdict::Kept,
             Seen::Blocked(len, _) if !forced => Verdict::Blocked(*len),
             _ => Verdict::Written,
         };

@@ -1,7 +1,8 @@
-//! Submodules that go along with their superproject (`--recurse-submodules`): what a plan has to know of them.
+//! Submodules that move with their superproject (`--recurse-submodules`): the facts that a plan
+//! needs about them.
 //!
-//! To take a submodule along is to run Git's `read-tree` in it, which is the same work once more, with locks, hooks and
-//! words of its own. So it is done by whoever runs the commands; the plan only asks, where Git asks.
+//! Moving a submodule means running Git's `read-tree` in it, with locks, hooks and messages of its
+//! own. The caller does that. The plan only asks for facts, where Git asks for them.
 
 use bstr::BStr;
 use format::ObjectId;
@@ -9,24 +10,25 @@ use format::ObjectId;
 use super::Force;
 use crate::look::LookError;
 
-/// What a submodule's worktree is moved from.
+/// The state from which a submodule's worktree is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Nothing: it is not checked out.
+    /// The submodule is not checked out.
     Nothing,
-    /// Whatever its HEAD is.
+    /// Its HEAD, whatever that is.
     Head,
-    /// The commit recorded.
+    /// The recorded commit.
     Commit(ObjectId),
 }
 
-/// Answers for the submodules of one worktree.
+/// Answers questions about the submodules of one worktree.
 pub trait Follow {
-    /// Whether `.gitmodules` knows a submodule at `path`.
+    /// Returns true if `.gitmodules` names a submodule at `path`.
     fn knows(&self, path: &BStr) -> Result<bool, LookError>;
 
-    /// Git's `check_submodule_move_head`: whether the worktree of the submodule at `path` can be moved, to a commit or to
-    /// nothing, and no change in it is lost. What is in the way has been said. One that is not active always can.
+    /// Git's `check_submodule_move_head`: returns true if the worktree of the submodule at `path`
+    /// can be moved to a commit, or to nothing, without losing changes. An obstacle has already
+    /// been reported. An inactive submodule can always be moved.
     fn may_move(
         &self,
         path: &BStr,

@@ -34,7 +34,7 @@ pub fn record(plan: Plan, report: &Report) -> Index {
             Outcome::Collided(None)
             | Outcome::Stale
             | Outcome::Failed(_)
-            | Outcome::Left(_)
+            | Outcome::Undeleted(_)
             | Outcome::Skipped
             | Outcome::Removed => {
                 entry.stat = Stat::default();
@@ -45,12 +45,12 @@ pub fn record(plan: Plan, report: &Report) -> Index {
     index
 }
 
-/// What [`record`] is to a run that is to be finished by another (see [`Report::interrupted`], [`Report::can_be_finished`]): `before` is the index the plan was made from, as it still is
+/// What [`record`] is to a run that is to be finished by another (see [`Report::interrupted`], [`Report::can_resume`]): `before` is the index the plan was made from, as it still is
 /// on disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let done = |outcome: &Outcome| {
-        !matches!(outcome, Outcome::Skipped | Outcome::Failed(_) | Outcome::Stale | Outcome::Left(_))
+        !matches!(outcome, Outcome::Skipped | Outcome::Failed(_) | Outcome::Stale | Outcome::Undeleted(_))
     };
     let removed: Vec<bool> = report.removals.iter().map(done).collect();
     let written: Vec<bool> = report.writes.iter().map(done).collect();

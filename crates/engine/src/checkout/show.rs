@@ -1,13 +1,15 @@
-//! A plan as text: what `--dry-run` prints.
+//! A plan as text: the output of `--dry-run`.
 //!
-//! One line for each step, removals first, as they are done first; each kind sorted by path:
+//! Each step is a line. Removals come first, because they are executed first; each kind is sorted
+//! by path:
 //!
 //! ```text
 //! remove <path>
 //! write <mode> <object name> <path>
 //! ```
 //!
-//! Paths with control characters, quotes, backslashes or bytes above 127 are quoted as Git quotes them.
+//! Paths with control characters, quotes, backslashes or bytes above 127 are quoted as Git quotes
+//! them.
 
 use std::fmt;
 
@@ -45,7 +47,7 @@ mod tests {
     };
 
     #[test]
-    fn lines_and_quotes() {
+    fn prints_a_line_per_step_and_quotes_paths() {
         let mut index = Index::empty(HashKind::Sha1);
         let oid = ObjectId::empty_blob(HashKind::Sha1);
         let (mode, flags, stage) = (Mode::EXECUTABLE, Flags::empty(), Stage::Normal);

@@ -1,7 +1,8 @@
 //! Entries as temporary files at the top of the worktree: `checkout-index --temp`.
 //!
-//! The content is read and converted first; then a file with a name of its own is created, for nobody but the user to
-//! read, and removed again if it cannot be finished. A link becomes a file with its target.
+//! The content is read and converted first. Then a file with a random name is created, readable for
+//! its owner only, and removed again if it cannot be finished. A link becomes a file with its
+//! target.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
@@ -20,7 +21,7 @@ use sys::by_path;
 
 use super::{Action, StepError};
 
-/// Writes entries of one index.
+/// A writer of temporary files for the entries of one index.
 pub struct Temporaries<'a> {
     top: &'a Path,
     reader: Reader<'a>,
@@ -28,20 +29,20 @@ pub struct Temporaries<'a> {
     converted: Vec<u8>,
 }
 
-/// What all names begin with: those of files, and those of links.
-const NAMES: [&str; 2] = [".merge_file_", ".merge_link_"];
+/// The prefixes of names: for files, and for links.
+const PREFIXES: [&str; 2] = [".merge_file_", ".merge_link_"];
 
-/// So many names are tried.
-const ATTEMPTS: usize = 100;
+/// Limit of names tried.
+const MAX_ATTEMPTS: usize = 100;
 
 impl<'a> Temporaries<'a> {
-    /// For entries of `index`, with `top` as the worktree's top.
+    /// Creates a writer for entries of `index`. `top` is the root of the worktree.
     pub fn new(repo: &'a Repository, index: &Index, top: &'a Path) -> Result<Self, repo::Error> {
         let convert = Converter::for_restore(repo, index, |_| false)?.worker();
         Ok(Temporaries { top, reader: repo.objects().reader(), convert, converted: Vec::new() })
     }
 
-    /// Writes an entry that is no submodule; returns the file's name.
+    /// Writes an entry that is not a submodule. Returns the file's name.
     pub fn write(&mut self, path: &BStr, entry: &Entry) -> Result<BString, StepError> {
         let oid = entry.oid;
         let class = self.convert.class(path, entry.mode)?;
@@ -57,17 +58,17 @@ impl<'a> Temporaries<'a> {
             }
         };
         let failed = |action| move |source| StepError::Io { action, source };
-        let (name, mut file) = create(self.top, NAMES[usize::from(!entry.mode.is_file())])
+        let (name, mut file) = create(self.top, PREFIXES[usize::from(!entry.mode.is_file())])
             .map_err(failed(Action::CreateFile))?;
         if let Err(error) = file.write_all(content) {
-            // What made it fail is what is reported.
+            // The original error is the one to report.
             let _ = by_path::remove_file(&self.top.join(&name));
             return Err(failed(Action::WriteFile)(error));
         }
         Ok(name.into())
     }
 
-    /// What conversions and filters had to say.
+    /// Takes the messages of conversions and filters.
     pub fn take_messages(&mut self) -> Vec<String> {
         self.convert.take_messages()
     }
@@ -75,7 +76,7 @@ impl<'a> Temporaries<'a> {
 
 fn create(top: &Path, lead: &str) -> io::Result<(String, sys::File)> {
     let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         let name = format!("{lead}{}", six_letters());
         match by_path::create_new(&top.join(&name), 0o600) {
             Ok(file) => return Ok((name, file)),
@@ -88,7 +89,7 @@ fn create(top: &Path, lead: &str) -> io::Result<(String, sys::File)> {
 
 fn six_letters() -> String {
     const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    // A new state has new keys, which is all that is needed here.
+    // A new state has random keys, which suffices for a name.
     let mut number = RandomState::new().build_hasher().finish();
     let mut letter = || {
         let letter = LETTERS[(number % LETTERS.len() as u64) as usize];

@@ -125,7 +125,9 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     console::complaints(&repo);
     let code = match temp {
         true => temporary(&request, &repo, &settings, top, &work.index, asked)?,
-        false => Checkout { request: &request, repo: &repo, top, noted }.go(&mut work, asked)?,
+        false => {
+            Checkout { request: &request, repo: &repo, top, records_stat: noted }.go(&mut work, asked)?
+        }
     };
     if code == 0 {
         work.finish(Recorded::Yes)?;
@@ -324,7 +326,7 @@ struct Checkout<'a> {
     request: &'a Request,
     repo: &'a Repository,
     top: &'a Path,
-    noted: bool,
+    records_stat: bool,
 }
 
 impl Checkout<'_> {
@@ -356,7 +358,7 @@ impl Checkout<'_> {
             lead,
             force: if request.force { Force::OverwriteUntracked } else { Force::No },
             create: !request.no_create,
-            noted: self.noted,
+            records_stat: self.records_stat,
         };
         let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
         let planned = plan_entries(self.repo, work.worktree(), index, &chosen, &options)
@@ -387,7 +389,7 @@ impl Checkout<'_> {
                     for (at, verdict) in entries.into_iter().zip(&mut verdicts) {
                         let path = index.path_at(at);
                         match *verdict {
-                            Verdict::Written | Verdict::Left => {}
+                            Verdict::Written | Verdict::Kept => {}
                             Verdict::Exists => {
                                 let shown = text!(self.request.prefix, path);
                                 self.request.complain(&text!(shown, " already exists, no checkout"));

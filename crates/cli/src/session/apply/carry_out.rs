@@ -154,7 +154,7 @@ impl Work<'_> {
         }
         self.fatal = report.fatal().map(ToString::to_string);
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
-        let dead = report.without_directory().map(|(step, error)| {
+        let dead = report.first_directory_failure().map(|(step, error)| {
             let dir = missing_directory(&self.worktree, &text!(self.lead, plan.index.path(entry(step))));
             format!("cannot create directory at '{dir}': {}", sys::reason(error))
         });
@@ -180,7 +180,7 @@ impl Work<'_> {
         self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
-        let again = died || (self.rest == Rest::Again && report.can_be_finished());
+        let again = died || (self.rest == Rest::Again && report.can_resume());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
             let before = load_index(self.repo, self.settings)?;
@@ -243,7 +243,7 @@ fn tell(path: &bstr::BStr, outcome: &Outcome) {
         Outcome::Failed(StepError::Convert(_)) => {}
         Outcome::Failed(StepError::Io { action: Action::CreateDirectory, .. }) => {}
         Outcome::Failed(error) => console::error(error.message(path)),
-        Outcome::Left(error) => console::warning(error.message(path)),
+        Outcome::Undeleted(error) => console::warning(error.message(path)),
         Outcome::Stale => console::error(text!("'", path, "' was changed meanwhile: left as it is")),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Which attribute files count for what is written.
+//! The attribute files that apply to written files.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,21 @@ use repo::{
 
 use super::Plan;
 
-/// Whose attribute file counts, where a directory has one in the index and another in the worktree.
+/// The source of a directory's attribute file if the index and the worktree differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attributes {
-    /// That of the index that is checked out.
+    /// The index that is checked out.
     #[default]
     OfIndex,
-    /// That of the worktree as it is, when paths are restored; but that of the index where it is itself restored
-    /// before any other file of its directory. Git comes to this by removing it first and then asking for attributes.
+    /// The worktree, for restored paths. If the restore writes the attribute file before all other
+    /// files of its directory, the index's file applies: Git removes the old file first and then
+    /// reads attributes.
     OfWorktree,
-    /// That of the worktree, where all files go somewhere else.
+    /// The worktree, if all files are written elsewhere.
     Elsewhere,
 }
 
-/// The converter for the files that are written.
+/// Returns the converter for the written files.
 pub(super) fn converter(
     repo: &Repository,
     plan: &Plan,
@@ -32,15 +33,15 @@ pub(super) fn converter(
     match attributes {
         Attributes::OfIndex => Converter::for_checkout(repo, &plan.index),
         Attributes::OfWorktree => {
-            let renewed = renewed(plan);
-            Converter::for_restore(repo, &plan.index, |dir| renewed.contains(dir))
+            let restored_attribute_dirs = restored_attribute_dirs(plan);
+            Converter::for_restore(repo, &plan.index, |dir| restored_attribute_dirs.contains(dir))
         }
         Attributes::Elsewhere => Converter::for_restore(repo, &plan.index, |_| false),
     }
 }
 
-/// Finds the first file to be written whose filter is required and has no command, and the words
-/// with which Git dies of it. Attributes are looked up only if such a filter is configured.
+/// Finds the first file to be written whose filter is required and has no command, and returns
+/// Git's message about it. Attributes are read only if such a filter is configured.
 pub fn unusable_filter(
     repo: &Repository,
     plan: &Plan,
@@ -62,11 +63,12 @@ pub fn unusable_filter(
     Ok(None)
 }
 
-/// The directories whose attribute file is the first file written in them or below; the worktree's top is empty.
-pub(super) fn renewed(plan: &Plan) -> HashSet<&[u8]> {
+/// Returns the directories whose attribute file is the first file written in or below them. The
+/// worktree's root is the empty path.
+pub(super) fn restored_attribute_dirs(plan: &Plan) -> HashSet<&[u8]> {
     let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
     let path = |step: usize| plan.index.path(entry(step)).as_bytes();
-    let mut renewed = HashSet::new();
+    let mut restored_attribute_dirs = HashSet::new();
     for step in 0..plan.writes.len() {
         let Some(below) = path(step).strip_suffix(b".gitattributes") else { continue };
         let is_file = entry(step).mode.is_file();
@@ -78,8 +80,8 @@ pub(super) fn renewed(plan: &Plan) -> HashSet<&[u8]> {
             path.as_bytes() < below
         });
         if (first..step).all(|earlier| !entry(earlier).mode.is_file()) {
-            renewed.insert(below.strip_suffix(b"/").unwrap_or(below));
+            restored_attribute_dirs.insert(below.strip_suffix(b"/").unwrap_or(below));
         }
     }
-    renewed
+    restored_attribute_dirs
 }

@@ -1,10 +1,10 @@
-//! Making way, before anything is created.
+//! Removal of files in the way, before anything is created.
 //!
-//! What may go whatever it is ([`Premise::Anything`]) goes here, in a phase of its own: later it could be
-//! this run's own work under another name of the same file. So could be the file that two entries
-//! replace, when both of their names lead to it.
+//! Steps whose premise is [`Premise::Anything`] remove the old file in this phase. Later the file
+//! could come from this run, under another name that the file system treats as equal. The phase
+//! also removes a file that two entries replace because both of their names lead to it.
 //!
-//! On failure the step is settled as failed; what was in its way may be gone in part.
+//! On failure the step fails; the files in its way may be partly removed.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,19 +22,20 @@ use super::{
     collide::{Obstacle, find_obstacle},
     directories::{Directories, FileId, Handles, Unreachable, file_id},
     layout::Layout,
-    round::again,
+    round::copy_error,
     subtree,
 };
 use crate::checkout::{Premise, Write};
 
-/// Removes what stands in the way of steps that may have it removed, and settles those where that fails.
+/// Removes old files that may be removed whatever they are. Steps whose removal fails get their
+/// outcome here.
 pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let writes = &run.plan.writes;
-    let twins = unchanged(run, twins(writes));
+    let shared_files = retain_unchanged(run, shared_files(writes));
     let steps = (0..writes.len())
-        .filter(|step| matches!(writes[*step].premise, Premise::Anything) || twins.contains(step));
+        .filter(|step| matches!(writes[*step].premise, Premise::Anything) || shared_files.contains(step));
     let layout = Layout::new(steps.map(|step| (step, run.write(step).2)));
-    let directories = Directories::new(run.worktree, &layout, &run.made);
+    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
     let missing = Missing(layout.dirs.iter().map(|_| AtomicBool::new(false)).collect());
     run.crew(layout.steps.len()).run(
         "clear",
@@ -49,7 +50,7 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                     unit.steps.clone().for_each(|_| done());
                     continue;
                 }
-                let dir = match handles.existing(unit.dir) {
+                let dir = match handles.open(unit.dir) {
                     Err(Unreachable::Blocked) => Err(unblock(run.worktree, layout.dirs[unit.dir].path).err()),
                     Err(Unreachable::Missing) => {
                         missing.0[unit.dir].store(true, Ordering::Relaxed);
@@ -65,12 +66,12 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
                     let cleared = match &dir {
                         Ok(dir) => clear_one(dir, name, run.write(step).1.mode.is_gitlink()),
                         Err(None) => Ok(()),
-                        Err(Some(error)) => Err(again(error)),
+                        Err(Some(error)) => Err(copy_error(error)),
                     };
                     if let Err(error) = cleared {
                         let set = outcomes[step].set(Outcome::Failed(Action::UnlinkOld.failed()(error)));
                         debug_assert!(set.is_ok(), "nothing was settled before");
-                        run.finished();
+                        run.count_step();
                     }
                     done();
                 }
@@ -79,12 +80,12 @@ pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     );
 }
 
-/// Directories found not to be there, by their place in the layout. Nothing is created meanwhile, and should somebody
-/// else do so, the step finds it in its way.
+/// Directories found missing, by their index in the layout. This phase creates nothing. If another
+/// process creates such a directory, the step later reports its path as blocked.
 struct Missing(Vec<AtomicBool>);
 
 impl Missing {
-    /// Whether `dir` or one above it is known to be missing.
+    /// Returns true if `dir` or a directory above it is known to be missing.
     fn includes(&self, layout: &Layout<'_>, mut dir: usize) -> bool {
         while dir != 0 && !self.0[dir].load(Ordering::Relaxed) {
             dir = layout.dirs[dir].parent;
@@ -93,23 +94,23 @@ impl Missing {
     }
 }
 
-/// Steps that replace one and the same file: on this file system their names are the same, or they are
-/// hard links. Removing it under one name changes what is seen under the other.
-fn twins(writes: &[Write]) -> BTreeSet<usize> {
+/// Returns the steps that replace one and the same file: their names are equal on this file system,
+/// or they are hard links. Removing the file under one name changes the other.
+fn shared_files(writes: &[Write]) -> BTreeSet<usize> {
     let mut seen: HashMap<FileId, usize> = HashMap::new();
-    let mut twins = BTreeSet::new();
+    let mut shared_files = BTreeSet::new();
     for (step, write) in writes.iter().enumerate() {
         if let Premise::Unchanged(stat) = &write.premise
             && let Some(other) = seen.insert(file_id(stat), step)
         {
-            twins.extend([other, step]);
+            shared_files.extend([other, step]);
         }
     }
-    twins
+    shared_files
 }
 
-/// Those whose premise holds. The others find out when it is their turn.
-fn unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize> {
+/// Keeps the steps whose premise holds. The other ones fail in their turn.
+fn retain_unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize> {
     steps.retain(|&step| {
         let (write, _, path) = run.write(step);
         let found = run.worktree.stat(path).ok().flatten();
@@ -118,32 +119,32 @@ fn unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize> {
     steps
 }
 
-/// Removes the leading component that is no directory.
+/// Removes the leading component that is not a directory.
 fn unblock(worktree: &sys::Dir, dir: &[u8]) -> io::Result<()> {
     match find_obstacle(worktree, dir)? {
         Some(Obstacle { len, stat }) if stat.file_type != FileType::Directory => {
-            absent(worktree.remove_file(&dir[..len]))
+            ignore_missing(worktree.remove_file(&dir[..len]))
         }
         _ => Ok(()),
     }
 }
 
 fn clear_one(dir: &sys::Dir, name: &[u8], gitlink: bool) -> io::Result<()> {
-    let Err(error) = absent(dir.remove_file(name)) else { return Ok(()) };
+    let Err(error) = ignore_missing(dir.remove_file(name)) else { return Ok(()) };
     match dir.stat(name)? {
         Some(stat) if stat.file_type == FileType::Directory => match gitlink {
             true => Ok(()),
             false => {
                 subtree::visit(&dir.open_dir(name)?, &mut subtree::remove)?;
-                absent(dir.remove_dir(name))
+                ignore_missing(dir.remove_dir(name))
             }
         },
         _ => Err(error),
     }
 }
 
-/// Somebody else was faster.
-fn absent(removed: io::Result<()>) -> io::Result<()> {
+/// Ignores the removal of a file that another process has removed.
+fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -1,17 +1,17 @@
-//! What was in somebody's way.
+//! Resolution of collisions.
 //!
-//! When all lanes are through and nothing moves, each step that found its path taken is looked at again. If
-//! somebody else's work stands there, the step is [`Stale`](Outcome::Stale). If this run's own does (two names are one on
-//! this file system), the step has collided: all such steps are redone one after the other in index order, together with those
-//! they met, each taking the place of the one before. So the last in index order survives, as if
-//! there had been one worker from the beginning; those that Git names are [`Collided`](Outcome::Collided).
+//! After all other work is finished, each step that found its path occupied is examined. If another
+//! process occupied the path, the step is [`Stale`](Outcome::Stale). If this run did, because the
+//! file system treats two names as one, the steps collided. Collided steps are redone serially in
+//! index order, each replacing the one before. So the last one in index order survives, as with a
+//! single worker. The ones that Git names are [`Collided`](Outcome::Collided).
 //!
-//! The one exception is Git's as well: in a clone a symbolic link never takes the place of a directory of this run,
-//! lest later writes be led elsewhere (CVE-2024-32002).
+//! One exception is Git's as well: in a clone a symbolic link never replaces a directory of this
+//! run, because it would lead later writes elsewhere (CVE-2024-32002).
 //!
-//! A file system in user space or on a network lets go of what was just closed a moment later. Until then a removed file
-//! lives on under another name and keeps its directory from going, and a number given out anew is stale: either is waited for,
-//! up to a second, and is the step's failure then.
+//! A file system in user space or on a network releases closed files with a delay. Until then a
+//! removed file exists under another name and its directory cannot be removed, and a reused inode
+//! number is stale. Such operations are retried for up to a second; after that the step fails.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,47 +21,48 @@ use std::{
 
 use super::{
     Action, Links, Outcome, Run, StepError,
-    directories::{Directories, FileId, again_while, file_id},
+    directories::{Directories, FileId, file_id, retry_while},
     external,
     files::{Stop, Worker},
     layout::{Layout, file_name},
-    round::settled,
+    round::into_outcomes,
     subtree,
 };
 
-/// What stands in a step's way: at this length of its path, the whole or a leading directory that is none.
+/// The obstacle on a step's path: the whole path, or a leading component that is not a directory,
+/// with the length of that prefix.
 pub(super) struct Obstacle {
     pub(super) len: usize,
     pub(super) stat: sys::Stat,
 }
 
-/// Settles the steps that found something in their way.
+/// Determines the outcomes of the steps whose paths were occupied.
 pub(super) fn resolve<'r>(
     run: &'r Run<'r>,
     outcomes: Vec<OnceLock<Outcome>>,
-    in_the_way: &[usize],
+    blocked: &[usize],
 ) -> Vec<Outcome> {
-    if in_the_way.is_empty() {
-        return settled(outcomes);
+    if blocked.is_empty() {
+        return into_outcomes(outcomes);
     }
     let owned = Owned::of(run, &outcomes);
-    let verdicts: Vec<OnceLock<io::Result<bool>>> = in_the_way.iter().map(|_| OnceLock::new()).collect();
-    run.crew(in_the_way.len()).run(
+    let verdicts: Vec<OnceLock<io::Result<bool>>> = blocked.iter().map(|_| OnceLock::new()).collect();
+    run.crew(blocked.len()).run(
         "collision",
-        iter::repeat_n(1, in_the_way.len()),
+        iter::repeat_n(1, blocked.len()),
         |_| (),
         |(), items, done| {
             for item in items.take_while(|_| !run.interrupted()) {
-                let path = run.write(in_the_way[item]).2;
-                let set = verdicts[item].set(owned.is_in_the_way(run.worktree, path));
+                let path = run.write(blocked[item]).2;
+                let set = verdicts[item].set(owned.is_own_obstacle(run.worktree, path));
                 debug_assert!(set.is_ok(), "each is looked at once");
                 done();
             }
         },
     );
-    let mut outcomes = settled(outcomes);
+    let mut outcomes = into_outcomes(outcomes);
     let mut waiting = BTreeSet::new();
-    for (&step, verdict) in in_the_way.iter().zip(verdicts) {
+    for (&step, verdict) in blocked.iter().zip(verdicts) {
         match verdict.into_inner() {
             Some(Ok(true)) => {
                 waiting.insert(step);
@@ -70,13 +71,13 @@ pub(super) fn resolve<'r>(
             Some(Err(error)) => outcomes[step] = Outcome::Failed(Action::Examine.failed()(error)),
             None => continue,
         }
-        run.finished();
+        run.count_step();
     }
     Redo { run, owned, outcomes: &mut outcomes, waiting }.work();
     outcomes
 }
 
-/// The first component from the root that is no directory, or whatever the whole path leads to.
+/// Finds the first component that is not a directory, or the file at the whole path.
 pub(super) fn find_obstacle(worktree: &sys::Dir, path: &[u8]) -> io::Result<Option<Obstacle>> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     for len in ends.chain([path.len()]) {
@@ -95,8 +96,8 @@ fn is_stale(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::StaleNetworkFileHandle
 }
 
-/// Removes what this run has made. Before each further attempt it is looked at again: a file that is another one by then is
-/// somebody else's and stays, to be found in the way; a directory goes only if it is empty.
+/// Removes a file or directory of this run. Each retry checks the path first: a file that has
+/// changed belongs to another process and stays. A directory is removed only if it is empty.
 fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
     let mut before = false;
     let attempt = || {
@@ -108,11 +109,12 @@ fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
         }
         subtree::remove(dir, name, stat)
     };
-    let passes = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || is_stale(error);
-    again_while(passes, attempt)
+    let is_transient =
+        |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty || is_stale(error);
+    retry_while(is_transient, attempt)
 }
 
-/// What this run has made.
+/// The files and directories that this run created.
 struct Owned {
     files: HashMap<FileId, usize>,
     dirs: HashSet<FileId>,
@@ -131,7 +133,7 @@ impl Owned {
     }
 
     fn update(&mut self, run: &Run<'_>) {
-        self.dirs.extend(run.made.lock().unwrap_or_else(PoisonError::into_inner).iter());
+        self.dirs.extend(run.created_dirs.lock().unwrap_or_else(PoisonError::into_inner).iter());
     }
 
     fn contains(&self, stat: &sys::Stat) -> bool {
@@ -139,8 +141,9 @@ impl Owned {
         self.files.contains_key(&id) || self.dirs.contains(&id)
     }
 
-    /// Whether what stands in a path's way is, or is a directory that holds, anything of this run.
-    fn is_in_the_way(&self, worktree: &sys::Dir, path: &[u8]) -> io::Result<bool> {
+    /// Returns true if the obstacle on a path comes from this run, or is a directory that holds
+    /// anything from this run.
+    fn is_own_obstacle(&self, worktree: &sys::Dir, path: &[u8]) -> io::Result<bool> {
         let Some(Obstacle { len, stat }) = find_obstacle(worktree, path)? else { return Ok(false) };
         let mut found = self.contains(&stat);
         if !found && stat.file_type == sys::FileType::Directory {
@@ -153,7 +156,7 @@ impl Owned {
     }
 }
 
-/// The serial end: see the module.
+/// The serial pass over collided steps.
 struct Redo<'r, 'o> {
     run: &'r Run<'r>,
     owned: Owned,
@@ -178,7 +181,7 @@ impl Redo<'_, '_> {
                 }
                 Ok(outcome) => outcome,
                 Err(Stop::Failed(error)) => self.run.failed(error),
-                Err(Stop::InTheWay) => Outcome::Stale,
+                Err(Stop::Blocked) => Outcome::Stale,
                 Err(Stop::Interrupted | Stop::External) => Outcome::Skipped,
             };
             self.owned.update(self.run);
@@ -191,23 +194,23 @@ impl Redo<'_, '_> {
         if let Some(obstacle) = find_obstacle(self.run.worktree, path).map_err(examine)? {
             let directory = obstacle.stat.file_type == sys::FileType::Directory;
             if directory && entry.mode.is_symlink() && self.run.options.links == Links::GiveWay {
-                return Ok(self.give_way(step, path));
+                return Ok(self.yield_to_directory(step, path));
             }
             let displaced = self.displace(&path[..obstacle.len], &obstacle.stat)?;
-            self.displaced(step, displaced, obstacle.len == path.len());
+            self.record_displaced(step, displaced, obstacle.len == path.len());
         }
-        let passes =
+        let is_transient =
             |stop: &Stop| matches!(stop, Stop::Failed(StepError::Io { source, .. }) if is_stale(source));
-        again_while(passes, || self.place(step, path))
+        retry_while(is_transient, || self.place(step, path))
     }
 
-    /// Puts a step's file where nothing is any more.
+    /// Writes a step's file to a path that is free.
     fn place(&self, step: usize, path: &[u8]) -> Result<Outcome, Stop> {
         let layout = Layout::new([(step, path)]);
-        let directories = Directories::new(self.run.worktree, &layout, &self.run.made);
+        let directories = Directories::new(self.run.worktree, &layout, &self.run.created_dirs);
         let mut worker = Worker::new(self.run, &directories);
         let unit = &layout.units[0];
-        let dir = worker.handles.made(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
+        let dir = worker.handles.open_or_create(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
         let class = worker.class(step)?;
         match worker.place(step, (class, None), &dir, file_name(path)) {
             Err(Stop::External) => external::place(&mut worker, step, &dir, file_name(path)),
@@ -215,9 +218,10 @@ impl Redo<'_, '_> {
         }
     }
 
-    /// A link that gives way to a directory collides with the first entry before it that is in there. If there
-    /// is none, the link was there first, and what is in the directory would have taken its place unsaid.
-    fn give_way(&mut self, link: usize, path: &[u8]) -> Outcome {
+    /// Lets a link give way to a directory. The link collides with the first earlier entry in that
+    /// directory. If there is none, the link came first, and the directory would have replaced it
+    /// without a message.
+    fn yield_to_directory(&mut self, link: usize, path: &[u8]) -> Outcome {
         let below = |step: &usize| {
             let other = self.run.write(*step).2;
             other.get(..path.len()).is_some_and(|start| start.eq_ignore_ascii_case(path))
@@ -237,12 +241,12 @@ impl Redo<'_, '_> {
         Outcome::Collided(None)
     }
 
-    /// Removes this run's own work from `path`; returns whose it was.
+    /// Removes this run's own work from `path`. Returns the steps that it came from.
     fn displace(&mut self, path: &[u8], stat: &sys::Stat) -> Result<Vec<usize>, Stop> {
         let unlink = |error| Stop::from(Action::UnlinkOld.failed()(error));
         let worktree = self.run.worktree;
         if stat.file_type != sys::FileType::Directory {
-            let Some(other) = self.owned.files.remove(&file_id(stat)) else { return Err(Stop::InTheWay) };
+            let Some(other) = self.owned.files.remove(&file_id(stat)) else { return Err(Stop::Blocked) };
             remove(worktree, path, stat).map_err(unlink)?;
             return Ok(vec![other]);
         }
@@ -254,7 +258,7 @@ impl Redo<'_, '_> {
         });
         visited.map_err(unlink)?;
         if !all_ours {
-            return Err(Stop::InTheWay);
+            return Err(Stop::Blocked);
         }
         let mut others = Vec::new();
         let removed = subtree::visit(&dir, &mut |dir, name, stat| {
@@ -265,9 +269,10 @@ impl Redo<'_, '_> {
         Ok(others)
     }
 
-    /// What comes later in index order will have its turn again. Of what came before, one is said to have
-    /// collided; and none if it only stood where a leading directory has to be. So it is with Git.
-    fn displaced(&mut self, by: usize, mut steps: Vec<usize>, at_its_path: bool) {
+    /// Records displaced steps. Later ones in index order are redone. The first of the earlier ones
+    /// counts as collided, unless it only occupied the path of a leading directory. Git does the
+    /// same.
+    fn record_displaced(&mut self, by: usize, mut steps: Vec<usize>, at_its_path: bool) {
         steps.sort_unstable();
         let collides = steps.first().is_some_and(|first| *first < by && at_its_path);
         for (number, &step) in steps.iter().enumerate() {
@@ -296,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_is_emptied_late_is_waited_for() {
+    fn waits_for_a_directory_that_is_emptied_late() {
         let sandbox = Sandbox::new();
         let kept = sandbox.path().join("dir/kept");
         fs::create_dir(sandbox.path().join("dir")).expect("a directory");
@@ -304,7 +309,7 @@ mod tests {
         let root = sys::Dir::open(&sandbox.path()).expect("it is there");
         let stat = root.stat(b"dir").expect("can be asked").expect("is there");
         let error =
-            again_while(|_| false, || subtree::remove(&root, b"dir", &stat)).expect_err("it holds something");
+            retry_while(|_| false, || subtree::remove(&root, b"dir", &stat)).expect_err("it holds something");
         assert_eq!(error.kind(), io::ErrorKind::DirectoryNotEmpty);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -317,11 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_tried_again() {
+    fn retries_only_transient_errors() {
         let mut attempts = 0;
         let mut failing = |errors: &[i32]| {
             attempts = 0;
-            let answer = again_while(is_stale, || {
+            let answer = retry_while(is_stale, || {
                 attempts += 1;
                 errors.get(attempts - 1).map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(*code)))
             });

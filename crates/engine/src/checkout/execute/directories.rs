@@ -1,9 +1,9 @@
-//! Reaching directories, and making them as they are needed.
+//! Opening directories, and creating them on demand.
 //!
-//! Each worker holds a few handles. A directory that may be there costs one open of its full path; one
-//! that must be made costs a mkdir and an open relative to its parent, and nobody waits for it but
-//! those who need it. No symbolic link is ever followed: what stands where a directory should be is
-//! reported as [`Unreachable::Blocked`], whoever put it there.
+//! Each worker keeps a few handles open. An existing directory costs one open of its full path. A
+//! missing one costs a mkdir and an open relative to its parent, and only the workers that need it
+//! wait for it. No symbolic link is ever followed: if another file is at a directory's path, the
+//! result is [`Unreachable::Blocked`], whoever created the file.
 
 use std::{
     collections::VecDeque,
@@ -20,82 +20,83 @@ use std::{
 use super::layout::Layout;
 use crate::crew::KEPT_OPEN;
 
-/// Why a directory could not be had.
+/// The reason why a directory could not be opened.
 #[derive(Debug)]
 pub(super) enum Unreachable {
-    /// It, or one above it, does not exist (and was not to be made).
+    /// The directory or one above it does not exist, and was not to be created.
     Missing,
-    /// A leading component is something else than a directory.
+    /// A leading component is not a directory.
     Blocked,
-    /// The system says so.
+    /// Another error of the system.
     Failed(io::Error),
 }
 
 /// Device and inode number.
 pub(super) type FileId = (u64, u64);
 
-/// What a file is known by while a run lasts.
+/// Returns the identity of a file during a run.
 pub(super) fn file_id(stat: &sys::Stat) -> FileId {
     (stat.dev, stat.ino)
 }
 
-/// What a round's workers know together about the directories of its layout.
+/// The facts that the workers of a round share about the directories of its layout.
 pub(super) struct Directories<'r> {
     worktree: &'r sys::Dir,
     pub(super) layout: &'r Layout<'r>,
-    /// Made in this run, so that what it will hold is not there yet.
-    made: Vec<AtomicBool>,
-    made_ids: &'r Mutex<Vec<FileId>>,
+    /// True for a directory created by this run: its subdirectories do not exist yet.
+    created: Vec<AtomicBool>,
+    created_ids: &'r Mutex<Vec<FileId>>,
 }
 
 impl<'r> Directories<'r> {
-    /// `made_ids` collects the directories made.
+    /// Creates the state of a round. `made_ids` collects the directories created.
     pub(super) fn new(
         worktree: &'r sys::Dir,
         layout: &'r Layout<'r>,
-        made_ids: &'r Mutex<Vec<FileId>>,
+        created_ids: &'r Mutex<Vec<FileId>>,
     ) -> Self {
-        let made = layout.dirs.iter().map(|_| AtomicBool::new(false)).collect();
-        Directories { worktree, layout, made, made_ids }
+        let created = layout.dirs.iter().map(|_| AtomicBool::new(false)).collect();
+        Directories { worktree, layout, created, created_ids }
     }
 }
 
-/// One worker's open directories.
+/// The open directories of one worker.
 pub(super) struct Handles<'r> {
     shared: &'r Directories<'r>,
-    // Latest last.
-    open: VecDeque<(usize, Rc<sys::Dir>)>,
+    // The latest one is last.
+    handles: VecDeque<(usize, Rc<sys::Dir>)>,
 }
 
 impl<'r> Handles<'r> {
     pub(super) fn new(shared: &'r Directories<'r>) -> Self {
-        Handles { shared, open: VecDeque::with_capacity(KEPT_OPEN) }
+        Handles { shared, handles: VecDeque::with_capacity(KEPT_OPEN) }
     }
 
     /// Opens a directory that exists.
-    pub(super) fn existing(&mut self, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
-        if let Some(at) = self.open.iter().position(|(other, _)| *other == dir) {
-            return Ok(Rc::clone(&self.open[at].1));
+    pub(super) fn open(&mut self, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
+        if let Some(at) = self.handles.iter().position(|(other, _)| *other == dir) {
+            return Ok(Rc::clone(&self.handles[at].1));
         }
         let Directories { worktree, layout, .. } = *self.shared;
         let opened = match layout.dirs[dir].path {
             b"" => worktree.try_clone(),
-            path => patiently(|| worktree.open_dir(path), || self.open.clear()),
+            path => retry_without_descriptors(|| worktree.open_dir(path), || self.handles.clear()),
         };
         Ok(self.keep(dir, opened.map_err(Unreachable::from)?))
     }
 
-    /// Opens a directory; makes it, and those above it, if they are not there.
-    pub(super) fn made(&mut self, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
-        // Up to the first that is there, then down again.
+    /// Opens a directory. Creates it and its parents if they are missing.
+    pub(super) fn open_or_create(&mut self, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
+        // Go up to the first directory that exists, then down again.
         let mut missing = Vec::new();
         let mut at = dir;
         let mut handle = loop {
-            let Directories { layout, made, .. } = self.shared;
+            let Directories { layout, created, .. } = self.shared;
             let parent = layout.dirs[at].parent;
-            let new = at != 0 && !made[at].load(Ordering::Relaxed) && made[parent].load(Ordering::Relaxed);
+            let new =
+                at != 0 && !created[at].load(Ordering::Relaxed) && created[parent].load(Ordering::Relaxed);
             if !new {
-                match self.existing(at) {
+                match self.open(at) {
                     Err(Unreachable::Missing) if at != 0 => {}
                     answer => break answer?,
                 }
@@ -111,32 +112,35 @@ impl<'r> Handles<'r> {
 
     fn make(&mut self, parent: &sys::Dir, dir: usize) -> Result<Rc<sys::Dir>, Unreachable> {
         let name = self.shared.layout.dirs[dir].name();
-        let made = match parent.create_dir(name) {
+        let created = match parent.create_dir(name) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error.into()),
         };
-        let opened = patiently(|| parent.open_dir(name), || self.open.clear())?;
-        if made {
+        let opened = retry_without_descriptors(|| parent.open_dir(name), || self.handles.clear())?;
+        if created {
             let id = file_id(&opened.stat_self()?);
-            self.shared.made_ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
-            self.shared.made[dir].store(true, Ordering::Relaxed);
+            self.shared.created_ids.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+            self.shared.created[dir].store(true, Ordering::Relaxed);
         }
         Ok(self.keep(dir, opened))
     }
 
     fn keep(&mut self, dir: usize, handle: sys::Dir) -> Rc<sys::Dir> {
-        if self.open.len() == KEPT_OPEN {
-            self.open.pop_front();
+        if self.handles.len() == KEPT_OPEN {
+            self.handles.pop_front();
         }
         let handle = Rc::new(handle);
-        self.open.push_back((dir, Rc::clone(&handle)));
+        self.handles.push_back((dir, Rc::clone(&handle)));
         handle
     }
 
-    /// See [`patiently`].
-    pub(super) fn patiently<T>(&mut self, open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        patiently(open, || self.open.clear())
+    /// Calls [`retry_without_descriptors`], and closes the open directories before the first retry.
+    pub(super) fn retry_without_descriptors<T>(
+        &mut self,
+        open: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        retry_without_descriptors(open, || self.handles.clear())
     }
 }
 
@@ -151,26 +155,29 @@ impl From<io::Error> for Unreachable {
     }
 }
 
-/// Tries again for about a second while the process or the system is out of descriptors: all workers
-/// together hold few, and each lets go of one with every file it finishes.
-fn patiently<T>(mut open: impl FnMut() -> io::Result<T>, let_go: impl FnOnce()) -> io::Result<T> {
+/// Retries for about a second while the process or the system is out of file descriptors. All
+/// workers together hold few of them, and each releases one with every file that it finishes.
+fn retry_without_descriptors<T>(
+    mut open: impl FnMut() -> io::Result<T>,
+    release: impl FnOnce(),
+) -> io::Result<T> {
     match open() {
         Err(error) if sys::is_out_of_descriptors(&error) => {
-            let_go();
-            again_while(sys::is_out_of_descriptors, open)
+            release();
+            retry_while(sys::is_out_of_descriptors, open)
         }
         answer => answer,
     }
 }
 
-/// Tries again for about a second while it fails with what may pass.
-pub(super) fn again_while<T, E>(
-    passes: impl Fn(&E) -> bool,
+/// Retries for about a second while the operation fails with a transient error.
+pub(super) fn retry_while<T, E>(
+    is_transient: impl Fn(&E) -> bool,
     mut attempt: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     for round in 0..10 {
         match attempt() {
-            Err(error) if passes(&error) => thread::sleep(Duration::from_millis(1 << round)),
+            Err(error) if is_transient(&error) => thread::sleep(Duration::from_millis(1 << round)),
             answer => return answer,
         }
     }

@@ -1,9 +1,9 @@
-//! The lane of external filters: one thread beside the workers, as a filter may assume that it has only
-//! one caller. It starts with the first file that needs it.
+//! The lane of external filters: one thread in addition to the workers, because a filter may assume
+//! a single caller. It starts with the first file that needs it.
 //!
-//! It goes through all steps by itself, in the order of the index, which is the order in which a filter expects its files, while
-//! the workers are about the others. What a filter delays is asked for when no more will come. A file that was promised and never
-//! delivered has failed.
+//! The lane goes through all of its steps in index order, which is the order in which a filter
+//! expects its files, while the workers write the other files. Delayed files are requested after
+//! the last step. A file that a filter promised and never delivered has failed.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use super::{
 /// A step and its directory in the round's layout.
 type Job = (usize, usize);
 
-/// The lane of a round, which need not be taken.
+/// The lane of a round. It runs only if a step needs it.
 pub(super) struct Lane<'r> {
     round: &'r Round<'r>,
     started: AtomicBool,
@@ -35,7 +35,7 @@ impl<'r> Lane<'r> {
         Lane { round, started: AtomicBool::new(false) }
     }
 
-    /// Starts it, if nobody has.
+    /// Starts the lane, unless it has started.
     pub(super) fn start<'scope>(&self, scope: &'scope Scope<'scope, '_>)
     where
         'r: 'scope,
@@ -50,7 +50,7 @@ impl<'r> Lane<'r> {
     }
 }
 
-/// All steps of the round, in the order of the index.
+/// Returns all steps of the round in index order.
 fn jobs(round: &Round<'_>) -> Vec<Job> {
     let layout = round.directories.layout;
     let units = layout.units.iter();
@@ -69,25 +69,25 @@ fn work(round: &Round<'_>) {
         if round.run.interrupted() {
             return;
         }
-        // A class that cannot be told the step's worker reports.
+        // The step's worker reports an unknown class.
         if !matches!(worker.class(job.0), Ok(Class::External)) {
             continue;
         }
-        let (step, path) = (job.0, round.run.tracked(job.0));
+        let (step, path) = (job.0, round.run.entry_path(job.0));
         match smudge(&mut worker, &mut filters, step) {
             Ok(Smudged::Delayed) => {
                 delayed.insert(path.into(), job);
             }
             smudged => finish(round, &mut worker, job, smudged),
         }
-        round.run.say(filters.take_messages());
+        round.run.add_messages(filters.take_messages());
     }
     let (total, mut done, mut bytes) = (delayed.len(), 0, 0);
-    let tell = round.run.options.filtering;
+    let report = round.run.options.filtering;
     if total > 0 && !round.run.interrupted() {
-        tell(0, total, 0);
+        report(0, total, 0);
     }
-    // A filter is asked until it says that it has nothing more, also when all that it promised is there.
+    // A filter is queried until it reports no more files, even if all promised files have arrived.
     while !round.run.interrupted() {
         let ready = filters.available();
         if ready.is_empty() {
@@ -100,12 +100,12 @@ fn work(round: &Round<'_>) {
             if let Ok(Smudged::Ready(content)) = &smudged {
                 bytes += content.len() as u64;
             }
-            tell(done, total, bytes);
+            report(done, total, bytes);
             finish(round, &mut worker, job, smudged);
         }
-        round.run.say(filters.take_messages());
+        round.run.add_messages(filters.take_messages());
     }
-    round.run.say(filters.take_messages());
+    round.run.add_messages(filters.take_messages());
     if filters.has_failed() {
         round.run.filter_failed.store(true, Ordering::Relaxed);
     }
@@ -117,15 +117,15 @@ fn work(round: &Round<'_>) {
 }
 
 fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -> Result<Smudged, Stop> {
-    let (entry, path) = (worker.run.write(step).1, worker.run.tracked(step));
+    let (entry, path) = (worker.run.write(step).1, worker.run.entry_path(step));
     Ok(filters.smudge(path, entry.oid, blob(&mut worker.reader, entry)?)?)
 }
 
-/// Writes what came out.
+/// Writes the result of a filter.
 fn finish(round: &Round<'_>, worker: &mut Worker<'_>, (step, dir): Job, smudged: Result<Smudged, Stop>) {
     let placed = smudged.and_then(|smudged| {
         let (write, entry, path) = round.run.write(step);
-        let dir = worker.handles.made(dir).map_err(|unreachable| Stop::from(&unreachable))?;
+        let dir = worker.handles.open_or_create(dir).map_err(|unreachable| Stop::from(&unreachable))?;
         let Worker { handles, reader, .. } = worker;
         let content = match &smudged {
             Smudged::Ready(bytes) => bytes,
@@ -136,7 +136,7 @@ fn finish(round: &Round<'_>, worker: &mut Worker<'_>, (step, dir): Job, smudged:
     round.settle(step, placed);
 }
 
-/// Filters a file, waits for it, and creates it.
+/// Filters a file, waits for the result, and creates the file.
 pub(super) fn place(
     worker: &mut Worker<'_>,
     step: usize,
@@ -144,9 +144,9 @@ pub(super) fn place(
     name: &[u8],
 ) -> Result<Outcome, Stop> {
     let (write, entry, _) = worker.run.write(step);
-    let path = worker.run.tracked(step);
+    let path = worker.run.entry_path(step);
     let Worker { run, handles, reader, convert, converted, .. } = worker;
     let content = convert.to_worktree(path, entry.oid, blob(reader, entry)?, converted);
-    run.say(convert.take_messages());
+    run.add_messages(convert.take_messages());
     write_new(handles, dir, name, (write, entry), content?)
 }

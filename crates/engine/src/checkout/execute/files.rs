@@ -1,8 +1,9 @@
-//! Creating one entry in an open directory.
+//! Creation of one entry in an open directory.
 //!
-//! The content is read and converted first, so that what cannot be read costs no file. Then what the
-//! entry replaces is compared with the plan's premise and removed, and the new one is created with
-//! `O_EXCL`. If it cannot be finished it is removed again, provided the name still leads to the very file.
+//! The content is read and converted first, so that an unreadable object costs no file. Then the
+//! old file is compared with the plan's premise and removed, and the new one is created with
+//! `O_EXCL`. A new file that cannot be finished is removed again, if its name still leads to the
+//! same file.
 
 use std::io::{self, Write as _};
 
@@ -22,15 +23,15 @@ use crate::{
     crew,
 };
 
-/// Memory for converted content that a worker keeps for its next file, in bytes.
-const CONVERTED_KEPT: usize = 1 << 20;
+/// The largest conversion buffer that a worker keeps for its next file, in bytes.
+const MAX_KEPT_BUFFER: usize = 1 << 20;
 
-/// Why a step did not come to its end in this round.
+/// The reason why a step did not finish in this round.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Something is there that should not be: to be looked at when the round is over.
-    InTheWay,
-    /// The content must come from an external filter.
+    /// The path is occupied. It is examined after the round.
+    Blocked,
+    /// The content has to come from an external filter.
     External,
     Interrupted,
     Failed(StepError),
@@ -48,7 +49,7 @@ impl From<repo::Error> for Stop {
     }
 }
 
-/// One thread's tools, each with buffers that are used again and again.
+/// The tools of one thread, with buffers that are reused.
 pub(super) struct Worker<'r> {
     pub(super) run: &'r Run<'r>,
     pub(super) handles: Handles<'r>,
@@ -62,7 +63,7 @@ impl<'r> Worker<'r> {
         Worker::of_crew(run, directories, 0)
     }
 
-    /// The crew's worker of this number; see [`crew::reader`].
+    /// Creates the worker of this number in a crew; see [`crew::reader`].
     pub(super) fn of_crew(run: &'r Run<'r>, directories: &'r Directories<'r>, number: usize) -> Self {
         Worker {
             run,
@@ -73,7 +74,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Creates the step's entry as `name` in `dir`. `location` is where its object is, if that is known.
+    /// Creates the step's entry as `name` in `dir`. `location` is the place of its object, if
+    /// known.
     pub(super) fn place(
         &mut self,
         step: usize,
@@ -82,13 +84,13 @@ impl<'r> Worker<'r> {
         name: &[u8],
     ) -> Result<Outcome, Stop> {
         let (write, entry, _) = self.run.write(step);
-        let path = self.run.tracked(step);
+        let path = self.run.entry_path(step);
         if entry.mode.is_gitlink() {
             return submodule(dir, name, &write.premise);
         }
         if entry.mode.is_symlink() && self.run.options.symlinks {
             let target = blob(&mut self.reader, entry)?;
-            make_way(dir, name, &write.premise)?;
+            remove_old(dir, name, &write.premise)?;
             return symlink(dir, name, target);
         }
         if class == Class::External {
@@ -96,25 +98,26 @@ impl<'r> Worker<'r> {
         }
         let Worker { run, handles, reader, convert, converted } = self;
         let content = content(run, (reader, convert, converted), (entry, path), class, location);
-        run.say(convert.take_messages());
+        run.add_messages(convert.take_messages());
         match content? {
             Some(content) => write_new(handles, dir, name, (write, entry), content),
             None => self.stream(entry, dir, name, &write.premise),
         }
     }
 
-    /// What the content of a step goes through; see [`Worker::class_of_file`].
+    /// Returns the conversion class of a step; see [`Worker::class_of_file`].
     pub(super) fn class(&mut self, step: usize) -> Result<Class, Stop> {
         let (_, entry, _) = self.run.write(step);
         match entry.mode.is_gitlink() || self.run.is_link(step) {
             true => Ok(Class::None),
-            false => self.class_of_file(entry, self.run.tracked(step)),
+            false => self.class_of_file(entry, self.run.entry_path(step)),
         }
     }
 
-    /// What the content of a regular file goes through.
+    /// Returns the conversion class of a regular file.
     fn class_of_file(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
-        // A link that the file system cannot hold becomes a file with its target, unconverted.
+        // If the file system has no symbolic links, a link becomes a file with its target,
+        // unconverted.
         match entry.mode.is_symlink() {
             true => Ok(Class::None),
             false => Ok(self.convert.class(path.into(), entry.mode)?),
@@ -129,7 +132,7 @@ impl<'r> Worker<'r> {
         name: &[u8],
         premise: &Premise,
     ) -> Result<Outcome, Stop> {
-        make_way(dir, name, premise)?;
+        remove_old(dir, name, premise)?;
         let file = create(&mut self.handles, dir, name, entry)?;
         let Worker { run, reader, .. } = self;
         fill(dir, name, file, |mut file| {
@@ -153,7 +156,8 @@ impl<'r> Worker<'r> {
     }
 }
 
-/// What a regular file is to hold; `None` if that is too big for memory. An external filter is waited for.
+/// Returns the content of a regular file, or `None` if it is too big for memory. Waits for an
+/// external filter.
 pub(super) fn content<'a>(
     run: &Run<'_>,
     (reader, convert, converted): (&'a mut Reader<'_>, &mut convert::Worker, &'a mut Vec<u8>),
@@ -172,8 +176,8 @@ pub(super) fn content<'a>(
             Err(error) => Err(StepError::object(oid)(error).into()),
         },
         Class::InProcess | Class::External => {
-            // One large file's is not for all that follow.
-            if converted.capacity() > CONVERTED_KEPT {
+            // Do not keep the buffer of one large file for all later ones.
+            if converted.capacity() > MAX_KEPT_BUFFER {
                 *converted = Vec::new();
             }
             Ok(Some(convert.to_worktree(path.into(), oid, blob(reader, entry)?, converted)?))
@@ -181,7 +185,7 @@ pub(super) fn content<'a>(
     }
 }
 
-/// The entry's blob, in the reader's buffer.
+/// Reads the entry's blob into the reader's buffer.
 pub(super) fn blob<'a>(reader: &'a mut Reader<'_>, entry: &Entry) -> Result<&'a [u8], StepError> {
     let oid = entry.oid;
     match reader.read(&oid) {
@@ -199,19 +203,19 @@ pub(super) fn write_new(
     (write, entry): (&Write, &Entry),
     content: &[u8],
 ) -> Result<Outcome, Stop> {
-    make_way(dir, name, &write.premise)?;
+    remove_old(dir, name, &write.premise)?;
     let file = create(handles, dir, name, entry)?;
     fill(dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
-/// Removes what the plan has found there, if that is still what is there.
-fn make_way(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
+/// Removes the old file that the plan has found, if it is unchanged.
+fn remove_old(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
-        // What may go whatever it is, and what a killed run left, has gone before the round.
+        // Earlier phases have removed these files.
         Premise::Absent | Premise::Anything | Premise::Remnant => return Ok(()),
         Premise::Unchanged(expected) => match dir.stat(name).map_err(Action::Examine.failed())? {
             Some(found) if found == **expected => (Action::UnlinkOld, dir.remove_file(name)),
-            Some(_) => return Err(Stop::InTheWay),
+            Some(_) => return Err(Stop::Blocked),
             None => return Ok(()),
         },
         Premise::Directory => (Action::RemoveDirectory, dir.remove_dir(name)),
@@ -222,13 +226,13 @@ fn make_way(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> 
     }
 }
 
-/// `O_CREAT | O_EXCL`.
+/// Creates a file with `O_CREAT | O_EXCL`.
 fn create(handles: &mut Handles<'_>, dir: &sys::Dir, name: &[u8], entry: &Entry) -> Result<File, Stop> {
-    let created = handles.patiently(|| dir.create_new(name, entry.mode.is_executable()));
-    created.map_err(|error| taken(error, Action::CreateFile))
+    let created = handles.retry_without_descriptors(|| dir.create_new(name, entry.mode.is_executable()));
+    created.map_err(|error| creation_error(error, Action::CreateFile))
 }
 
-/// Writes into a file just created, and closes it. If that fails, the file goes again.
+/// Writes to a new file and closes it. Removes the file on failure.
 fn fill(
     dir: &sys::Dir,
     name: &[u8],
@@ -243,51 +247,51 @@ fn fill(
         },
         Err(stop) => (sys::stat_of(&file).ok(), stop),
     };
-    let there = dir.stat(name).ok().flatten();
-    if ours.is_some() && ours.as_ref().map(file_id) == there.as_ref().map(file_id) {
-        // What made the step fail is what is reported.
+    let found = dir.stat(name).ok().flatten();
+    if ours.is_some() && ours.as_ref().map(file_id) == found.as_ref().map(file_id) {
+        // The original error is the one to report.
         let _ = dir.remove_file(name);
     }
     Err(stop)
 }
 
 fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> {
-    dir.symlink(link_target(target), name).map_err(|error| taken(error, Action::CreateSymlink))?;
-    written(dir, name)
+    dir.symlink(link_target(target), name).map_err(|error| creation_error(error, Action::CreateSymlink))?;
+    stat_created(dir, name)
 }
 
-/// A target ends at the first NUL, here as for the system.
+/// Returns a link target up to its first NUL, where the system also ends it.
 pub(super) fn link_target(blob: &[u8]) -> &[u8] {
     blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn submodule(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<Outcome, Stop> {
     if *premise != Premise::Directory {
-        make_way(dir, name, premise)?;
+        remove_old(dir, name, premise)?;
     }
     match dir.create_dir(name) {
-        Ok(()) => written(dir, name),
+        Ok(()) => stat_created(dir, name),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match dir.stat(name).map_err(Action::Examine.failed())? {
                 Some(stat) if stat.file_type == sys::FileType::Directory => Ok(Outcome::Kept),
-                _ => Err(Stop::InTheWay),
+                _ => Err(Stop::Blocked),
             }
         }
         Err(error) => Err(Action::CreateSubmodule.failed()(error).into()),
     }
 }
 
-/// What was created without a handle on it.
-fn written(dir: &sys::Dir, name: &[u8]) -> Result<Outcome, Stop> {
+/// Stats a path that was created without a handle.
+fn stat_created(dir: &sys::Dir, name: &[u8]) -> Result<Outcome, Stop> {
     match dir.stat(name).map_err(Action::StatWritten.failed())? {
         Some(stat) => Ok(Outcome::Written(stat)),
         None => Err(Action::StatWritten.failed()(io::ErrorKind::NotFound.into()).into()),
     }
 }
 
-fn taken(error: io::Error, action: Action) -> Stop {
+fn creation_error(error: io::Error, action: Action) -> Stop {
     match error.kind() {
-        io::ErrorKind::AlreadyExists => Stop::InTheWay,
+        io::ErrorKind::AlreadyExists => Stop::Blocked,
         _ => action.failed()(error).into(),
     }
 }

@@ -1,12 +1,12 @@
-//! The directories that a set of steps concerns, and the steps grouped by them.
+//! The directories of a set of steps, and the steps grouped by directory.
 //!
-//! Steps come in index order, so that everything below a directory is contiguous; a directory's own
-//! steps need not be (`a/x`, `a/b/y`, `a/z`). They are brought together here: one worker does them on
-//! one open handle. What workers take and steal are [`Unit`]s, in the order of the index.
+//! Steps arrive in index order, so everything below a directory is contiguous. The steps directly
+//! in a directory need not be (`a/x`, `a/b/y`, `a/z`). The layout groups them, so that one worker
+//! performs them on one open handle. Workers take and steal [`Unit`]s, in index order.
 
 use std::ops::Range;
 
-/// Steps in one directory that go to one worker.
+/// Steps in one directory that one worker performs.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     /// Index into [`Layout::dirs`].
@@ -15,47 +15,48 @@ pub(super) struct Unit {
     pub(super) steps: Range<usize>,
 }
 
-/// A directory, and where it is in the tree of directories.
+/// A directory and its parent.
 #[derive(Debug)]
 pub(super) struct Directory<'a> {
-    /// From the worktree's root, no slash at the end; empty for the root.
+    /// The path relative to the worktree's root, without a slash at the end; empty for the root.
     pub(super) path: &'a [u8],
     /// The root is its own parent.
     pub(super) parent: usize,
 }
 
 impl<'a> Directory<'a> {
-    /// The last component.
+    /// Returns the last component.
     pub(super) fn name(&self) -> &'a [u8] {
         file_name(self.path)
     }
 }
 
-/// See the module.
+/// A set of steps grouped by directory.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     /// The root first, parents before children.
     pub(super) dirs: Vec<Directory<'a>>,
-    /// Step numbers and their paths' last components, grouped by directory.
+    /// Step numbers with the last components of their paths, grouped by directory.
     pub(super) steps: Vec<(usize, &'a [u8])>,
-    /// Covers all of `steps`.
+    /// Ranges that cover all of `steps`.
     pub(super) units: Vec<Unit>,
 }
 
-/// More workers than this gain nothing in one directory: the kernel serialises what is created in it.
+/// The most workers that gain from sharing a directory: the kernel serialises creation in one
+/// directory.
 const WORKERS_PER_DIRECTORY: usize = 4;
-/// Below this a directory is not shared.
-const SHARED_FROM: usize = 256;
+/// Smaller directories are not shared.
+const MIN_SHARED_STEPS: usize = 256;
 
 impl<'a> Layout<'a> {
-    /// `steps`: numbers and paths, sorted by path.
+    /// Groups steps, given as numbers and paths sorted by path.
     pub(super) fn new(steps: impl IntoIterator<Item = (usize, &'a [u8])>) -> Self {
         let mut dirs = vec![Directory { path: b"".as_slice(), parent: 0 }];
         let mut counts = vec![0usize];
         let mut placed = Vec::new();
         let mut current = 0;
         for (step, path) in steps {
-            let leading = leading_of(path);
+            let leading = parent_path(path);
             while !is_below(leading, dirs[current].path) {
                 current = dirs[current].parent;
             }
@@ -81,7 +82,7 @@ impl<'a> Layout<'a> {
             next.push(start);
             let end = start + count;
             let share =
-                if count < SHARED_FROM { count.max(1) } else { count.div_ceil(WORKERS_PER_DIRECTORY) };
+                if count < MIN_SHARED_STEPS { count.max(1) } else { count.div_ceil(WORKERS_PER_DIRECTORY) };
             while start < end {
                 let steps = start..end.min(start + share);
                 start = steps.end;
@@ -96,23 +97,23 @@ impl<'a> Layout<'a> {
         Layout { dirs, steps, units }
     }
 
-    /// How many steps each unit has.
+    /// Returns the number of steps of each unit.
     pub(super) fn weights(&self) -> impl ExactSizeIterator<Item = usize> {
         self.units.iter().map(|unit| unit.steps.len())
     }
 }
 
-/// The path of the directory a path is in.
-pub(super) fn leading_of(path: &[u8]) -> &[u8] {
+/// Returns the path of the directory that holds a path.
+pub(super) fn parent_path(path: &[u8]) -> &[u8] {
     path.iter().rposition(|&byte| byte == b'/').map_or(b"", |slash| &path[..slash])
 }
 
-/// The last component of a path.
+/// Returns the last component of a path.
 pub(super) fn file_name(path: &[u8]) -> &[u8] {
     path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
 }
 
-/// Whether `path` is `dir` or beneath it.
+/// Returns true if `path` is `dir` or lies below it.
 fn is_below(path: &[u8], dir: &[u8]) -> bool {
     dir.is_empty() || (path.starts_with(dir) && matches!(path.get(dir.len()), None | Some(b'/')))
 }
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directorys_steps_are_brought_together() {
+    fn groups_the_steps_of_a_directory() {
         let paths = ["a/b/y", "a/c", "a.x", "ab/c/d/e", "z"].map(|path| path.as_bytes().to_vec());
         let mut paths = paths.to_vec();
         paths.push(b"a/x".to_vec());
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_directory_is_shared_by_four() {
+    fn shares_a_huge_directory_among_four_workers() {
         let paths: Vec<Vec<u8>> = (0..1001).map(|n| format!("d/{n:04}").into_bytes()).collect();
         let layout = layout(&paths);
         assert_eq!(layout.units.len(), 4);
@@ -152,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_step_once_in_its_directory(
+        fn places_each_step_once_in_its_directory(
             set in proptest::collection::btree_set("[ab.]{1,2}(/[ab.]{1,2}){0,3}", 0..60)
         ) {
             let paths: Vec<Vec<u8>> = set.into_iter().map(String::into_bytes).collect();
@@ -161,14 +162,14 @@ mod tests {
             for unit in &layout.units {
                 for &(step, name) in &layout.steps[unit.steps.clone()] {
                     prop_assert!(!std::mem::replace(&mut seen[step], true));
-                    prop_assert_eq!(layout.dirs[unit.dir].path, leading_of(&paths[step]));
+                    prop_assert_eq!(layout.dirs[unit.dir].path, parent_path(&paths[step]));
                     prop_assert_eq!(name, file_name(&paths[step]));
                 }
             }
             prop_assert!(seen.into_iter().all(|seen| seen));
             for (number, dir) in layout.dirs.iter().enumerate().skip(1) {
                 prop_assert!(dir.parent < number);
-                prop_assert_eq!(layout.dirs[dir.parent].path, leading_of(dir.path));
+                prop_assert_eq!(layout.dirs[dir.parent].path, parent_path(dir.path));
             }
         }
     }

@@ -1,13 +1,15 @@
-//! Acting: the only code that touches the worktree.
+//! Execution of a plan: the only code that changes the worktree.
 //!
-//! Order: removals; what may go in the way of writes ([`clear`]); what a killed run left ([`remnant`]); regular files and submodule directories, with
-//! files of external filters in a lane beside them; symbolic links; what was in each other's way ([`collide`]).
-//! Within a phase all steps are independent and done in parallel; a directory is made when its first file comes, or all of them before ([`groups`]).
+//! Order: removals; removal of files that block writes ([`clear`]); adoption of files that a killed
+//! run left ([`remnant`]); regular files and submodule directories, while a lane of its own writes
+//! the files of external filters; symbolic links; collisions ([`collide`]). Within a phase all
+//! steps are independent and run in parallel. A directory is created with its first file, or all
+//! directories are created before the files ([`groups`]).
 //!
-//! Promise: nothing outside the worktree is touched and no symbolic link followed; nothing is
-//! overwritten or removed whose premise does not hold at that moment; each step gets exactly one
-//! [`Outcome`], and a step that fails removes what it created itself and nothing else. On interrupt, and after an
-//! error that Git dies of, no step is begun.
+//! Promise: nothing outside the worktree is changed, and no symbolic link is followed. A path is
+//! overwritten or removed only if its premise holds at that moment. Each step gets exactly one
+//! [`Outcome`]. A failed step removes only what it created itself. After an interrupt, or an error
+//! at which Git stops, no further step begins.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -42,45 +44,47 @@ pub use attributes::{Attributes, unusable_filter};
 use directories::FileId;
 pub use outcome::{Action, Outcome, Report, StepError};
 
-/// What becomes of a symbolic link where this run made a directory: names that are one on this file system.
+/// The treatment of a symbolic link at the path of a directory that this run created: the file
+/// system treats both names as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// It is left out, as in a clone, where nothing shall be led elsewhere.
+    /// The link is not created. A clone does this, so that no later write is led elsewhere.
     GiveWay,
-    /// It takes the directory's place, if all in there is this run's.
+    /// The link replaces the directory if everything in it comes from this run.
     TakePlace,
 }
 
 /// Options of execution.
 pub struct ExecuteOptions<'a> {
-    /// See [`Workers`].
+    /// The number of workers.
     pub workers: Workers,
-    /// `checkout.thresholdForParallelism`: with fewer steps, a fixed number of workers counts as one.
+    /// `checkout.thresholdForParallelism`: with fewer steps, a fixed number of workers counts as
+    /// one.
     pub threshold: usize,
-    /// Set by a signal handler; looked at before each step.
+    /// Set by a signal handler; checked before each step.
     pub interrupt: &'a AtomicBool,
-    /// Called with (done, total) now and then, from any thread.
+    /// Called with (done, total) from time to time, from any thread.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
-    /// Called with (done, total, bytes) when files that filters delayed are written: once before the first, when everything
-    /// else has been begun, then for each.
+    /// Called with (done, total, bytes) for files that filters delayed: once before the first, when
+    /// all other files have begun, then after each.
     pub filtering: &'a (dyn Fn(usize, usize, u64) + Sync),
     /// `core.bigFileThreshold`, bytes.
     pub big_file_threshold: u64,
     /// `core.symlinks`
     pub symlinks: bool,
-    /// See [`Links`].
+    /// The treatment of symbolic links that collide with directories.
     pub links: Links,
-    /// What long-running filters are told about the commit.
+    /// The facts about the commit that long-running filters get.
     pub metadata: repo::convert::Metadata,
     /// The moment at which process filters may deliver files.
     pub delays: repo::convert::Delays,
-    /// Whose attribute files count.
+    /// The source of attribute files.
     pub attributes: Attributes,
     /// See [`PlanOptions::original_cwd`](super::PlanOptions::original_cwd).
     pub original_cwd: Option<&'a BStr>,
 }
 
-/// What all phases share.
+/// The state that all phases share.
 struct Run<'r> {
     repo: &'r repo::Repository,
     converter: &'r Converter,
@@ -89,21 +93,21 @@ struct Run<'r> {
     options: &'r ExecuteOptions<'r>,
     done: AtomicUsize,
     tuning: Tuning,
-    /// Something went so wrong that no further step is to be begun.
+    /// True if an error forbids further steps.
     stopped: AtomicBool,
-    /// Directories made so far.
-    made: Mutex<Vec<FileId>>,
+    /// The directories created so far.
+    created_dirs: Mutex<Vec<FileId>>,
     messages: Mutex<Vec<String>>,
-    /// Where the writes' files go, if that is not the entries' paths.
-    placed: Option<Vec<Vec<u8>>>,
+    /// The target paths of the writes, if they differ from the entries' paths.
+    target_paths: Option<Vec<Vec<u8>>>,
     /// See [`Report::filter_failed`].
     filter_failed: AtomicBool,
 }
 
-/// From so many steps on, memory that planning and the workers have freed is worth giving back.
-const RELEASE_FROM: usize = 10_000;
+/// Number of steps from which freed memory is returned to the system.
+const MIN_STEPS_TO_RELEASE: usize = 10_000;
 
-/// Progress is told about so many times in all.
+/// Approximate number of progress reports.
 const PROGRESS_CALLS: usize = 1000;
 
 impl<'r> Run<'r> {
@@ -111,7 +115,7 @@ impl<'r> Run<'r> {
         self.options.interrupt.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
     }
 
-    /// What becomes of a step that failed; see [`StepError::Convert`].
+    /// Turns an error into an outcome. [`StepError::Convert`] also stops the run.
     fn failed(&self, error: StepError) -> Outcome {
         if matches!(error, StepError::Convert(_)) {
             self.stopped.store(true, Ordering::Relaxed);
@@ -123,8 +127,8 @@ impl<'r> Run<'r> {
         Crew::decide(self.options.workers, self.options.threshold, steps, Some(&self.tuning))
     }
 
-    /// A step is over.
-    fn finished(&self) {
+    /// Counts one finished step and reports progress.
+    fn count_step(&self) {
         let total = self.plan.removals.len() + self.plan.writes.len();
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if done == total || done.is_multiple_of(1 + total / PROGRESS_CALLS) {
@@ -132,35 +136,36 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Keeps what is to be told.
-    fn say(&self, messages: Vec<String>) {
+    /// Collects messages for the report.
+    fn add_messages(&self, messages: Vec<String>) {
         if !messages.is_empty() {
             self.messages.lock().unwrap_or_else(PoisonError::into_inner).extend(messages);
         }
     }
 
-    /// A link that will be one on disk.
+    /// Returns true if the step creates a symbolic link.
     fn is_link(&self, step: usize) -> bool {
         self.options.symlinks && self.write(step).1.mode.is_symlink()
     }
 
-    /// A step, its entry, and where the file goes.
+    /// Returns a step, its entry, and the path of its file.
     fn write(&self, step: usize) -> (&'r Write, &'r Entry, &[u8]) {
         let write = &self.plan.writes[step];
         let entry = &self.plan.index.entries()[write.entry];
-        match &self.placed {
+        match &self.target_paths {
             None => (write, entry, self.plan.index.path(entry)),
-            Some(placed) => (write, entry, &placed[step]),
+            Some(target_paths) => (write, entry, &target_paths[step]),
         }
     }
 
-    /// The entry's path, by which attributes and filters go.
-    fn tracked(&self, step: usize) -> &'r BStr {
+    /// Returns the entry's path, which selects attributes and filters.
+    fn entry_path(&self, step: usize) -> &'r BStr {
         self.plan.index.path_at(self.plan.writes[step].entry)
     }
 }
 
-/// Acts. An error says that attributes or filters could not be read; nothing was touched then.
+/// Executes a plan. An error means that attributes or filters could not be read; nothing was
+/// changed then.
 pub fn execute(
     repo: &repo::Repository,
     worktree: &sys::Dir,
@@ -180,15 +185,15 @@ pub fn execute(
         done: AtomicUsize::new(0),
         tuning: Tuning::writing(worktree, plan.writes.len() + plan.removals.len()),
         stopped: AtomicBool::new(false),
-        made: Mutex::new(Vec::new()),
+        created_dirs: Mutex::new(Vec::new()),
         messages: Mutex::new(Vec::new()),
-        placed: (!lead.is_empty()).then(|| {
+        target_paths: (!lead.is_empty()).then(|| {
             let path = |write: &Write| [lead, plan.index.path_at(write.entry)].concat();
             plan.writes.iter().map(path).collect()
         }),
         filter_failed: AtomicBool::new(false),
     };
-    let large = plan.writes.len() + plan.removals.len() >= RELEASE_FROM;
+    let large = plan.writes.len() + plan.removals.len() >= MIN_STEPS_TO_RELEASE;
     let release = || {
         if large {
             sys::release_freed();

@@ -1,34 +1,34 @@
-//! What became of the steps.
+//! The outcomes of steps.
 
 use std::io;
 
 use bstr::BStr;
 use format::ObjectId;
 
-/// What became of one step.
+/// The outcome of one step.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The entry is on disk, with this stat: of what was just written, or of what a killed run had.
+    /// The entry is on disk with this stat: it was written, or a killed run had written it.
     Written(sys::Stat),
-    /// The path is gone; of a write: another entry of this run needed a directory there.
+    /// The path is removed. For a write: another entry of this run needed a directory at its path.
     Removed,
-    /// Already as it should be.
+    /// The path is already as it should be.
     Kept,
-    /// Another entry of this run has the same name on this file system, and Git would say so. They were redone
-    /// serially in index order; `None` if a later one took this one's place.
+    /// Another entry of this run has the same name on this file system, and Git would report it.
+    /// The steps were redone serially in index order. `None` if a later step replaced this one.
     Collided(Option<sys::Stat>),
-    /// The premise no longer held: left alone.
+    /// The premise no longer held, and the path was not changed.
     Stale,
-    /// Not done, and nothing of it left behind.
+    /// The step failed and left nothing behind.
     Failed(StepError),
-    /// The system did not let it go (a directory that is not empty, or in a file's place): it stays in the
-    /// worktree, as something untracked. Only removals.
-    Left(StepError),
-    /// Not reached, after an interrupt.
+    /// The system refused the removal (a directory that is not empty, or one at a file's path). The
+    /// path stays in the worktree, untracked. Only removals.
+    Undeleted(StepError),
+    /// The step was not reached because of an interrupt.
     Skipped,
 }
 
-/// What a step was doing when the system refused.
+/// The attempted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Action {
@@ -44,7 +44,7 @@ pub enum Action {
     RemoveDirectory,
 }
 
-/// What was attempted, and why it failed; the path is in the step.
+/// A failed operation and its error. The step holds the path.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum StepError {
@@ -57,25 +57,25 @@ pub enum StepError {
     /// A filter promised the file and never delivered it.
     #[error("not filtered properly")]
     NotFiltered,
-    /// A required filter failed, or attributes make no sense: Git dies of it, and the run ends here.
+    /// A required filter failed, or attributes are invalid. Git stops at once, and so does the run.
     #[error(transparent)]
     Convert(#[from] repo::Error),
 }
 
 impl Action {
-    /// For `map_err`.
+    /// Returns a closure for `map_err`.
     pub(super) fn failed(self) -> impl FnOnce(io::Error) -> StepError {
         move |source| StepError::Io { action: self, source }
     }
 }
 
 impl StepError {
-    /// For `map_err`.
+    /// Returns a closure for `map_err`.
     pub(super) fn object(oid: ObjectId) -> impl FnOnce(repo::objects::Error) -> StepError {
         move |source| StepError::Object { oid, source: Box::new(source) }
     }
 
-    /// Git's words for it, without `error: `.
+    /// Returns Git's message, without `error: `.
     pub fn message(&self, path: &BStr) -> String {
         match self {
             StepError::Io { action, source } => {
@@ -111,16 +111,18 @@ pub struct Report {
     pub writes: Vec<Outcome>,
     /// One for each of [`Plan::removals`](super::Plan::removals).
     pub removals: Vec<Outcome>,
-    /// What filters and conversions had to say, in Git's words; each begins with `error: ` or `warning: `.
+    /// The messages of filters and conversions, in Git's words. Each begins with `error: ` or
+    /// `warning: `.
     pub messages: Vec<String>,
-    /// A long-running filter did not keep to what was agreed, whatever became of the files.
+    /// True if a long-running filter violated its protocol, whatever the outcomes are.
     pub filter_failed: bool,
-    /// The run stopped before the end: the interrupt flag was set, or see [`Report::fatal`].
+    /// True if the run stopped early: the interrupt flag was set, or [`Report::fatal`] returns an
+    /// error.
     pub interrupted: bool,
 }
 
 impl Report {
-    /// Whether nothing failed, was stale or was skipped.
+    /// Returns true if no step failed, was stale or was skipped.
     pub fn is_complete(&self) -> bool {
         !self.interrupted
             && !self.filter_failed
@@ -131,22 +133,23 @@ impl Report {
                 .all(|outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Stale | Outcome::Skipped))
     }
 
-    /// Whether something was not done that can be done another day: a disk was full, or failed. A name that the file
-    /// system cannot hold, or an object that is not there, is no such thing.
-    pub fn can_be_finished(&self) -> bool {
+    /// Returns true if a later run can finish a step of this one: a disk was full, or failed. A
+    /// name that the file system refuses or a missing object does not count.
+    pub fn can_resume(&self) -> bool {
         let outcomes = || self.writes.iter().chain(&self.removals);
-        let stays = outcomes().any(|outcome| matches!(outcome, Outcome::Left(_)));
+        let was_not_removed = outcomes().any(|outcome| matches!(outcome, Outcome::Undeleted(_)));
         outcomes().any(|outcome| match outcome {
             Outcome::Failed(StepError::Io { source, .. }) => !sys::is_name_refused(source),
             Outcome::Failed(StepError::Object { source, .. }) => source.io().is_some(),
-            // What should have gone is where it belongs.
-            Outcome::Stale => stays,
+            // A file that could not be removed is still at its path.
+            Outcome::Stale => was_not_removed,
             _ => false,
         })
     }
 
-    /// The first write whose directory could not be made, and why: Git dies of it.
-    pub fn without_directory(&self) -> Option<(usize, &io::Error)> {
+    /// Returns the first write whose directory could not be created, with the error. Git stops at
+    /// this error.
+    pub fn first_directory_failure(&self) -> Option<(usize, &io::Error)> {
         self.writes.iter().enumerate().find_map(|(step, outcome)| match outcome {
             Outcome::Failed(StepError::Io { action: Action::CreateDirectory, source }) => {
                 Some((step, source))
@@ -155,7 +158,7 @@ impl Report {
         })
     }
 
-    /// The error that stopped the run, if one did; the first in index order where workers met several.
+    /// Returns the error that stopped the run; the first in index order if workers met several.
     pub fn fatal(&self) -> Option<&repo::Error> {
         self.writes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(StepError::Convert(error)) => Some(error),
@@ -163,7 +166,7 @@ impl Report {
         })
     }
 
-    /// The writes that collided, for the warning that clone prints.
+    /// Returns the writes that collided, for the warning of a clone.
     pub fn collided(&self) -> impl Iterator<Item = usize> {
         let collided = |(step, outcome)| matches!(outcome, &Outcome::Collided(_)).then_some(step);
         self.writes.iter().enumerate().filter_map(collided)
@@ -175,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_gits() {
+    fn uses_gits_messages() {
         let full = io::Error::from_raw_os_error(28);
         let error = Action::CreateFile.failed()(full);
         assert_eq!(error.message("a/b".into()), "unable to create file a/b: No space left on device");

@@ -1,12 +1,13 @@
-//! What a killed run left ([`Premise::Remnant`]), looked at before anything is created: later it could be this
-//! run's own work under another name.
+//! Adoption of files that a killed run left ([`Premise::Remnant`]). The phase runs before anything
+//! is created: later the file at a path could come from this run, under another name.
 //!
-//! What is at a step's path is compared with what the step would write there. The same: it is taken over as it
-//! is. A file that is the beginning of it, or has the wrong mode: it is removed, to be written again. Anything
-//! else, and whatever cannot be read, is somebody's and stays; the step finds it in its way.
+//! The file at a step's path is compared with the content that the step would write. An equal file
+//! is adopted as it is. A file that holds only the beginning of the content, or has the wrong mode,
+//! is removed and written again. Any other file, and an unreadable one, belongs to the user and
+//! stays; the step then finds its path occupied.
 //!
-//! A file is compared through an open handle, and removed only if it did not change meanwhile and the name
-//! still leads to it. Failures are left to the step itself, which meets them again and reports them.
+//! A file is compared through an open handle. It is removed only if it did not change meanwhile and
+//! its name still leads to it. Failures are left to the step itself, which meets and reports them.
 
 use std::{
     collections::HashSet,
@@ -27,19 +28,19 @@ use super::{
 };
 use crate::checkout::Premise;
 
-/// What became of a path that was looked at.
+/// The result for one path.
 enum Found {
-    /// Just what the step would make.
-    Whole(Stat),
-    /// Only begun: it is gone.
+    /// Exactly what the step would create.
+    Complete(Stat),
+    /// An incomplete file, which is removed.
     Removed(FileId),
-    /// Nothing, or what is not ours to touch.
+    /// Nothing, or a file of the user.
     Nothing,
     /// A file whose content only an external filter can tell.
     External,
 }
 
-/// Takes over what is whole, which settles its step, and removes what was only begun.
+/// Adopts complete files, which finishes their steps, and removes incomplete ones.
 pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let writes = &run.plan.writes;
     let steps = (0..writes.len()).filter(|&step| writes[step].premise == Premise::Remnant);
@@ -47,11 +48,11 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     if layout.steps.is_empty() {
         return;
     }
-    let directories = Directories::new(run.worktree, &layout, &run.made);
+    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
     let removed = Mutex::new(HashSet::new());
-    let (whole, external) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-    let note = |step: usize, dir: usize, found: Found| match found {
-        Found::Whole(stat) => whole.lock().unwrap_or_else(PoisonError::into_inner).push((step, stat)),
+    let (complete, external) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let record = |step: usize, dir: usize, found: Found| match found {
+        Found::Complete(stat) => complete.lock().unwrap_or_else(PoisonError::into_inner).push((step, stat)),
         Found::External => external.lock().unwrap_or_else(PoisonError::into_inner).push((step, dir)),
         Found::Removed(file) => {
             removed.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
@@ -64,76 +65,79 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
         |number| Worker::of_crew(run, &directories, number),
         |worker, units, done| {
             for unit in &layout.units[units] {
-                // A directory that is missing or blocked holds nothing of ours.
-                let Ok(dir) = worker.handles.existing(unit.dir) else { continue };
+                // A directory that is missing or blocked holds no remnant.
+                let Ok(dir) = worker.handles.open(unit.dir) else { continue };
                 for &(step, name) in &layout.steps[unit.steps.clone()] {
                     if run.interrupted() {
                         return;
                     }
-                    note(step, unit.dir, worker.look(step, &dir, name, false).unwrap_or(Found::Nothing));
+                    record(step, unit.dir, worker.examine(step, &dir, name, false).unwrap_or(Found::Nothing));
                     done();
                 }
             }
         },
     );
-    // A filter may assume that it has one caller.
+    // A filter may assume a single caller.
     let mut filtered = std::mem::take(&mut *external.lock().unwrap_or_else(PoisonError::into_inner));
     filtered.sort_unstable();
     let mut worker = Worker::new(run, &directories);
     for (step, dir) in filtered {
-        let Ok(handle) = worker.handles.existing(dir) else { continue };
+        let Ok(handle) = worker.handles.open(dir) else { continue };
         if run.interrupted() {
             break;
         }
         let name = file_name(run.write(step).2);
-        note(step, dir, worker.look(step, &handle, name, true).unwrap_or(Found::Nothing));
+        record(step, dir, worker.examine(step, &handle, name, true).unwrap_or(Found::Nothing));
     }
-    let mut whole = into_inner(whole);
-    whole.sort_unstable_by_key(|(step, _)| *step);
-    // Two names of one file: the other finds it in its way, and then both have collided.
+    let mut complete = into_inner(complete);
+    complete.sort_unstable_by_key(|(step, _)| *step);
+    // Two names of one file: only the first step adopts it. The other one finds its path occupied,
+    // and both collide.
     let mut seen = into_inner(removed);
-    for (step, stat) in whole.into_iter().filter(|(_, stat)| seen.insert(file_id(stat))) {
+    for (step, stat) in complete.into_iter().filter(|(_, stat)| seen.insert(file_id(stat))) {
         let set = outcomes[step].set(Outcome::Written(stat));
         debug_assert!(set.is_ok(), "nothing is settled yet");
-        run.finished();
+        run.count_step();
     }
 }
 
 impl Worker<'_> {
-    fn look(&mut self, step: usize, dir: &sys::Dir, name: &[u8], filter: bool) -> Result<Found, Stop> {
+    fn examine(&mut self, step: usize, dir: &sys::Dir, name: &[u8], filter: bool) -> Result<Found, Stop> {
         let (_, entry, path) = self.run.write(step);
-        let Ok(Some(there)) = dir.stat(name) else { return Ok(Found::Nothing) };
+        let Ok(Some(found)) = dir.stat(name) else { return Ok(Found::Nothing) };
         if self.run.is_link(step) {
             let target = link_target(blob(&mut self.reader, entry)?);
-            let same = there.file_type == FileType::Symlink
-                && dir.read_link(name).is_ok_and(|found| found == target)
-                && is_still(dir, name, &there);
-            return Ok(if same { Found::Whole(there) } else { Found::Nothing });
+            let same = found.file_type == FileType::Symlink
+                && dir.read_link(name).is_ok_and(|link| link == target)
+                && is_still(dir, name, &found);
+            return Ok(if same { Found::Complete(found) } else { Found::Nothing });
         }
-        if there.file_type != FileType::File || entry.mode.is_gitlink() {
+        if found.file_type != FileType::File || entry.mode.is_gitlink() {
             return Ok(Found::Nothing);
         }
         let class = self.class(step)?;
         if class == Class::External && !filter {
             return Ok(Found::External);
         }
-        let Ok(file) = self.handles.patiently(|| dir.open_file(name)) else { return Ok(Found::Nothing) };
-        let likeness = self.compare(&file, (entry, path), class)?;
+        let Ok(file) = self.handles.retry_without_descriptors(|| dir.open_file(name)) else {
+            return Ok(Found::Nothing);
+        };
+        let relation = self.compare(&file, (entry, path), class)?;
         let messages = self.convert.take_messages();
-        let unchanged = sys::stat_of(&file).is_ok_and(|now| now == there) && is_still(dir, name, &there);
-        match likeness {
+        let unchanged = sys::stat_of(&file).is_ok_and(|now| now == found) && is_still(dir, name, &found);
+        match relation {
             _ if !unchanged => {}
-            Likeness::Same if there.is_executable() == entry.mode.is_executable() => {
-                self.run.say(messages);
-                return Ok(Found::Whole(there));
+            Relation::Same if found.is_executable() == entry.mode.is_executable() => {
+                self.run.add_messages(messages);
+                return Ok(Found::Complete(found));
             }
-            Likeness::Same | Likeness::Beginning => {
-                // What does not go is found in the way.
+            Relation::Same | Relation::Prefix => {
+                // A file that cannot be removed keeps its path occupied.
                 if dir.remove_file(name).is_ok() {
-                    return Ok(Found::Removed(file_id(&there)));
+                    return Ok(Found::Removed(file_id(&found)));
                 }
             }
-            Likeness::Other => {}
+            Relation::Other => {}
         }
         Ok(Found::Nothing)
     }
@@ -143,75 +147,76 @@ impl Worker<'_> {
         file: &File,
         (entry, path): (&Entry, &[u8]),
         class: Class,
-    ) -> Result<Likeness, Stop> {
+    ) -> Result<Relation, Stop> {
         let Worker { run, reader, convert, converted, .. } = self;
-        let mut comparison = Comparison { file, buffer: vec![0; BUFFER] };
+        let mut comparison = Comparison { file, buffer: vec![0; BUFFER_SIZE] };
         if let Some(content) = content(run, (reader, convert, converted), (entry, path), class, None)? {
-            return Ok(match comparison.go_on(content) {
-                Ok(()) => comparison.end(),
-                Err(likeness) => likeness,
+            return Ok(match comparison.compare_next(content) {
+                Ok(()) => comparison.finish(),
+                Err(relation) => relation,
             });
         }
         let mut different = None;
         let streamed = reader.stream(&entry.oid, &mut |chunk| {
-            let went_on = if run.interrupted() { Err(Likeness::Other) } else { comparison.go_on(chunk) };
-            went_on.map_err(|likeness| {
-                different = Some(likeness);
+            let went_on =
+                if run.interrupted() { Err(Relation::Other) } else { comparison.compare_next(chunk) };
+            went_on.map_err(|relation| {
+                different = Some(relation);
                 io::ErrorKind::Other.into()
             })
         });
         Ok(match (different, streamed) {
-            (Some(likeness), _) => likeness,
-            (None, Ok(())) => comparison.end(),
-            (None, Err(_)) => Likeness::Other,
+            (Some(relation), _) => relation,
+            (None, Ok(())) => comparison.finish(),
+            (None, Err(_)) => Relation::Other,
         })
     }
 }
 
-/// Whether a name still leads to what was seen.
+/// Returns true if a name still leads to the file that was examined.
 fn is_still(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
     dir.stat(name).is_ok_and(|now| now.as_ref() == Some(seen))
 }
 
-/// What a file is to the content it was to get.
+/// The relation of a file to the content of its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Likeness {
+enum Relation {
     Same,
-    /// It ends too early; up to there it is the same.
-    Beginning,
+    /// The file ends early, and is equal up to its end.
+    Prefix,
     Other,
 }
 
-const BUFFER: usize = 64 << 10;
+const BUFFER_SIZE: usize = 64 << 10;
 
-/// A file on its way to be compared with a content that comes in pieces.
+/// A file that is compared with a content that arrives in pieces.
 struct Comparison<'f> {
     file: &'f File,
     buffer: Vec<u8>,
 }
 
 impl Comparison<'_> {
-    /// Compares what comes next; an error ends it.
-    fn go_on(&mut self, mut expected: &[u8]) -> Result<(), Likeness> {
+    /// Compares the next piece. An error ends the comparison.
+    fn compare_next(&mut self, mut expected: &[u8]) -> Result<(), Relation> {
         while !expected.is_empty() {
             let most = expected.len().min(self.buffer.len());
-            let read = self.read(most).map_err(|_| Likeness::Other)?;
+            let read = self.read(most).map_err(|_| Relation::Other)?;
             if self.buffer[..read] != expected[..read] {
-                return Err(Likeness::Other);
+                return Err(Relation::Other);
             }
             if read == 0 {
-                return Err(Likeness::Beginning);
+                return Err(Relation::Prefix);
             }
             expected = &expected[read..];
         }
         Ok(())
     }
 
-    /// Nothing more was to come.
-    fn end(&mut self) -> Likeness {
+    /// Ends the comparison after the last piece.
+    fn finish(&mut self) -> Relation {
         match self.read(1) {
-            Ok(0) => Likeness::Same,
-            _ => Likeness::Other,
+            Ok(0) => Relation::Same,
+            _ => Relation::Other,
         }
     }
 

@@ -1,7 +1,9 @@
-//! Removing: files first, and each directory as soon as its last child is gone, so deepest first.
+//! Removals: files first, and each directory as soon as its last child is gone, so the deepest
+//! first.
 //!
-//! What is not there counts as done; what cannot be removed is left, and no failure. A directory that still holds something stays, silently, as do the
-//! worktree's root and the directory the command was started in.
+//! A missing path counts as done. A path that cannot be removed stays, without a failure. A
+//! directory that still holds a file stays without a message. So do the worktree's root and the
+//! directory in which the command was started.
 
 use std::io;
 use std::sync::{
@@ -15,18 +17,18 @@ use super::{
     Action, Outcome, Run, StepError,
     directories::{Directories, Handles, Unreachable},
     layout::Layout,
-    round::{again, settled},
+    round::{copy_error, into_outcomes},
 };
 use crate::checkout::{Premise, Removal};
 
-/// Does the plan's removals.
+/// Performs the plan's removals.
 pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
     let removals = &run.plan.removals;
     let layout =
         Layout::new(removals.iter().enumerate().map(|(step, removal)| (step, removal.path.as_slice())));
-    let directories = Directories::new(run.worktree, &layout, &run.made);
+    let directories = Directories::new(run.worktree, &layout, &run.created_dirs);
     let outcomes: Vec<OnceLock<Outcome>> = removals.iter().map(|_| OnceLock::new()).collect();
-    let emptying = Emptying::new(&layout, run.options.original_cwd);
+    let progress = RemovalProgress::new(&layout, run.options.original_cwd);
     run.crew(removals.len()).run(
         "removal",
         layout.weights(),
@@ -36,7 +38,7 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
                 if run.interrupted() {
                     return;
                 }
-                let dir = handles.existing(unit.dir);
+                let dir = handles.open(unit.dir);
                 for &(step, name) in &layout.steps[unit.steps.clone()] {
                     if run.interrupted() {
                         return;
@@ -45,22 +47,22 @@ pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {
                         Ok(dir) => remove_one(&removals[step], dir, name).unwrap_or_else(Outcome::Failed),
                         Err(Unreachable::Missing | Unreachable::Blocked) => Outcome::Kept,
                         Err(Unreachable::Failed(error)) => {
-                            Outcome::Left(Action::Unlink.failed()(again(error)))
+                            Outcome::Undeleted(Action::Unlink.failed()(copy_error(error)))
                         }
                     };
                     if dir.is_ok() {
-                        emptying.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
+                        progress.dirs[unit.dir].touched.store(true, Ordering::Relaxed);
                     }
                     let set = outcomes[step].set(outcome);
                     debug_assert!(set.is_ok(), "each removal is done once");
-                    run.finished();
+                    run.count_step();
                     done();
                 }
-                emptying.leave(unit.dir, handles);
+                progress.finish_unit(unit.dir, handles);
             }
         },
     );
-    settled(outcomes)
+    into_outcomes(outcomes)
 }
 
 fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome, StepError> {
@@ -79,12 +81,12 @@ fn remove_one(removal: &Removal, dir: &sys::Dir, name: &[u8]) -> Result<Outcome,
     match removed {
         Ok(()) => Ok(Outcome::Removed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Outcome::Kept),
-        Err(error) => Ok(Outcome::Left(action.failed()(error))),
+        Err(error) => Ok(Outcome::Undeleted(action.failed()(error))),
     }
 }
 
-/// Counts each directory's children down.
-struct Emptying<'r> {
+/// Counts the unfinished children of each directory.
+struct RemovalProgress<'r> {
     layout: &'r Layout<'r>,
     /// See [`super::ExecuteOptions::original_cwd`].
     cwd: Option<&'r BStr>,
@@ -93,29 +95,30 @@ struct Emptying<'r> {
 
 #[derive(Default)]
 struct Count {
-    /// Units and directories below that are not through yet.
+    /// Number of units and subdirectories that are not finished.
     pending: AtomicUsize,
-    /// Something in it was removed, so that it may be empty now.
+    /// True if an entry was removed, so that the directory may be empty now.
     touched: AtomicBool,
 }
 
-impl<'r> Emptying<'r> {
+impl<'r> RemovalProgress<'r> {
     fn new(layout: &'r Layout<'r>, cwd: Option<&'r BStr>) -> Self {
         let mut dirs: Vec<Count> = layout.dirs.iter().map(|_| Count::default()).collect();
         let children = layout.dirs.iter().skip(1).map(|dir| dir.parent);
         for dir in children.chain(layout.units.iter().map(|unit| unit.dir)) {
             *dirs[dir].pending.get_mut() += 1;
         }
-        Emptying { layout, cwd, dirs }
+        RemovalProgress { layout, cwd, dirs }
     }
 
-    /// A unit of `dir` is through: whoever does the last one removes the directory, and so on upwards.
-    fn leave(&self, mut dir: usize, handles: &mut Handles<'_>) {
+    /// Counts one finished unit of `dir`. The worker that finishes the last one removes the
+    /// directory, then does the same for its parent.
+    fn finish_unit(&self, mut dir: usize, handles: &mut Handles<'_>) {
         while dir != 0 && self.dirs[dir].pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             let directory = &self.layout.dirs[dir];
             if self.dirs[dir].touched.load(Ordering::Relaxed)
                 && self.cwd.is_none_or(|cwd| directory.path != cwd)
-                && let Ok(parent) = handles.existing(directory.parent)
+                && let Ok(parent) = handles.open(directory.parent)
                 && parent.remove_dir(directory.name()).is_ok()
             {
                 self.dirs[directory.parent].touched.store(true, Ordering::Relaxed);

@@ -1,20 +1,21 @@
-//! Directories with all they hold, reached through handles: no link is followed on the way down.
+//! Directories with everything in them, visited through handles, so that no link is followed.
 
 use std::io;
 
-/// A path longer than this could not have been made through a path; what is deeper is left alone.
-const DEEPEST: usize = 2048;
+/// The deepest level that is visited. A deeper path is longer than any path that the system
+/// accepts.
+const MAX_DEPTH: usize = 2048;
 
-/// Is told of an entry: its directory, its name and its stat.
+/// Receives an entry: its directory, its name and its stat.
 type Visitor<'v> = dyn FnMut(&sys::Dir, &[u8], &sys::Stat) -> io::Result<()> + 'v;
 
-/// Visits what is beneath `dir`, children before their directory. Ends at the first error.
+/// Visits the entries below `dir`, children before their directory. Ends at the first error.
 pub(in crate::checkout) fn visit(dir: &sys::Dir, visitor: &mut Visitor<'_>) -> io::Result<()> {
     descend(dir, 0, visitor)
 }
 
 fn descend(dir: &sys::Dir, depth: usize, visitor: &mut Visitor<'_>) -> io::Result<()> {
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(io::ErrorKind::InvalidFilename.into());
     }
     for (name, _) in dir.list()? {
@@ -27,7 +28,7 @@ fn descend(dir: &sys::Dir, depth: usize, visitor: &mut Visitor<'_>) -> io::Resul
     Ok(())
 }
 
-/// Removes what `visit` shows, as a visitor.
+/// A visitor that removes each entry.
 pub(in crate::checkout) fn remove(dir: &sys::Dir, name: &[u8], stat: &sys::Stat) -> io::Result<()> {
     match stat.file_type {
         sys::FileType::Directory => dir.remove_dir(name),

@@ -193,7 +193,7 @@ impl Fixture {
         let report = execute(&repo, &root, cleared, &options).expect("attributes can be read");
         // Shown where a test fails: an outcome's kind alone does not tell why.
         for outcome in report.writes.iter().chain(&report.removals) {
-            if let Outcome::Failed(error) | Outcome::Left(error) = outcome {
+            if let Outcome::Failed(error) | Outcome::Undeleted(error) = outcome {
                 eprintln!("{error:?}");
             }
         }
@@ -260,7 +260,7 @@ pub(crate) fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
         Outcome::Collided(None) => "collided, gone",
         Outcome::Stale => "stale",
         Outcome::Failed(_) => "failed",
-        Outcome::Left(_) => "left",
+        Outcome::Undeleted(_) => "left",
         Outcome::Skipped => "skipped",
     };
     outcomes.iter().map(kind).collect()

@@ -61,7 +61,7 @@ fn what_changed_stays_and_what_is_gone_is_gone() {
     fs::remove_dir_all(fixture.path("dir")).expect("removes");
     let report = fixture.execute(&plan);
     assert_eq!(kinds(&report.removals), ["stale", "kept", "kept", "left", "removed"]);
-    let Outcome::Left(error) = &report.removals[3] else { unreachable!("just compared") };
+    let Outcome::Undeleted(error) = &report.removals[3] else { unreachable!("just compared") };
     assert_eq!(error.message("is-dir".into()), "unable to unlink 'is-dir': Is a directory");
     assert_eq!(fixture.tree(), tree(&[("changed", "by the user"), ("is-dir", "/")]));
 }
