@@ -62,7 +62,7 @@ pub(crate) fn run(
         overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
         update_worktree: targets.worktree,
         include_sparse: request.ignore_skip_worktree,
-        follows: work.recurses,
+        recurse_submodules: work.recurses,
         side: request.side,
     };
     let whole = match source {

@@ -1,26 +1,28 @@
-//! What becomes of a path, as data: the tables of `git-read-tree(1)` and Git's `trivial-merge` notes,
-//! read by the planner and by its tests.
+//! The action for a path, as data: the tables of `git-read-tree(1)` and Git's `trivial-merge`
+//! notes, read by the planner and by its tests.
 //!
-//! A table is searched from the top; the first row whose every column fits decides. [`Is::Any`] fits
-//! both. The last rows are complete, so a search always ends.
+//! A table is searched from the top. The first row whose columns all match decides.
+//! [`Condition::Any`] matches both values. The last rows cover all remaining cases, so a search
+//! always succeeds.
 //!
-//! "Same" compares mode and object name. A path that is a directory in a tree where another tree or the
-//! index holds a file counts as absent from that tree; three-way merges look at that conflict too.
+//! "Same" compares mode and object name. A path that is a directory in a tree, but a file in
+//! another tree or the index, counts as absent from that tree. Three-way merges also check that
+//! conflict.
 
-use Is::{Any, No, Yes};
+use Condition::{Any, No, Yes};
 
-/// One column of a table.
+/// The condition in one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
-    /// It must be so.
+pub enum Condition {
+    /// The value must be true.
     Yes,
-    /// It must not be so.
+    /// The value must be false.
     No,
-    /// It does not matter.
+    /// The value does not matter.
     Any,
 }
 
-impl Is {
+impl Condition {
     fn fits(self, value: bool) -> bool {
         match self {
             Yes => value,
@@ -30,7 +32,7 @@ impl Is {
     }
 }
 
-/// What the index holds at a path.
+/// The state of a path in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InIndex {
     /// No entry.
@@ -41,34 +43,34 @@ pub enum InIndex {
     Unmerged,
 }
 
-/// What is done. `Take` and `Remove` look at the worktree first, as Git's `merged_entry` and
+/// The action for a path. `Take` and `Remove` check the worktree first, as Git's `merged_entry` and
 /// `deleted_entry` do, and may still refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The path stays as it is in index and worktree; also when it is in neither.
+    /// The path stays as it is in the index and the worktree, or stays absent from both.
     Keep,
-    /// The entry of this tree.
+    /// The entry of this tree is taken.
     Take(Source),
-    /// The path goes.
+    /// The path is removed.
     Remove,
     /// The stages of all trees are kept, unmerged.
     Unmerged,
-    /// Local changes in the index: refused.
+    /// Local changes in the index: the operation is refused.
     Refuse,
 }
 
-/// A tree, by its part in the merge.
+/// A tree, by its role in the merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The tree merged to, the last one: `target` or `theirs`.
+    /// The last tree: `target` or `theirs`.
     Target,
     /// `ours`.
     Ours,
-    /// The last one that has the path.
+    /// The last tree that has the path.
     Topmost,
 }
 
-/// What a one-way merge looks at.
+/// The inputs of a one-way merge.
 #[derive(Clone, Copy, Debug)]
 pub struct OneWay {
     /// The path is in the tree.
@@ -79,25 +81,25 @@ pub struct OneWay {
 
 /// Columns: the case's name in Git's notes, target, same, action.
 #[rustfmt::skip]
-pub static ONE_WAY: &[(&str, Is, Is, Action)] = &[
+pub static ONE_WAY: &[(&str, Condition, Condition, Action)] = &[
     ("(empty)", No,  Any, Action::Remove),
     ("index+",  Yes, Yes, Action::Keep),
     ("tree",    Yes, No,  Action::Take(Source::Target)),
 ];
 
-/// What a two-way merge looks at: index (I), old tree (H), new tree (M).
+/// The inputs of a two-way merge: index (I), old tree (H), new tree (M).
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct TwoWay {
     pub index: InIndex,
     pub head: bool,
     pub target: bool,
-    /// Both exist and are the same, for each pair.
+    /// True if both exist and are equal.
     pub index_is_head: bool,
     pub index_is_target: bool,
-    /// Both absent counts as the same.
+    /// Two absent entries count as equal.
     pub head_is_target: bool,
-    /// The index was empty or missing: paths missing from it were not removed by anybody.
+    /// The index was empty or missing, so paths missing from it were not removed by a user.
     pub initial: bool,
     /// Changes may be lost (`--reset`).
     pub force: bool,
@@ -107,17 +109,17 @@ pub struct TwoWay {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct TwoWayCase {
-    /// Number in `git-read-tree(1)`; a pair differs only in whether the file is clean. 22 and up are
-    /// not there: unmerged entries.
+    /// The number in `git-read-tree(1)`. The two numbers of a pair differ only in whether the file
+    /// is clean. The cases from 22 on, with unmerged entries, are not in that table.
     pub number: &'static str,
     pub index: InIndex,
-    pub head: Is,
-    pub target: Is,
-    pub index_is_head: Is,
-    pub index_is_target: Is,
-    pub head_is_target: Is,
-    pub initial: Is,
-    pub force: Is,
+    pub head: Condition,
+    pub target: Condition,
+    pub index_is_head: Condition,
+    pub index_is_target: Condition,
+    pub head_is_target: Condition,
+    pub initial: Condition,
+    pub force: Condition,
     pub action: Action,
 }
 
@@ -125,13 +127,13 @@ pub struct TwoWayCase {
 const fn two(
     number: &'static str,
     index: InIndex,
-    head: Is,
-    target: Is,
-    index_is_head: Is,
-    index_is_target: Is,
-    head_is_target: Is,
-    initial: Is,
-    force: Is,
+    head: Condition,
+    target: Condition,
+    index_is_head: Condition,
+    index_is_target: Condition,
+    head_is_target: Condition,
+    initial: Condition,
+    force: Condition,
     action: Action,
 ) -> TwoWayCase {
     TwoWayCase {
@@ -148,8 +150,8 @@ const fn two(
     }
 }
 
-/// Two trees with the index. Where the table of `git-read-tree(1)` says "fail" because the file is not
-/// clean (11, 21), [`Action::Take`] and [`Action::Remove`] find that out.
+/// Two trees with the index. For the cases in which `git-read-tree(1)` fails because the file is
+/// not clean (11, 21), [`Action::Take`] and [`Action::Remove`] detect that.
 #[rustfmt::skip]
 pub static TWO_WAY: &[TwoWayCase] = &[
     //  number   index              H    M    I==H I==M H==M init force
@@ -175,22 +177,22 @@ pub static TWO_WAY: &[TwoWayCase] = &[
     two("24",    InIndex::Unmerged, Any, Any, Any, Any, No,  Any, No,  Action::Refuse),
 ];
 
-/// What a three-way merge looks at.
+/// The inputs of a three-way merge.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct ThreeWay {
-    /// The index has an entry (unmerged counts: it is the same as nothing).
+    /// The index has an entry. An unmerged entry counts, and equals no side.
     pub index: bool,
     pub index_is_ours: bool,
     pub index_is_theirs: bool,
     pub ours: bool,
     pub theirs: bool,
-    /// A directory is in the way of a file of another tree or of the index.
+    /// A directory blocks a file of another tree or of the index.
     pub ours_conflicts: bool,
     pub theirs_conflicts: bool,
-    /// Both absent counts as the same.
+    /// Two absent entries count as equal.
     pub ours_is_theirs: bool,
-    /// Some base is the same, absence included; not asked if `ours_is_theirs`.
+    /// Some base is equal, absence included. Not computed if `ours_is_theirs`.
     pub base_is_ours: bool,
     pub base_is_theirs: bool,
     pub some_base_missing: bool,
@@ -202,25 +204,25 @@ pub struct ThreeWay {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct ThreeWayCase {
-    /// Name in Git's `trivial-merge` notes; "index" where the index alone decides.
+    /// The name in Git's `trivial-merge` notes, or "index" if the index alone decides.
     pub name: &'static str,
-    pub index: Is,
-    pub index_is_ours: Is,
-    pub index_is_theirs: Is,
-    pub ours: Is,
-    pub theirs: Is,
-    pub ours_conflicts: Is,
-    pub theirs_conflicts: Is,
-    pub ours_is_theirs: Is,
-    pub base_is_ours: Is,
-    pub base_is_theirs: Is,
-    pub some_base_missing: Is,
-    pub aggressive: Is,
+    pub index: Condition,
+    pub index_is_ours: Condition,
+    pub index_is_theirs: Condition,
+    pub ours: Condition,
+    pub theirs: Condition,
+    pub ours_conflicts: Condition,
+    pub theirs_conflicts: Condition,
+    pub ours_is_theirs: Condition,
+    pub base_is_ours: Condition,
+    pub base_is_theirs: Condition,
+    pub some_base_missing: Condition,
+    pub aggressive: Condition,
     pub action: Action,
 }
 
 #[rustfmt::skip]
-const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [Is; 2], same: [Is; 3], [some_base_missing, aggressive]: [Is; 2], action: Action) -> ThreeWayCase {
+const fn three(name: &'static str, index: [Condition; 3], sides: [Condition; 2], conflicts: [Condition; 2], same: [Condition; 3], [some_base_missing, aggressive]: [Condition; 2], action: Action) -> ThreeWayCase {
     ThreeWayCase {
         name,
         index: index[0], index_is_ours: index[1], index_is_theirs: index[2],
@@ -235,7 +237,8 @@ const fn three(name: &'static str, index: [Is; 3], sides: [Is; 2], conflicts: [I
 /// Three or more trees with the index: bases, ours, theirs.
 #[rustfmt::skip]
 pub static THREE_WAY: &[ThreeWayCase] = &[
-    //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t   some base missing, aggressive
+    // The last pair: some base is missing, aggressive.
+    //             index ==ours ==theirs  ours theirs  conflicts   o==t b==o b==t   last pair
     three("2ALT/14", [No,  Any, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
     three("2ALT/14", [Yes, Yes, Any],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
     three("2ALT/14", [Yes, Any, Yes],     [Any, Yes],  [No, Any],  [No, Yes, No],   [Any, Any], Action::Take(Source::Target)),
@@ -243,7 +246,8 @@ pub static THREE_WAY: &[ThreeWayCase] = &[
     three("5ALT/15", [Any, Any, Any],     [Yes, Any],  [Any, Any], [Yes, Any, Any], [Any, Any], Action::Take(Source::Ours)),
     three("3ALT/13", [Any, Any, Any],     [Yes, Any],  [Any, No],  [No, No, Yes],   [Any, Any], Action::Take(Source::Ours)),
     three("1",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], [Yes, Any], Action::Keep),
-    // "Aggressive": gone on both sides (6), or on one and the same as a base on the other (8, 10).
+    // "Aggressive": removed on both sides (6), or removed on one side and equal to a base on the
+    // other (8, 10).
     three("6",       [Any, Any, Any],     [No, No],    [Any, Any], [Any, Any, Any], [Any, Yes], Action::Keep),
     three("8",       [Any, Any, Any],     [No, Yes],   [Any, Any], [No, Any, Yes],  [Any, Yes], Action::Keep),
     three("10",      [Any, Any, Any],     [Yes, No],   [Any, Any], [No, Yes, Any],  [Any, Yes], Action::Remove),
@@ -251,7 +255,7 @@ pub static THREE_WAY: &[ThreeWayCase] = &[
 ];
 
 impl OneWay {
-    /// The case's name and what is done.
+    /// Returns the name of the case, and the action.
     pub fn decide(self) -> (&'static str, Action) {
         let (name, _, _, action) = ONE_WAY
             .iter()
@@ -262,7 +266,7 @@ impl OneWay {
 }
 
 impl TwoWay {
-    /// The case.
+    /// Returns the case.
     pub fn decide(self) -> &'static TwoWayCase {
         TWO_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
     }
@@ -280,7 +284,7 @@ impl TwoWay {
 }
 
 impl ThreeWay {
-    /// The case.
+    /// Returns the case.
     pub fn decide(self) -> &'static ThreeWayCase {
         THREE_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
     }
@@ -307,7 +311,7 @@ mod tests {
 
     const BOOL: [bool; 2] = [false, true];
 
-    /// Every state of a path that can be: entries are 0 (absent) or a content 1 to 3.
+    /// Returns every possible state of a path. Entries are 0 (absent) or a content from 1 to 3.
     fn two_way_states() -> impl Iterator<Item = TwoWay> {
         let contents = || 0..4u8;
         contents().flat_map(move |i| {
@@ -347,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_staged_is_ever_lost_without_force() {
+    fn never_loses_staged_changes_without_force() {
         for state in two_way_states().filter(|state| state.index == InIndex::Merged) {
             let case = state.decide();
             if matches!(case.action, Action::Take(_) | Action::Remove) {
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn three_way_rows_are_complete_and_each_is_reached() {
+    fn three_way_rows_are_complete_and_reachable() {
         let mut used = vec![false; THREE_WAY.len()];
         for bits in 0..1u16 << 12 {
             let bit = |at: u16| bits >> at & 1 == 1;
@@ -383,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way() {
+    fn one_way_rows_decide_each_case() {
         assert_eq!(OneWay { target: false, same: false }.decide().1, Action::Remove);
         assert_eq!(OneWay { target: true, same: true }.decide().1, Action::Keep);
         assert_eq!(OneWay { target: true, same: false }.decide().1, Action::Take(Source::Target));

@@ -1,14 +1,15 @@
-//! The decision: rows and facts -> edits of the index, steps for the worktree, or refusals.
+//! The decision: from rows and facts to edits of the index and steps for the worktree, or refusals.
 //!
-//! Pure, in the rows' order: which case a row is ([`case`], by the table of [`cases`](super::cases)), what of the worktree stands
-//! against it ([`worktree`], [`following`]), what then becomes of it. In the end what passes the border of a sparse worktree
-//! ([`border`]), and names that exclude each other ([`names`]). Where reports are lists all rows are decided, else the first refusal
-//! ends it.
+//! The code is pure. For each row, in order, it finds the case ([`case`], by the table of
+//! [`cases`](super::cases)), checks the worktree ([`worktree`], [`submodules`]), and records the
+//! action. At the end it handles entries that enter or leave a sparse worktree
+//! ([`sparse_checkout`]), and names that exclude each other ([`names`]). An operation that reports
+//! all refusals decides all rows. Otherwise the first refusal ends the loop.
 
-mod border;
 mod case;
-mod following;
 mod names;
+mod sparse_checkout;
+mod submodules;
 mod worktree;
 
 use std::collections::{HashMap, HashSet};
@@ -21,10 +22,11 @@ use format::{
 };
 use sys::FileType;
 
-use self::case::taken;
+use self::case::source_side;
 pub(super) use self::case::{action, is_trusted, is_unfinished, question};
 use super::{
-    Force, Left, LeftKind, Premise, Refusal, RefusalKind, Removal, cases::Action, follow::Start, plan::Files,
+    Force, Premise, Refusal, RefusalKind, Removal, SparseLeftover, SparseLeftoverKind, cases::Action,
+    follow::Start, plan::Files,
 };
 use crate::look::{
     LookError,
@@ -33,7 +35,7 @@ use crate::look::{
     trees::{Kind, Row, Side, Slot},
 };
 
-/// What matters of the options here.
+/// The options that affect the decision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy<'a> {
     pub(super) kind: Kind,
@@ -41,73 +43,73 @@ pub(super) struct Policy<'a> {
     pub(super) files: Files,
     pub(super) protect: Protect,
     pub(super) overwrite_ignored: bool,
-    /// What belongs in the worktree, where not everything does.
+    /// The paths that belong in a sparse worktree; `None` for a full one.
     pub(super) sparse: Option<&'a Sparsity<'a>>,
     pub(super) cwd: Option<&'a BStr>,
-    /// Go on after a refusal.
+    /// Continue after a refusal.
     pub(super) report_all: bool,
-    /// Submodules go along.
-    pub(super) follows: bool,
+    /// Submodules are moved too.
+    pub(super) recurse_submodules: bool,
 }
 
 impl Policy<'_> {
-    /// The worktree is changed too.
+    /// Returns true if the worktree is changed too.
     pub(super) fn updates(&self) -> bool {
         self.files == Files::Update
     }
 }
 
-/// A sparse worktree.
+/// The definition of a sparse worktree.
 #[derive(Debug)]
 pub(super) struct Sparsity<'a> {
     pub(super) patterns: &'a Patterns,
-    /// For each entry of the index whether it is to be outside.
+    /// For each entry of the index, true if it belongs outside of the worktree.
     pub(super) outside: Vec<bool>,
 }
 
-/// How an index entry passes the border of a sparse worktree.
+/// The position of an index entry in a sparse worktree, before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Border {
-    /// It is in the worktree, or the worktree is not sparse.
+enum SparseState {
+    /// The entry is in the worktree, or the worktree is not sparse.
     Inside,
     Outside,
-    /// It was outside.
+    /// The entry was outside, and comes in.
     Entering,
-    /// It is to be outside.
+    /// The entry was inside, and goes out.
     Leaving,
 }
 
 impl Policy<'_> {
-    fn border(&self, at: usize, flags: Flags) -> Border {
+    fn sparse_state(&self, at: usize, flags: Flags) -> SparseState {
         match self.sparse.map(|sparse| (flags.contains(Flags::SKIP_WORKTREE), sparse.outside[at])) {
-            None | Some((false, false)) => Border::Inside,
-            Some((true, true)) => Border::Outside,
-            Some((true, false)) => Border::Entering,
-            Some((false, true)) => Border::Leaving,
+            None | Some((false, false)) => SparseState::Inside,
+            Some((true, true)) => SparseState::Outside,
+            Some((true, false)) => SparseState::Entering,
+            Some((false, true)) => SparseState::Leaving,
         }
     }
 
-    /// Whether a path new to the index is outside.
+    /// Returns true if a path that is new to the index is outside.
     fn excludes(&self, path: &BStr) -> bool {
         self.sparse.is_some_and(|sparse| !sparse.patterns.keeps(path))
     }
 }
 
-/// Questions too rare to be answered ahead, and those that come last.
-pub(super) trait Ask {
-    /// Whether an untracked path is ignored.
-    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError>;
-    /// Whether there is anything untracked below directory `dir`; ignored files count only if
+/// Queries that are too rare to be answered in advance, and those of the last steps.
+pub(super) trait Queries {
+    /// Returns true if an untracked path is ignored.
+    fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError>;
+    /// Returns true if an untracked file is below the directory `dir`. Ignored files count only if
     /// `ignored_too`.
     fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, LookError>;
-    /// What is at an index entry's path.
-    fn look(&mut self, entry: usize) -> Result<Fact, LookError>;
-    /// On a file system that folds case: whether the file at `path` is in truth that of an index
+    /// Returns the fact about the file of an index entry.
+    fn examine(&mut self, entry: usize) -> Result<Fact, LookError>;
+    /// Returns true if, on a file system that ignores case, the file at `path` belongs to an index
     /// entry whose name differs only in case.
-    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError>;
-    /// Whether `path`, which is behind a symbolic link, leads nowhere.
-    fn leads_nowhere(&mut self, path: &BStr) -> bool;
-    /// Whether the path of a submodule is that of one which goes along.
+    fn is_other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError>;
+    /// Returns true if `path`, which lies below a symbolic link, leads to no file.
+    fn is_dangling(&mut self, path: &BStr) -> bool;
+    /// Returns true if the submodule at `path` is moved together with its superproject.
     fn follows(&mut self, path: &BStr) -> Result<bool, LookError>;
     /// See [`Follow::may_move`](super::follow::Follow::may_move).
     fn may_move(
@@ -117,71 +119,73 @@ pub(super) trait Ask {
         to: Option<ObjectId>,
         force: Force,
     ) -> Result<bool, LookError>;
-    /// What is at the paths of the entries that leave a sparse worktree, and of those that enter it.
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError>;
+    /// Returns the facts about the entries that leave a sparse worktree, and about those that enter
+    /// it.
+    fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError>;
 }
 
-/// Everything decided.
+/// The whole decision.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
-    /// One for each path, sorted.
+    /// One edit for each path, sorted.
     pub(super) edits: Vec<Edit>,
-    /// Paths to be written, in no order; each once.
+    /// The paths to write, each once, in no order.
     pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
-    /// What is said, and refuses nothing.
-    pub(super) told: Vec<Refusal>,
-    /// Some path has to be merged file by file.
+    /// Messages that refuse nothing.
+    pub(super) notices: Vec<Refusal>,
+    /// True if a path has to be merged file by file.
     pub(super) unresolved: bool,
-    /// Entries that stay, and whether they now are outside of a sparse worktree.
-    pub(super) skip: Vec<(usize, bool)>,
-    /// Paths of a sparse worktree that are left as they are.
-    pub(super) left: Vec<Left>,
+    /// Unchanged entries with a new position: true if outside of the sparse worktree.
+    pub(super) sparse_marks: Vec<(usize, bool)>,
+    /// Paths that stay in the worktree against the sparse patterns.
+    pub(super) sparse_leftovers: Vec<SparseLeftover>,
 }
 
-/// What becomes of a path that a case takes.
-struct Taken {
+/// The flags and the premise of a taken entry.
+struct TakenEntry {
     flags: Flags,
-    /// `None`: nothing is written.
+    /// `None` if no file is written.
     premise: Option<Premise>,
 }
 
-/// What matters of an entry for the file it stands for.
+/// The properties of an entry that affect its file.
 #[derive(Clone, Copy)]
-struct Held {
+struct IndexedEntry {
     flags: Flags,
     mode: Mode,
     oid: ObjectId,
 }
 
-impl Held {
-    fn of(entry: &Entry) -> Held {
-        Held { flags: entry.flags, mode: entry.mode, oid: entry.oid }
+impl IndexedEntry {
+    fn of(entry: &Entry) -> IndexedEntry {
+        IndexedEntry { flags: entry.flags, mode: entry.mode, oid: entry.oid }
     }
 }
 
-/// A look at the worktree.
-enum Look {
-    Fine(Premise),
+/// The result of a check of the worktree.
+enum Check {
+    Allowed(Premise),
     Refused,
 }
 
 pub(super) struct Decider<'a> {
     index: &'a Index,
     policy: Policy<'a>,
-    ask: &'a mut dyn Ask,
+    queries: &'a mut dyn Queries,
     decided: Decided,
-    /// Paths that will be removed from index and worktree, and whether something may still be there then.
+    /// Paths that will be removed from the index and the worktree. The value is true if a file may
+    /// still be there afterwards.
     removed: HashMap<BString, bool>,
-    /// Index entries that went with a directory replaced by a file.
-    gone: HashSet<usize>,
+    /// Index entries that were removed together with a directory that a file replaces.
+    removed_entries: HashSet<usize>,
 }
 
 impl<'a> Decider<'a> {
-    pub(super) fn new(index: &'a Index, policy: Policy<'a>, ask: &'a mut dyn Ask) -> Self {
-        let (decided, removed, gone) = Default::default();
-        Decider { index, policy, ask, decided, removed, gone }
+    pub(super) fn new(index: &'a Index, policy: Policy<'a>, queries: &'a mut dyn Queries) -> Self {
+        let (decided, removed, removed_entries) = Default::default();
+        Decider { index, policy, queries, decided, removed, removed_entries }
     }
 
     /// Decides all rows, each with its fact.
@@ -190,15 +194,16 @@ impl<'a> Decider<'a> {
         rows: Vec<Row>,
         facts: impl IntoIterator<Item = Fact>,
     ) -> Result<Decided, LookError> {
-        let from_trees = rows.iter().position(is_left_over).unwrap_or(rows.len());
+        let from_trees = rows.iter().position(is_index_only).unwrap_or(rows.len());
         let mut refused: Option<BString> = None;
         for (at, (row, fact)) in rows.into_iter().zip(facts).enumerate() {
-            // What only the index has is not looked at once the trees gave a refusal, nor after its first.
+            // Paths only in the index are skipped after a refusal from the trees, and after their
+            // own first refusal.
             let stop = !self.policy.report_all || at >= from_trees;
             if stop && !self.decided.refusals.is_empty() {
                 break;
             }
-            // Git does not enter a directory whose own name it refused.
+            // Git does not enter a directory whose own name it has refused.
             if refused.as_ref().is_some_and(|above| is_below(row.path.as_bstr(), above.as_bstr())) {
                 continue;
             }
@@ -207,16 +212,16 @@ impl<'a> Decider<'a> {
             }
         }
         if self.decided.refusals.is_empty() {
-            self.cross_the_border()?;
+            self.apply_sparse_checkout()?;
             self.resolve_conflicting_names();
         }
         Ok(self.decided)
     }
 
-    /// Decides a row; returns its path if it was refused.
+    /// Decides a row. Returns its path if it was refused.
     fn decide(&mut self, mut row: Row, fact: &Fact) -> Result<Option<BString>, LookError> {
-        if matches!(row.slot, Slot::Merged(at) if self.gone.contains(&at)) {
-            if is_left_over(&row) {
+        if matches!(row.slot, Slot::Merged(at) if self.removed_entries.contains(&at)) {
+            if is_index_only(&row) {
                 return Ok(None);
             }
             row.slot = Slot::Nothing;
@@ -240,21 +245,21 @@ impl<'a> Decider<'a> {
                 self.refuse(kind, row.path.as_bstr());
             }
             Action::Take(source) => {
-                let Side::Entry(mode, oid) = taken(&row, source) else {
+                let Side::Entry(mode, oid) = source_side(&row, source) else {
                     unreachable!("cases take only what is there")
                 };
-                if let Some(taken) = self.may_take(&row, fact, mode, oid)? {
+                if let Some(source_side) = self.check_take(&row, fact, mode, oid)? {
                     let from = match row.slot {
                         Slot::Merged(at) => Some(Start::Commit(self.index.entries()[at].oid)),
                         Slot::Nothing => Some(Start::Nothing),
                         Slot::Unmerged(_) => None,
                     };
                     if let Some(from) = from
-                        && !self.may_become(row.path.as_bstr(), mode, oid, from)?
+                        && !self.can_become(row.path.as_bstr(), mode, oid, from)?
                     {
                         return Ok(Some(row.path));
                     }
-                    self.take(row.path, mode, oid, taken);
+                    self.take(row.path, mode, oid, source_side);
                     return Ok(None);
                 }
             }
@@ -268,7 +273,7 @@ impl<'a> Decider<'a> {
         self.decided.refusals.push(Refusal { kind, path: path.to_owned() });
     }
 
-    /// The entry stays; a forced one-way merge restores its file if it was changed or is gone.
+    /// Keeps the entry. A forced one-way merge restores its file if that is changed or missing.
     fn keep(&mut self, row: &Row, fact: &Fact) {
         if let (Force::Remnants, Slot::Merged(at)) = (self.policy.force, row.slot)
             && is_unfinished(&self.index.entries()[at])
@@ -280,50 +285,50 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Git's `merged_entry`: what must be true of the path when the entry is written, and the entry's flags. `None` if
-    /// nothing changes, or it was refused.
-    fn may_take(
+    /// Git's `merged_entry`: checks a path before its entry is taken, and returns the entry's flags
+    /// and premise. Returns `None` if nothing changes, or if the path was refused.
+    fn check_take(
         &mut self,
         row: &Row,
         fact: &Fact,
         mode: Mode,
         oid: ObjectId,
-    ) -> Result<Option<Taken>, LookError> {
+    ) -> Result<Option<TakenEntry>, LookError> {
         let path = row.path.as_bstr();
         let mut flags = Flags::empty();
-        let mut border = Border::Inside;
-        let look = match row.slot {
+        let mut sparse_state = SparseState::Inside;
+        let check = match row.slot {
             Slot::Nothing if self.policy.excludes(path) => {
-                (flags, border) = (Flags::SKIP_WORKTREE, Border::Outside);
-                Look::Fine(Premise::Absent)
+                (flags, sparse_state) = (Flags::SKIP_WORKTREE, SparseState::Outside);
+                Check::Allowed(Premise::Absent)
             }
             Slot::Nothing => {
                 let kind = RefusalKind::UntrackedOverwritten;
                 let before = self.decided.refusals.len();
-                match self.absent(path, (mode, oid), fact, kind, Strict::Yes)? {
-                    Look::Refused if self.policy.sparse.is_some() => {
-                        self.leave_refused(before, kind, LeftKind::Present);
-                        return Ok(Some(Taken { flags, premise: None }));
+                match self.verify_absent(path, (mode, oid), fact, kind, Strict::Yes)? {
+                    Check::Refused if self.policy.sparse.is_some() => {
+                        self.turn_into_leftovers(before, kind, SparseLeftoverKind::Present);
+                        return Ok(Some(TakenEntry { flags, premise: None }));
                     }
-                    look => look,
+                    check => check,
                 }
             }
             Slot::Merged(at) => {
                 let entry = &self.index.entries()[at];
                 if (entry.mode, entry.oid) == (mode, oid) {
-                    self.may_become(path, mode, oid, Start::Commit(oid))?;
+                    self.can_become(path, mode, oid, Start::Commit(oid))?;
                     return Ok(None);
                 }
-                border = self.policy.border(at, entry.flags);
-                flags = match border {
-                    Border::Inside => entry.flags & Flags::SKIP_WORKTREE,
-                    Border::Entering => Flags::empty(),
-                    Border::Outside | Border::Leaving => Flags::SKIP_WORKTREE,
+                sparse_state = self.policy.sparse_state(at, entry.flags);
+                flags = match sparse_state {
+                    SparseState::Inside => entry.flags & Flags::SKIP_WORKTREE,
+                    SparseState::Entering => Flags::empty(),
+                    SparseState::Outside | SparseState::Leaving => Flags::SKIP_WORKTREE,
                 };
-                let look = self.uptodate(path, border, Held::of(entry), fact)?;
-                if let (Border::Entering, Look::Fine(_)) = (border, &look) {
-                    self.verdict(path, LeftKind::Present, |decider, path| {
-                        decider.absent(
+                let check = self.verify_uptodate(path, sparse_state, IndexedEntry::of(entry), fact)?;
+                if let (SparseState::Entering, Check::Allowed(_)) = (sparse_state, &check) {
+                    self.keep_on_refusal(path, SparseLeftoverKind::Present, |decider, path| {
+                        decider.verify_absent(
                             path,
                             (mode, oid),
                             fact,
@@ -332,19 +337,19 @@ impl<'a> Decider<'a> {
                         )
                     })?;
                 }
-                if let (Border::Leaving, Look::Fine(premise)) = (border, &look) {
+                if let (SparseState::Leaving, Check::Allowed(premise)) = (sparse_state, &check) {
                     let (path, premise, gitlink) =
                         (path.to_owned(), premise.clone(), entry.mode.is_gitlink());
                     self.decided.removals.push(Removal { path, premise, gitlink });
                 }
-                look
+                check
             }
             Slot::Unmerged(_) => {
                 let kind = RefusalKind::UntrackedOverwritten;
-                self.absent(path, (mode, oid), fact, kind, Strict::No)?
+                self.verify_absent(path, (mode, oid), fact, kind, Strict::No)?
             }
         };
-        let Look::Fine(premise) = look else { return Ok(None) };
+        let Check::Allowed(premise) = check else { return Ok(None) };
         if path::verify(path, mode, self.policy.protect).is_err() {
             self.refuse(RefusalKind::InvalidPath, path);
             return Ok(None);
@@ -355,11 +360,11 @@ impl<'a> Decider<'a> {
             }
             _ => premise,
         };
-        let is_written = matches!(border, Border::Inside | Border::Entering);
-        Ok(Some(Taken { flags, premise: is_written.then_some(premise) }))
+        let is_written = matches!(sparse_state, SparseState::Inside | SparseState::Entering);
+        Ok(Some(TakenEntry { flags, premise: is_written.then_some(premise) }))
     }
 
-    fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, Taken { flags, premise }: Taken) {
+    fn take(&mut self, path: BString, mode: Mode, oid: ObjectId, TakenEntry { flags, premise }: TakenEntry) {
         let entry = NewEntry { stat: Stat::default(), oid, mode, flags, stage: Stage::Normal };
         if let Some(premise) = premise.filter(|_| self.policy.updates()) {
             self.decided.writes.push((path.clone(), premise));
@@ -378,73 +383,82 @@ impl<'a> Decider<'a> {
                     _ => None,
                 });
                 let entry = entry.expect("a path that is nowhere is no row");
-                self.absent(path, entry, fact, kind, Strict::Yes)?;
+                self.verify_absent(path, entry, fact, kind, Strict::Yes)?;
                 return Ok(());
             }
-            Slot::Merged(at) | Slot::Unmerged(at) => Held::of(&self.index.entries()[at]),
+            Slot::Merged(at) | Slot::Unmerged(at) => IndexedEntry::of(&self.index.entries()[at]),
         };
         let mode = held.mode;
-        let border = match row.slot {
-            Slot::Merged(at) => self.policy.border(at, held.flags),
-            _ => Border::Inside,
+        let sparse_state = match row.slot {
+            Slot::Merged(at) => self.policy.sparse_state(at, held.flags),
+            _ => SparseState::Inside,
         };
-        // A two-way merge removes the old tree's entry, which knows nothing of the border.
-        let removed = match (self.policy.kind, border) {
-            (Kind::TwoWay { .. }, Border::Leaving | Border::Entering) => Border::Inside,
-            (_, border) => border,
+        // A two-way merge removes the old tree's entry, which carries no mark of the sparse
+        // worktree.
+        let removed = match (self.policy.kind, sparse_state) {
+            (Kind::TwoWay { .. }, SparseState::Leaving | SparseState::Entering) => SparseState::Inside,
+            (_, sparse_state) => sparse_state,
         };
         let mut premise = Premise::Absent;
-        if matches!(removed, Border::Inside | Border::Entering) {
-            let Look::Fine(seen) = self.absent(path, (mode, held.oid), fact, kind, Strict::No)? else {
+        if matches!(removed, SparseState::Inside | SparseState::Entering) {
+            let Check::Allowed(seen) = self.verify_absent(path, (mode, held.oid), fact, kind, Strict::No)?
+            else {
                 return Ok(());
             };
             premise = seen;
         }
         if let Slot::Merged(_) = row.slot {
-            let Look::Fine(seen) = self.uptodate(path, border, held, fact)? else { return Ok(()) };
+            let Check::Allowed(seen) = self.verify_uptodate(path, sparse_state, held, fact)? else {
+                return Ok(());
+            };
             premise = seen;
-            self.tell_of_removal(path, removed, mode, fact);
+            self.warn_of_removal(path, removed, mode, fact);
         }
-        self.drop_path(path, mode, premise, removed);
+        self.record_removal(path, mode, premise, removed);
         Ok(())
     }
 
-    /// What goes and passes the border as well Git calls left, and removes: an entry that is to go is never up to date.
-    fn tell_of_removal(&mut self, path: &BStr, border: Border, mode: Mode, fact: &Fact) {
-        if let (Border::Leaving, Seen::There(_), false) = (border, fact.seen, mode.is_gitlink()) {
-            self.leave(LeftKind::NotUptodate, path);
+    /// Warns about an entry that is removed and also leaves the sparse worktree. Git prints that
+    /// the file is left because it is not up to date, and removes it: a removed entry is never
+    /// marked up to date.
+    fn warn_of_removal(&mut self, path: &BStr, sparse_state: SparseState, mode: Mode, fact: &Fact) {
+        if let (SparseState::Leaving, Seen::There(_), false) = (sparse_state, fact.seen, mode.is_gitlink()) {
+            self.add_leftover(SparseLeftoverKind::NotUptodate, path);
         }
     }
 
-    fn drop_path(&mut self, path: &BStr, mode: Mode, premise: Premise, border: Border) {
+    fn record_removal(&mut self, path: &BStr, mode: Mode, premise: Premise, sparse_state: SparseState) {
         self.decided.edits.push(Edit { path: path.to_owned(), entries: Vec::new() });
         let gitlink = mode.is_gitlink();
-        // What is outside and there all the same is still there when its place is taken.
-        self.removed.insert(path.to_owned(), gitlink || border == Border::Outside);
-        if self.policy.updates() && border != Border::Outside {
+        // A file outside of the sparse worktree that exists anyway is still there when its path is
+        // reused.
+        self.removed.insert(path.to_owned(), gitlink || sparse_state == SparseState::Outside);
+        if self.policy.updates() && sparse_state != SparseState::Outside {
             self.decided.removals.push(Removal { path: path.to_owned(), premise, gitlink });
         }
     }
 
-    /// "No merge": the stages are kept, of the bases only the first, and none where both sides went
-    /// back to different bases (case 16).
+    /// "No merge": keeps the stages. Only the first base is kept, and none if both sides went back
+    /// to different bases (case 16).
     fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), LookError> {
         if let Slot::Merged(at) = row.slot {
             let entry = &self.index.entries()[at];
-            let border = self.policy.border(at, entry.flags);
-            if let Look::Refused = self.uptodate(row.path.as_bstr(), border, Held::of(entry), fact)? {
+            let sparse_state = self.policy.sparse_state(at, entry.flags);
+            if let Check::Refused =
+                self.verify_uptodate(row.path.as_bstr(), sparse_state, IndexedEntry::of(entry), fact)?
+            {
                 return Ok(());
             }
         }
         self.decided.unresolved = true;
         let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
-        let is_like = |side: Side| {
+        let matches_a_base = |side: Side| {
             let side = if side == Side::Conflict { Side::Missing } else { side };
             bases.contains(&side)
         };
         let without_conflict = |side: Side| if side == Side::Conflict { Side::Missing } else { side };
         let differ = without_conflict(sides[0]) != without_conflict(sides[1]);
-        let both_went_back = differ && is_like(sides[0]) && is_like(sides[1]);
+        let both_went_back = differ && matches_a_base(sides[0]) && matches_a_base(sides[1]);
         let base = bases.iter().copied().find(|side| matches!(side, Side::Entry(..)));
         let base = base.filter(|_| !both_went_back).unwrap_or(Side::Missing);
         let stages = [(Stage::Base, base), (Stage::Ours, sides[0]), (Stage::Theirs, sides[1])];
@@ -459,7 +473,8 @@ impl<'a> Decider<'a> {
     }
 }
 
-/// Whether an untracked file counts, or only an untracked directory's content.
+/// The strictness of [`Decider::verify_absent`]: `Yes` refuses an untracked file, `No` only
+/// untracked content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strict {
     Yes,
@@ -470,8 +485,8 @@ fn is_below(path: &BStr, dir: &BStr) -> bool {
     path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// A path only the index has.
-fn is_left_over(row: &Row) -> bool {
+/// Returns true for a path that only the index has.
+fn is_index_only(row: &Row) -> bool {
     row.sides.iter().all(|side| *side == Side::Missing)
 }
 

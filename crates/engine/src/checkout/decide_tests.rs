@@ -11,26 +11,26 @@ use crate::{
     look::{LookError, facts::Want, trees::OneSided},
 };
 
-/// A worktree with nothing untracked in it, unless `untracked` says so.
-struct Quiet {
+/// Answers of a worktree without untracked files, unless `untracked` is set.
+struct FakeQueries {
     untracked: bool,
     ignored: bool,
 }
 
-impl Ask for Quiet {
-    fn ignored(&mut self, _: &BStr, _: bool) -> Result<bool, LookError> {
+impl Queries for FakeQueries {
+    fn is_ignored(&mut self, _: &BStr, _: bool) -> Result<bool, LookError> {
         Ok(self.ignored)
     }
     fn untracked_below(&mut self, _: &BStr, _: bool) -> Result<bool, LookError> {
         Ok(self.untracked)
     }
-    fn look(&mut self, _: usize) -> Result<Fact, LookError> {
+    fn examine(&mut self, _: usize) -> Result<Fact, LookError> {
         Ok(Fact { seen: Seen::There(stat(FileType::File)), clean: true })
     }
-    fn other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, LookError> {
+    fn is_other_case(&mut self, _: &BStr, _: &sys::Stat) -> Result<bool, LookError> {
         Ok(false)
     }
-    fn leads_nowhere(&mut self, _: &BStr) -> bool {
+    fn is_dangling(&mut self, _: &BStr) -> bool {
         false
     }
     fn follows(&mut self, _: &BStr) -> Result<bool, LookError> {
@@ -39,7 +39,7 @@ impl Ask for Quiet {
     fn may_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, LookError> {
         Ok(true)
     }
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
+    fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
         let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
         let absent = Fact { seen: Seen::Absent, clean: false };
         Ok([vec![clean; leaving.len()], vec![absent; entering.len()]])
@@ -80,18 +80,26 @@ fn policy(kind: Kind) -> Policy<'static> {
         sparse: None,
         cwd: None,
         report_all: true,
-        follows: false,
+        recurse_submodules: false,
     }
 }
 
 const TWO_WAY: Kind = Kind::TwoWay { initial: false };
 
-fn run(index: &Index, policy: Policy<'_>, rows: &[Row], facts: &[Fact], ask: &mut Quiet) -> Decided {
-    Decider::new(index, policy, ask).run(rows.to_vec(), facts.to_vec()).expect("nothing is asked of a disk")
+fn run(
+    index: &Index,
+    policy: Policy<'_>,
+    rows: &[Row],
+    facts: &[Fact],
+    queries: &mut FakeQueries,
+) -> Decided {
+    Decider::new(index, policy, queries)
+        .run(rows.to_vec(), facts.to_vec())
+        .expect("nothing is asked of a disk")
 }
 
-fn quiet() -> Quiet {
-    Quiet { untracked: false, ignored: false }
+fn no_untracked() -> FakeQueries {
+    FakeQueries { untracked: false, ignored: false }
 }
 
 #[test]
@@ -109,7 +117,7 @@ fn two_way_cases_clean_and_dirty() {
                 _ => Seen::There(stat(FileType::File)),
             };
             let rows = [row.clone()];
-            let decided = run(&index, policy(TWO_WAY), &rows, &[Fact { seen, clean }], &mut quiet());
+            let decided = run(&index, policy(TWO_WAY), &rows, &[Fact { seen, clean }], &mut no_untracked());
             let kinds: Vec<RefusalKind> = decided.refusals.iter().map(|refusal| refusal.kind).collect();
             let context = format!("I {i} H {h} M {m} clean {clean}: {decided:?}");
             match action(&row, TWO_WAY, Force::No, &index) {
@@ -141,12 +149,12 @@ fn two_way_cases_clean_and_dirty() {
 }
 
 #[test]
-fn premises() {
+fn takes_the_premise_from_facts_and_force() {
     let index = index_of(&[("p", 1, Flags::empty())]);
     let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
     let premise = |seen, clean, force| {
         let policy = Policy { force, ..policy(TWO_WAY) };
-        let decided = run(&index, policy, &rows, &[Fact { seen, clean }], &mut quiet());
+        let decided = run(&index, policy, &rows, &[Fact { seen, clean }], &mut no_untracked());
         decided.writes.first().map(|(_, premise)| premise.clone())
     };
     let there = stat(FileType::File);
@@ -157,11 +165,11 @@ fn premises() {
 }
 
 #[test]
-fn ignored_files_give_way_and_untracked_ones_do_not() {
+fn overwrites_ignored_files_and_protects_untracked_ones() {
     let index = index_of(&[]);
     let rows = [Row { path: "p".into(), slot: Slot::Nothing, sides: vec![side(0), side(1)] }];
     let facts = [Fact { seen: Seen::There(stat(FileType::File)), clean: false }];
-    let mut ignoring = Quiet { untracked: false, ignored: true };
+    let mut ignoring = FakeQueries { untracked: false, ignored: true };
     let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut ignoring);
     assert_eq!(decided.writes[0].1, Premise::Anything);
     let careful = Policy { overwrite_ignored: false, ..policy(TWO_WAY) };
@@ -170,7 +178,7 @@ fn ignored_files_give_way_and_untracked_ones_do_not() {
 }
 
 #[test]
-fn a_directory_gives_way_to_a_file_only_if_it_can() {
+fn replaces_a_directory_by_a_file_only_if_it_is_clean() {
     let index = index_of(&[("d/x", 1, Flags::empty())]);
     let rows = [
         Row { path: "d".into(), slot: Slot::Nothing, sides: vec![Side::Conflict, side(2)] },
@@ -180,58 +188,58 @@ fn a_directory_gives_way_to_a_file_only_if_it_can() {
         Fact { seen: Seen::There(stat(FileType::Directory)), clean: false },
         Fact { seen: Seen::There(stat(FileType::File)), clean: true },
     ];
-    let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut quiet());
+    let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut no_untracked());
     assert!(decided.refusals.is_empty());
     assert_eq!(decided.removals.len(), 1);
     assert_eq!(decided.edits.len(), 2);
-    let mut untracked = Quiet { untracked: true, ignored: false };
+    let mut untracked = FakeQueries { untracked: true, ignored: false };
     let decided = run(&index, policy(TWO_WAY), &rows, &facts, &mut untracked);
     assert_eq!(decided.refusals[0].kind, RefusalKind::NotUptodateDir);
     let inside = Policy { cwd: Some("d".into()), ..policy(TWO_WAY) };
-    let decided = run(&index, inside, &rows, &facts, &mut quiet());
+    let decided = run(&index, inside, &rows, &facts, &mut no_untracked());
     assert_eq!(decided.refusals[0].kind, RefusalKind::CwdInTheWay);
 }
 
 #[test]
-fn skip_worktree_entries_change_in_the_index_alone() {
+fn changes_skip_worktree_entries_in_the_index_alone() {
     let index = index_of(&[("p", 1, Flags::SKIP_WORKTREE)]);
     let rows = [Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1), side(2)] }];
     let facts = [Fact { seen: Seen::Absent, clean: false }];
     let patterns = Patterns::parse(b"/other\n", false, false).patterns;
     let sparsity = Sparsity { patterns: &patterns, outside: vec![true] };
     let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
-    let decided = run(&index, sparse, &rows, &facts, &mut quiet());
+    let decided = run(&index, sparse, &rows, &facts, &mut no_untracked());
     assert_eq!(decided.edits[0].entries[0].flags, Flags::SKIP_WORKTREE);
     assert!(decided.writes.is_empty());
     let gone = [Row { sides: vec![side(1), side(0)], ..rows[0].clone() }];
-    let decided = run(&index, sparse, &gone, &facts, &mut quiet());
+    let decided = run(&index, sparse, &gone, &facts, &mut no_untracked());
     assert!(decided.removals.is_empty() && decided.edits[0].entries.is_empty());
 }
 
 #[test]
-fn files_go_and_come_with_the_patterns() {
+fn removes_and_writes_files_by_the_sparse_patterns() {
     let index = index_of(&[("come", 1, Flags::SKIP_WORKTREE), ("go", 1, Flags::empty())]);
     let patterns = Patterns::parse(b"/come\n", false, false).patterns;
     let sparsity = Sparsity { patterns: &patterns, outside: patterns.outside(&index) };
     let sparse = Policy { sparse: Some(&sparsity), ..policy(TWO_WAY) };
-    let decided = run(&index, sparse, &[], &[], &mut quiet());
-    assert_eq!(decided.skip, [(1, true), (0, false)]);
+    let decided = run(&index, sparse, &[], &[], &mut no_untracked());
+    assert_eq!(decided.sparse_marks, [(1, true), (0, false)]);
     assert_eq!(decided.writes.len(), 1);
     assert_eq!(decided.removals[0].path, "go");
-    // What changes and goes is not written, and what is new and outside never was there.
+    // A changed entry that leaves is not written, and a new entry outside is never written.
     let rows = [
         Row { path: "go".into(), slot: Slot::Merged(1), sides: vec![side(1), side(2)] },
         Row { path: "new".into(), slot: Slot::Nothing, sides: vec![side(0), side(2)] },
     ];
     let clean = Fact { seen: Seen::There(stat(FileType::File)), clean: true };
-    let decided = run(&index, sparse, &rows, &[clean, clean], &mut quiet());
+    let decided = run(&index, sparse, &rows, &[clean, clean], &mut no_untracked());
     assert!(decided.edits.iter().all(|edit| edit.entries[0].flags == Flags::SKIP_WORKTREE));
     assert_eq!(decided.removals[0].path, "go");
     assert_eq!(decided.writes[0].0, "come");
 }
 
 #[test]
-fn a_monitor_is_trusted_if_it_was_asked_and_nothing_is_overwritten() {
+fn trusts_a_queried_monitor_if_nothing_is_overwritten() {
     let mut index = index_of(&[("p", 1, Flags::FSMONITOR_VALID)]);
     let row = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1)] };
     let forced = Policy { force: Force::OverwriteUntracked, ..policy(Kind::OneWay) };
@@ -245,7 +253,7 @@ fn a_monitor_is_trusted_if_it_was_asked_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn a_clone_gone_on_with_writes_what_the_index_lacks_or_never_saw() {
+fn a_resumed_clone_writes_missing_and_unfinished_entries() {
     let names = [("changed", 1), ("finished", 1), ("none", 1), ("staged", 1), ("unfinished", 1)];
     let mut index = index_of(&names.map(|(path, content)| (path, content, Flags::empty())));
     for at in [0, 1, 3] {
@@ -267,22 +275,27 @@ fn a_clone_gone_on_with_writes_what_the_index_lacks_or_never_saw() {
         assert_eq!(question(row, action, &policy, &index), None, "{}", row.path);
     }
     let facts = [Fact { seen: Seen::Unknown, clean: false }; 6];
-    let decided = run(&index, policy, &rows, &facts, &mut quiet());
+    let decided = run(&index, policy, &rows, &facts, &mut no_untracked());
     assert!(decided.removals.is_empty());
     assert_eq!(decided.edits.iter().map(|edit| edit.path.to_string()).collect::<Vec<_>>(), ["missing"]);
     let expected = ["missing", "unfinished"].map(|path| (path.into(), Premise::Remnant));
     assert_eq!(decided.writes, expected);
 }
 
-/// A state for each row of the three-way table that keeps stages, and the stages kept.
+/// Checks the stages that each stage-keeping row of the three-way table keeps.
 #[test]
-fn three_way_stages() {
+fn keeps_the_stages_of_three_way_conflicts() {
     let index = index_of(&[]);
     let stages = |sides: Vec<Side>| -> Vec<Stage> {
         let rows = [Row { path: "p".into(), slot: Slot::Nothing, sides }];
         let facts = [Fact { seen: Seen::Absent, clean: false }];
-        let decided =
-            run(&index, policy(Kind::ThreeWay { one_sided: OneSided::Leave }), &rows, &facts, &mut quiet());
+        let decided = run(
+            &index,
+            policy(Kind::ThreeWay { one_sided: OneSided::Leave }),
+            &rows,
+            &facts,
+            &mut no_untracked(),
+        );
         decided.edits.iter().flat_map(|edit| &edit.entries).map(|entry| entry.stage).collect()
     };
     use Stage::{Base, Normal, Ours, Theirs};

@@ -1,8 +1,8 @@
 //! Checkout: `target + index + facts -> plan -> execute -> record`.
 //!
-//! - [`plan()`] decides everything before anything is touched, by the numbered cases of `cases`;
-//! - [`execute()`] is the only code that touches the worktree;
-//! - [`record()`] is the only code that writes the index.
+//! - [`plan()`] decides everything before anything is changed, by the numbered cases of `cases`.
+//! - [`execute()`] is the only code that changes the worktree.
+//! - [`record()`] updates the index to the outcomes.
 
 pub mod cases;
 mod cleared;
@@ -10,9 +10,9 @@ mod decide;
 mod entries;
 mod execute;
 mod follow;
-mod look;
 mod paths;
 pub(crate) mod plan;
+mod queries;
 mod record;
 mod refresh;
 mod refusal;
@@ -32,11 +32,11 @@ pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{
     Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write, plan,
-    plan_following,
+    plan_with_submodules,
 };
 pub use record::{record, record_interrupted};
-pub use refresh::{ChangeKind, RacyCheck, Unclean, local_changes, refresh};
-pub use refusal::{Left, LeftKind, Refusal, RefusalKind, text as refusal_text};
+pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh};
+pub use refusal::{Refusal, RefusalKind, SparseLeftover, SparseLeftoverKind, text as refusal_text};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
 pub use temporary::Temporaries;
 

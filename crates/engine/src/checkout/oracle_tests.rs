@@ -1,7 +1,8 @@
-//! Random trees, index and worktree: the plan is what Git does.
+//! Random trees, index and worktree: the plan does what Git does.
 //!
-//! For each case the plan is made first, which changes nothing; then Git runs. Same refusal, to the byte;
-//! same index, stat data aside; same worktree, the plan's steps applied to a picture taken before.
+//! For each case the plan is made first, which changes nothing. Then Git runs. Both must give equal
+//! refusals, byte for byte, an equal index apart from stat data, and an equal worktree. For the
+//! last check the plan's steps are applied to a snapshot taken before.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -23,8 +24,9 @@ use repo::objects::Objects;
 use testkit::{Repo, Sandbox};
 
 use super::{
-    Conflicts, Files, Force, LeftKind, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Sparse,
-    plan::{Settings, World, decide, finish},
+    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Sparse,
+    SparseLeftoverKind,
+    plan::{PlanInputs, Settings, decide, finish},
     refusal,
 };
 use crate::look::{
@@ -33,22 +35,22 @@ use crate::look::{
     sparse::{self, Patterns},
 };
 
-/// No conversions.
-struct AsIs;
+/// Content without conversions.
+struct NoConversion;
 
-impl Cleaning for AsIs {
+impl Cleaning for NoConversion {
     fn worker(&self) -> Box<dyn CleaningWorker + '_> {
-        Box::new(AsIs)
+        Box::new(NoConversion)
     }
 }
 
-impl CleaningWorker for AsIs {
+impl CleaningWorker for NoConversion {
     fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         Ok(file)
     }
 }
 
-/// A small generator: a case is made from one number, which is all a failure has to print.
+/// A small generator of random numbers. A failure prints its seed, which reproduces the case.
 struct Dice(u64);
 
 impl Dice {
@@ -96,7 +98,7 @@ impl File {
 
     fn content(self) -> Vec<u8> {
         let (File::Regular(content) | File::Executable(content) | File::Link(content)) = self;
-        // Of different lengths, so that no change hides from a stat.
+        // Each content has another length, so that every change affects the stat.
         vec![b'0' + content; 1 + content as usize]
     }
 
@@ -112,7 +114,7 @@ impl File {
     }
 }
 
-/// Puts a file into a tree, with whatever cannot be beside it thrown out.
+/// Puts a file into a tree. Removes the paths that cannot coexist with it.
 fn put(tree: &mut Tree, path: &'static str, file: File) {
     let conflicts = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
     tree.retain(|other, _| !conflicts(other, path) && !conflicts(path, other));
@@ -147,7 +149,7 @@ fn git_input(repo: &Repo<'_>, args: &[&str], input: &[u8]) -> BString {
     output.stdout.trim_end().into()
 }
 
-/// The object name of a file's content; blobs are small and few.
+/// Returns the object name of a file's content.
 fn blob(file: File) -> ObjectId {
     let content = file.content();
     let mut hasher = format::hash::Hasher::object(HashKind::Sha1, "blob", content.len() as u64);
@@ -160,7 +162,7 @@ fn index_info(tree: &Tree) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Writes a tree object (and leaves the index holding it).
+/// Writes a tree object, and leaves it in the index.
 fn write_tree(repo: &Repo<'_>, tree: &Tree) -> ObjectId {
     let _ = fs::remove_file(repo.path.join(".git/index"));
     git_input(repo, &["update-index", "--index-info"], &index_info(tree));
@@ -168,38 +170,38 @@ fn write_tree(repo: &Repo<'_>, tree: &Tree) -> ObjectId {
     ObjectId::from_hex(HashKind::Sha1, name.trim_end()).expect("a name")
 }
 
-type Picture = BTreeMap<BString, (u32, Vec<u8>)>;
+type Snapshot = BTreeMap<BString, (u32, Vec<u8>)>;
 
-/// All files and links, with content and kind.
-fn picture(root: &Path) -> Picture {
-    fn add(dir: &Path, prefix: &str, picture: &mut Picture) {
+/// Returns all files and links, with content and kind.
+fn snapshot(root: &Path) -> Snapshot {
+    fn add(dir: &Path, prefix: &str, snapshot: &mut Snapshot) {
         for entry in fs::read_dir(dir).expect("a directory") {
             let entry = entry.expect("readable");
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             let meta = entry.path().symlink_metadata().expect("there");
             if name == ".git" {
             } else if meta.is_dir() {
-                add(&entry.path(), &format!("{name}/"), picture);
+                add(&entry.path(), &format!("{name}/"), snapshot);
             } else if meta.is_symlink() {
                 let target = fs::read_link(entry.path()).expect("a link");
-                picture.insert(name.into(), (2, target.to_string_lossy().as_bytes().to_vec()));
+                snapshot.insert(name.into(), (2, target.to_string_lossy().as_bytes().to_vec()));
             } else {
                 let executable = u32::from(meta.permissions().mode() & 0o100 != 0);
-                picture.insert(name.into(), (executable, fs::read(entry.path()).expect("a file")));
+                snapshot.insert(name.into(), (executable, fs::read(entry.path()).expect("a file")));
             }
         }
     }
-    let mut picture = Picture::new();
-    add(root, "", &mut picture);
-    picture
+    let mut snapshot = Snapshot::new();
+    add(root, "", &mut snapshot);
+    snapshot
 }
 
 fn is_below(path: &BStr, dir: &BStr) -> bool {
     path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// What the worktree becomes by the plan, every premise checked.
-fn apply(before: &Picture, plan: &Plan, objects: &Objects) -> Picture {
+/// Applies a plan to a snapshot, and checks every premise.
+fn apply(before: &Snapshot, plan: &Plan, objects: &Objects) -> Snapshot {
     let mut after = before.clone();
     for removal in &plan.removals {
         let found = after.remove(&removal.path);
@@ -249,7 +251,7 @@ fn load(repo: &Repo<'_>) -> Index {
     index
 }
 
-/// Every valid node must name a tree that is just the entries below it.
+/// Checks that every valid node names the tree of the entries below it.
 fn check_cache_tree(index: &Index, node: &CacheTree, dir: &str, objects: &Objects) {
     if let Some((oid, count)) = node.valid {
         assert_eq!(count as usize, index.range_below(dir.into()).len(), "count of {dir:?}");
@@ -274,7 +276,7 @@ fn check_cache_tree(index: &Index, node: &CacheTree, dir: &str, objects: &Object
     }
 }
 
-/// One of Git's commands and the options that stand for it.
+/// Returns one of Git's commands, and the plan options that correspond to it.
 fn command(
     repo: &Repo<'_>,
     dice: &mut Dice,
@@ -341,22 +343,24 @@ fn command(
     }
 }
 
-/// Whether the worktree is sparse.
+/// The kind of worktree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worktree {
-    Whole,
+    Full,
     Sparse,
 }
 
-/// Without names that are directories elsewhere: what Git makes of a directory for a file at the border of a sparse worktree
-/// depends on what it has marked by then, and is not followed to the letter.
-fn leaves(mut tree: Tree) -> Tree {
+/// Removes paths that are directories elsewhere. At the border of a sparse worktree, the treatment
+/// of a directory at a file's path depends on the marks that Git has set by then. The plan does not
+/// imitate that exactly.
+fn without_directories(mut tree: Tree) -> Tree {
     tree.retain(|path, _| !PATHS.iter().any(|other| is_below((*other).into(), (*path).into())));
     tree
 }
 
-/// Patterns of either kind, entries marked and files removed or not as they and chance say; Git's settings for it.
-fn thin_out(repo: &Repo<'_>, dice: &mut Dice, staged: &Tree) -> (Patterns, Vec<String>) {
+/// Writes random sparse patterns, cone or not, marks entries and removes files accordingly (with
+/// random exceptions), and returns the settings for Git.
+fn make_sparse(repo: &Repo<'_>, dice: &mut Dice, staged: &Tree) -> (Patterns, Vec<String>) {
     let directories: Vec<&str> =
         PATHS.iter().filter_map(|path| path.rsplit_once('/')).map(|(dir, _)| dir).collect();
     let cone = dice.one_in(2);
@@ -391,7 +395,7 @@ fn thin_out(repo: &Repo<'_>, dice: &mut Dice, staged: &Tree) -> (Patterns, Vec<S
     (patterns, settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect())
 }
 
-fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, counts: &mut [usize; 2]) {
+fn run_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, counts: &mut [usize; 2]) {
     let mut dice = Dice(seed);
     for entry in fs::read_dir(&repo.path).expect("a worktree") {
         let path = entry.expect("readable").path();
@@ -406,15 +410,15 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
     let base = change(&Tree::new(), &mut dice, 12);
     let head = change(&base, &mut dice, 5);
     let target = change(if dice.one_in(2) { &head } else { &base }, &mut dice, 6);
-    let [base, head, target] =
-        [base, head, target].map(|tree| if sparse == Worktree::Sparse { leaves(tree) } else { tree });
+    let [base, head, target] = [base, head, target]
+        .map(|tree| if sparse == Worktree::Sparse { without_directories(tree) } else { tree });
     let trees = [&base, &head, &target].map(|tree| write_tree(repo, tree));
     let staged = match dice.roll(4) {
         0 => change(&head, &mut dice, 3),
         1 => change(&target, &mut dice, 1),
         _ => head.clone(),
     };
-    let staged = if sparse == Worktree::Sparse { leaves(staged) } else { staged };
+    let staged = if sparse == Worktree::Sparse { without_directories(staged) } else { staged };
     for (path, file) in &staged {
         let path = repo.path.join(path);
         fs::create_dir_all(path.parent().expect("below the root")).expect("directories can be made");
@@ -471,7 +475,7 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
         }
     }
 
-    let thin = (sparse == Worktree::Sparse).then(|| thin_out(repo, &mut dice, &staged));
+    let thin = (sparse == Worktree::Sparse).then(|| make_sparse(repo, &mut dice, &staged));
     let (mut words, mut options) = command(repo, &mut dice, &trees, unmerged);
     let mut index = match options.merge {
         Merge::Overlay { .. } => Index::empty(HashKind::Sha1),
@@ -479,32 +483,34 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
     };
     let root = sys::Dir::open(&repo.path).expect("a worktree");
     if let Some((patterns, settings)) = thin {
-        options.sparse = Sparse::By(patterns.into());
+        options.sparse = Sparse::Given(patterns.into());
         words.splice(..0, settings);
         sparse::clear_present(&root, &mut index).expect("all can be looked at");
     }
-    let world = World {
+    let inputs = PlanInputs {
         trees: objects,
         root: &root,
-        cleaning: &AsIs,
+        cleaning: &NoConversion,
         excludes: Vec::new(),
         follow: None,
         settings: Settings::default(),
     };
     let mut overwritten = Vec::new();
-    let outcome = decide(&world, &index, &options).map(|decided| {
-        let present =
-            decided.left.iter().filter(|left| matches!(left.kind, LeftKind::Present | LeftKind::Refused(_)));
+    let outcome = decide(&inputs, &index, &options).map(|decided| {
+        let present = decided
+            .sparse_leftovers
+            .iter()
+            .filter(|left| matches!(left.kind, SparseLeftoverKind::Present | SparseLeftoverKind::Refused(_)));
         overwritten.extend(present.map(|left| left.path.clone()));
         finish(objects, index, decided, options.operation)
     });
-    // Git says that it leaves a new path where something is, and overwrites it.
-    let is_left = |path: &BStr| {
+    // Git reports that it leaves a new path alone, and still overwrites it.
+    let is_leftover = |path: &BStr| {
         overwritten.iter().any(|left: &BString| {
             left == path || is_below(path, left.as_bstr()) || is_below(left.as_bstr(), path)
         })
     };
-    let before = picture(&repo.path);
+    let before = snapshot(&repo.path);
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
     let run = repo.try_git(&args);
     let context = format!("seed {seed}: git {words:?} gave {} {}", run.code, run.stderr);
@@ -513,17 +519,18 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
             counts[0] += 1;
             assert_eq!(run.code, 0, "{context}\nbut the plan is {:?} {:?}", plan.writes, plan.removals);
             assert_eq!(listing(&plan.index), listing(&load(repo)), "{context}");
-            // What was left is told when planning, what could not be removed when that is tried.
-            let told =
+            // The plan's warnings cover leftovers. Files that cannot be removed are only reported
+            // during execution.
+            let printed =
                 run.stderr.lines_with_terminator().filter(|line| !line.contains_str("unable to unlink"));
             assert_eq!(
                 plan.warnings.concat().as_bstr(),
-                told.collect::<Vec<_>>().concat().as_bstr(),
+                printed.collect::<Vec<_>>().concat().as_bstr(),
                 "{context}"
             );
-            let mut pictures = [apply(&before, &plan, objects), picture(&repo.path)];
-            pictures.iter_mut().for_each(|picture| picture.retain(|path, _| !is_left(path.as_bstr())));
-            let [ours, gits] = pictures;
+            let mut snapshots = [apply(&before, &plan, objects), snapshot(&repo.path)];
+            snapshots.iter_mut().for_each(|snapshot| snapshot.retain(|path, _| !is_leftover(path.as_bstr())));
+            let [ours, gits] = snapshots;
             assert_eq!(ours, gits, "{context}\n{:?} {:?}", plan.writes, plan.removals);
             let cache_tree = plan.index.cache_tree.as_ref().expect("a plan has one");
             check_cache_tree(&plan.index, cache_tree, "", objects);
@@ -542,16 +549,16 @@ fn one_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
 }
 
 #[test]
-fn merges_as_read_tree_does() {
-    many_cases(Worktree::Whole);
+fn merges_like_read_tree() {
+    run_cases(Worktree::Full);
 }
 
 #[test]
-fn merges_as_read_tree_does_where_the_worktree_is_sparse() {
-    many_cases(Worktree::Sparse);
+fn merges_like_read_tree_in_a_sparse_worktree() {
+    run_cases(Worktree::Sparse);
 }
 
-fn many_cases(worktree: Worktree) {
+fn run_cases(worktree: Worktree) {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     for content in 0..3 {
@@ -569,14 +576,15 @@ fn many_cases(worktree: Worktree) {
     let counts = std::cell::RefCell::new([0; 2]);
     runner
         .run(&any::<u64>(), |seed| {
-            // Opened anew: it knows the packs and loose objects of its time.
+            // Opened again, because an object store knows only the packs and loose objects of its
+            // time.
             let objects = Objects::new(&repo.path.join(".git/objects"), HashKind::Sha1);
-            one_case(&repo, &objects, seed, worktree, &mut counts.borrow_mut());
+            run_case(&repo, &objects, seed, worktree, &mut counts.borrow_mut());
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error}"));
     let [planned, refused] = counts.into_inner();
-    // What patterns leave is not refused.
+    // Sparse leftovers are not refusals.
     let least = if worktree == Worktree::Sparse { 4 } else { 10 };
     assert!(planned > 30 && refused > least, "too one-sided: {planned} planned, {refused} refused");
 }

@@ -1,7 +1,8 @@
-//! Planning for paths: `checkout [<tree>] -- <paths>`, `restore`, and resets of the index alone.
+//! Plans for paths: `checkout [<tree>] -- <paths>`, `restore`, and resets of the index alone.
 //!
-//! The same walk as for whole trees finds what differs; the pathspecs choose. Worktree files are
-//! written by what their stat says, as Git's `checkout_entry` does: a touched file counts as changed.
+//! The walk that serves whole trees finds the differences; the pathspecs select among them. A
+//! worktree file is written if its stat has changed: like Git's `checkout_entry`, the plan counts a
+//! touched file as changed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,22 +28,22 @@ use crate::look::{
     trees::{self, Kind, Row, Side, Slot},
 };
 
-/// What is to be brought where.
+/// Options for checking out paths.
 #[derive(Clone, Copy, Debug)]
 pub struct PathOptions<'a> {
-    /// The tree to take entries from; `None`: they are in the index already.
+    /// The tree that supplies the entries. `None` means the index.
     pub source: Option<ObjectId>,
-    /// Which paths.
+    /// The selected paths.
     pub pathspecs: &'a Pathspecs,
-    /// Keep what the source does not have; otherwise it is removed.
+    /// Keep paths that the source lacks. Otherwise they are removed.
     pub overlay: bool,
     /// Change the worktree, not the index alone.
     pub update_worktree: bool,
     /// `--ignore-skip-worktree-bits`
     pub include_sparse: bool,
-    /// Submodules go along: they are checked out whatever is there.
-    pub follows: bool,
-    /// `--ours`, `--theirs`: what becomes of unmerged paths.
+    /// Check out submodules too, whatever their state is.
+    pub recurse_submodules: bool,
+    /// `--ours`, `--theirs`: the side to take of unmerged paths.
     pub side: Option<ConflictSide>,
 }
 
@@ -64,20 +65,21 @@ impl ConflictSide {
     }
 }
 
-/// A plan, and what may speak against it.
+/// A plan, and the problems found.
 #[derive(Debug)]
 pub struct PathPlan {
-    /// What would be done. Unmerged paths of which no side is taken are left out.
+    /// The planned steps. Unmerged paths without a chosen side are omitted.
     pub plan: Plan,
-    /// Chosen paths of the tree that no index may hold, in index order: Git names them and goes on.
+    /// Selected paths of the tree that no index may hold, in index order. Git reports them and
+    /// continues.
     pub invalid: Vec<BString>,
-    /// Pathspecs, as given, that no path matched.
+    /// Pathspecs without a match, as given.
     pub unmatched: Vec<BString>,
-    /// Chosen paths that are unmerged and, with a side to be taken, do not have it (and are to be kept).
+    /// Selected unmerged paths that are kept, and that lack the requested side if there is one.
     pub unmerged: Vec<BString>,
 }
 
-/// Decides what to do about the chosen paths.
+/// Decides about the selected paths.
 pub fn plan_paths(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -86,24 +88,24 @@ pub fn plan_paths(
 ) -> Result<PathPlan, LookError> {
     let _phase = profile::span(Phase::Plan);
     let mut index = index;
-    let mut taken: Option<HashSet<BString>> = None;
+    let mut source_paths: Option<HashSet<BString>> = None;
     let mut invalid = Vec::new();
     if let Some(tree) = options.source {
-        let (mut edits, mut paths) = take_from(repo, &index, tree, options.pathspecs)?;
-        invalid = edits.drop_invalid(Settings::of(repo)?.protect);
+        let (mut edits, mut paths) = edits_from_tree(repo, &index, tree, options.pathspecs)?;
+        invalid = edits.remove_invalid(Settings::of(repo)?.protect);
         paths.retain(|path| !invalid.contains(path));
         apply(repo, &mut index, edits)?;
-        taken = Some(paths);
+        source_paths = Some(paths);
     }
     let mut seen = Matched::default();
-    let (mut chosen, mut removed, mut unmerged) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut selected, mut removed, mut unmerged) = (Vec::new(), Vec::new(), Vec::new());
     let mut sides = Vec::new();
     for (at, entry) in index.entries().iter().enumerate() {
         if entry.flags.contains(Flags::SKIP_WORKTREE) && !options.include_sparse {
             continue;
         }
         let path = index.path(entry);
-        let from_tree = taken.as_ref().is_none_or(|taken| taken.contains(path));
+        let from_tree = source_paths.as_ref().is_none_or(|source_paths| source_paths.contains(path));
         if (options.overlay && !from_tree) || !options.pathspecs.matches_entry(path, entry.mode, &mut seen) {
             continue;
         }
@@ -112,26 +114,26 @@ pub fn plan_paths(
                 continue;
             }
             match options.side.map(|side| index.position(path, side.stage())) {
-                Some(Ok(side)) => chosen.push(side),
+                Some(Ok(side)) => selected.push(side),
                 Some(Err(_)) if !options.overlay => sides.push((path.to_owned(), entry.mode)),
                 _ => unmerged.push(path.to_owned()),
             }
         } else if from_tree {
-            chosen.push(at);
+            selected.push(at);
         } else {
             removed.push((path.to_owned(), entry.mode));
         }
     }
     let unmatched = options.pathspecs.unseen(&seen).map(BStr::to_owned).collect();
-    let stale = match options.update_worktree {
-        true => changed(repo, worktree, &index, &chosen, options.follows)?,
+    let changed = match options.update_worktree {
+        true => find_changed(repo, worktree, &index, &selected, options.recurse_submodules)?,
         false => Vec::new(),
     };
     let named = |at: usize| (index.path_at(at).to_owned(), index.entries()[at].stage);
-    let stale: Vec<(BString, Stage)> = stale.into_iter().map(named).collect();
+    let changed: Vec<(BString, Stage)> = changed.into_iter().map(named).collect();
     let gone = removed.iter().map(|(path, _)| Edit { path: path.clone(), entries: Vec::new() });
     index.apply(gone.collect());
-    // The side that was taken has no file: its conflict stays in the index.
+    // A conflict without a file on the requested side stays in the index.
     removed.append(&mut sides);
     removed.sort();
     let removals = removed.into_iter().filter(|_| options.update_worktree).map(|(path, mode)| Removal {
@@ -139,7 +141,7 @@ pub fn plan_paths(
         premise: Premise::Anything,
         gitlink: mode.is_gitlink(),
     });
-    let writes = stale.iter().filter_map(|(path, stage)| {
+    let writes = changed.iter().filter_map(|(path, stage)| {
         let entry = index.position(path.as_bstr(), *stage).ok()?;
         Some(Write { entry, premise: Premise::Anything })
     });
@@ -147,22 +149,22 @@ pub fn plan_paths(
     Ok(PathPlan { plan, invalid, unmatched, unmerged })
 }
 
-/// Which of the chosen entries' files are not theirs.
-fn changed(
+/// Returns the selected entries whose files differ.
+fn find_changed(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &Index,
-    chosen: &[usize],
-    follows: bool,
+    selected: &[usize],
+    recurse_submodules: bool,
 ) -> Result<Vec<usize>, LookError> {
     let rules = StatRules::of(repo)?;
-    let questions: Vec<(&BStr, Want)> = chosen.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
+    let questions: Vec<(&BStr, Want)> = selected.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let mut racy = Vec::new();
     let mut changed = Vec::new();
-    for (&at, seen) in chosen.iter().zip(&seen) {
+    for (&at, seen) in selected.iter().zip(&seen) {
         match seen {
-            Seen::There(_) if follows && index.entries()[at].mode.is_gitlink() => changed.push(at),
+            Seen::There(_) if recurse_submodules && index.entries()[at].mode.is_gitlink() => changed.push(at),
             Seen::There(stat) => match rules.compare(&index.entries()[at], stat, index.timestamp) {
                 Match::Same => {}
                 Match::Racy => racy.push(at),
@@ -177,21 +179,21 @@ fn changed(
     Ok(changed)
 }
 
-/// The edits that bring the chosen paths of `tree` into the index, and these paths.
-fn take_from(
+/// Returns the edits that bring the selected paths of `tree` into the index, and these paths.
+fn edits_from_tree(
     repo: &repo::Repository,
     index: &Index,
     tree: ObjectId,
     pathspecs: &Pathspecs,
 ) -> Result<(Edits, HashSet<BString>), LookError> {
     let found = trees::walk(repo.objects(), index, Kind::OneWay, vec![Some(tree)])?;
-    let mut taken = HashSet::new();
+    let mut source_paths = HashSet::new();
     let mut edits = Edits::default();
     let mut seen = Matched::default();
     for at in found.same.iter().flat_map(Clone::clone) {
         let path = index.path_at(at);
         if pathspecs.matches_entry(path, index.entries()[at].mode, &mut seen) {
-            taken.insert(path.to_owned());
+            source_paths.insert(path.to_owned());
         }
     }
     for row in &found.rows {
@@ -199,16 +201,16 @@ fn take_from(
         if !pathspecs.matches_entry(row.path.as_bstr(), mode, &mut seen) {
             continue;
         }
-        taken.insert(row.path.clone());
-        if !is_entry(index, row, mode, oid) {
+        source_paths.insert(row.path.clone());
+        if !is_in_index(index, row, mode, oid) {
             edits.set(index, row.path.clone(), new_entry(mode, oid, Flags::empty()));
         }
     }
-    Ok((edits, taken))
+    Ok((edits, source_paths))
 }
 
-/// Whether the index already holds exactly this at the row's path.
-fn is_entry(index: &Index, row: &Row, mode: Mode, oid: ObjectId) -> bool {
+/// Returns true if the index already holds this entry, merged, at the row's path.
+fn is_in_index(index: &Index, row: &Row, mode: Mode, oid: ObjectId) -> bool {
     let Slot::Merged(at) = row.slot else { return false };
     let entry = &index.entries()[at];
     (entry.mode, entry.oid) == (mode, oid) && !entry.flags.contains(Flags::INTENT_TO_ADD)
@@ -223,7 +225,7 @@ fn new_entry(mode: Mode, oid: ObjectId, flags: Flags) -> NewEntry {
 struct Edits(BTreeMap<BString, Vec<NewEntry>>);
 
 impl Edits {
-    /// Puts `entry` at `path`; files it cannot be beside make room.
+    /// Sets the entry at `path`. Entries that cannot coexist with it are removed.
     fn set(&mut self, index: &Index, path: BString, entry: NewEntry) {
         for slash in path.find_iter("/") {
             let above = path[..slash].as_bstr();
@@ -237,11 +239,12 @@ impl Edits {
         self.0.insert(path, vec![entry]);
     }
 
-    /// Takes out what no index may hold.
-    fn drop_invalid(&mut self, protect: Protect) -> Vec<BString> {
+    /// Removes the paths that no index may hold, and returns them.
+    fn remove_invalid(&mut self, protect: Protect) -> Vec<BString> {
         let invalid = |(path, entries): (&BString, &Vec<NewEntry>)| {
-            let is = entries.iter().any(|entry| path::verify(path.as_bstr(), entry.mode, protect).is_err());
-            is.then(|| path.clone())
+            let is_invalid =
+                entries.iter().any(|entry| path::verify(path.as_bstr(), entry.mode, protect).is_err());
+            is_invalid.then(|| path.clone())
         };
         let invalid: Vec<BString> = self.0.iter().filter_map(invalid).collect();
         self.0.retain(|path, _| !invalid.contains(path));
@@ -268,17 +271,17 @@ fn apply(repo: &repo::Repository, index: &mut Index, edits: Edits) -> Result<(),
 /// A reset of the index alone.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions<'a> {
-    /// What it is to be like.
+    /// The tree that the index shall equal.
     pub tree: ObjectId,
-    /// Which paths; `None` for all.
+    /// The selected paths; `None` means all.
     pub pathspecs: Option<&'a Pathspecs>,
-    /// Keep paths the tree does not have as intended to be added.
+    /// Keep paths that the tree lacks as intent-to-add entries.
     pub intent_to_add: bool,
-    /// What new paths are marked by that do not belong in the worktree.
+    /// The patterns by which new paths outside of the worktree are marked.
     pub sparse: Option<&'a Patterns>,
 }
 
-/// The plan of `reset --mixed`: a new index and nothing to do in the worktree.
+/// Returns the plan of `reset --mixed`: a new index, and no steps for the worktree.
 pub fn plan_index(
     repo: &repo::Repository,
     index: Index,
@@ -289,7 +292,7 @@ pub fn plan_index(
     let found = trees::walk(repo.objects(), &index, Kind::OneWay, vec![Some(options.tree)])?;
     let mut edits = Edits::default();
     let mut seen = Matched::default();
-    let marks = |index: &Index, row: &Row| match row.slot {
+    let sparse_flags = |index: &Index, row: &Row| match row.slot {
         Slot::Merged(at) => index.entries()[at].flags & Flags::SKIP_WORKTREE,
         _ if options.sparse.is_some_and(|patterns| !patterns.includes(row.path.as_bstr())) => {
             Flags::SKIP_WORKTREE
@@ -307,15 +310,15 @@ pub fn plan_index(
             continue;
         }
         match row.sides[0] {
-            Side::Entry(mode, oid) if !is_entry(&index, &row, mode, oid) => {
-                let flags = marks(&index, &row);
+            Side::Entry(mode, oid) if !is_in_index(&index, &row, mode, oid) => {
+                let flags = sparse_flags(&index, &row);
                 edits.set(&index, row.path, new_entry(mode, oid, flags));
             }
             Side::Entry(..) => {}
             Side::Missing | Side::Conflict if row.slot == Slot::Nothing => {}
             Side::Missing | Side::Conflict if options.intent_to_add => {
                 let empty = ObjectId::empty_blob(index.hash);
-                let flags = Flags::INTENT_TO_ADD | marks(&index, &row);
+                let flags = Flags::INTENT_TO_ADD | sparse_flags(&index, &row);
                 edits.set(&index, row.path, new_entry(Mode::FILE, empty, flags));
             }
             Side::Missing | Side::Conflict => edits.remove(row.path),

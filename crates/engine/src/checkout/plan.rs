@@ -1,4 +1,4 @@
-//! Deciding: every step of a checkout, and every refusal, before anything is touched.
+//! Planning: every step of a checkout, and every refusal, before anything is changed.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{
     Refusal,
     decide::{self, Decided, Decider, Policy, Sparsity},
     follow::Follow,
-    look::Looker,
+    queries::WorktreeQueries,
     refusal,
 };
 use crate::look::{
@@ -27,14 +27,14 @@ use format::{
 };
 use sys::profile::{self, Phase};
 
-/// Which trees are merged with the index, in Git's unpack-trees terms.
+/// The trees that are merged with the index, in the terms of Git's unpack-trees.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Merge {
     /// `reset --hard`, `checkout -f`, `clone`, `reset --merge`: the index becomes `target`.
     OneWay { target: ObjectId },
-    /// `switch`, `reset --keep`: carry local changes over from `head` to `target`.
-    /// `head: None`: from nothing (unborn branch).
+    /// `switch`, `reset --keep`: carry local changes over from `head` to `target`. `head` is `None`
+    /// on an unborn branch.
     TwoWay { head: Option<ObjectId>, target: ObjectId },
     /// `read-tree -m base ours theirs` (one or more bases).
     ThreeWay {
@@ -44,85 +44,90 @@ pub enum Merge {
         one_sided: OneSided,
         conflicts: Conflicts,
     },
-    /// `read-tree <trees>`: what the trees hold, one laid over the other. Nothing of an index is kept.
+    /// `read-tree <trees>`: the paths of all trees, where later trees replace earlier ones. The old
+    /// index is discarded.
     Overlay { trees: Vec<ObjectId> },
-    /// `read-tree --prefix`: `tree` is put below `prefix` (which has no slash at the end), beside what is there.
+    /// `read-tree --prefix`: the paths of `tree` are added below `prefix` (without a slash at the
+    /// end) to the index.
     Bind { tree: ObjectId, prefix: BString },
 }
 
-/// A path that has to be merged file by file.
+/// The treatment of a path that has to be merged file by file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflicts {
-    /// Its stages are put into the index.
+    /// Its stages are added to the index.
     Stages,
-    /// `--trivial`: there is to be none.
+    /// The operation is refused (`--trivial`).
     Refuse,
 }
 
-/// What the worktree has to do with it.
+/// The role of the worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// It is changed too (`-u`).
+    /// The worktree is changed too (`-u`).
     Update,
-    /// It is not touched, but what the index loses must be unchanged in it.
+    /// The worktree is not changed, but files of entries that the index loses must be unchanged.
     Check,
-    /// It is not looked at (`-i`).
+    /// The worktree is ignored (`-i`).
     Ignore,
 }
 
-/// What may be lost.
+/// The changes that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// Refuse wherever Git refuses.
+    /// None: refuse wherever Git refuses.
     No,
-    /// `reset --mixed`: the index is reset, untracked files in the way are kept.
+    /// `reset --mixed`: the index is reset, and untracked files in the way are kept.
     ProtectUntracked,
-    /// `reset --hard`, `checkout -f`: local changes and untracked files in the way go.
+    /// `reset --hard`, `checkout -f`: local changes and untracked files in the way are removed.
     OverwriteUntracked,
-    /// A clone that was killed and is gone on with: what the index holds stays as it is, what it lacks
-    /// (or never saw on disk) is written, and of what is in the way only goes what the clone itself may
-    /// have left there ([`Premise::Remnant`]).
+    /// Resuming a clone that was killed. Entries of the index stay as they are. Missing entries,
+    /// and those never seen on disk, are written. A file in the way is removed only if the clone
+    /// itself may have left it ([`Premise::Remnant`]).
     Remnants,
 }
 
-/// What is made of the patterns of a sparse worktree.
+/// The patterns of a sparse worktree.
 #[derive(Clone, Debug, Default)]
 pub enum Sparse {
-    /// Files go and come as the configured ones say ([`crate::look::sparse::load`]).
+    /// Files are removed and written according to the configured patterns
+    /// ([`crate::look::sparse::load`]).
     #[default]
     Configured,
-    /// As these say.
-    By(Arc<Patterns>),
-    /// Entries keep the marks they have (`read-tree --no-sparse-checkout`).
+    /// These patterns.
+    Given(Arc<Patterns>),
+    /// Entries keep their marks (`read-tree --no-sparse-checkout`).
     Ignored,
 }
 
 /// Options of planning.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// See [`Merge`].
+    /// The trees and the kind of merge.
     pub merge: Merge,
-    /// See [`Force`].
+    /// The changes that may be lost.
     pub force: Force,
-    /// See [`Files`].
+    /// The role of the worktree.
     pub files: Files,
-    /// Ignored files in the way may be overwritten (Git's default for switch; `--no-overwrite-ignore`).
+    /// Ignored files in the way may be overwritten (Git's default for switch;
+    /// `--no-overwrite-ignore`).
     pub overwrite_ignored: bool,
-    /// Take a file whose stat differs from the index for unchanged if its content is the same, as
-    /// `checkout` and `switch` do, which refresh the index first. `reset` and `read-tree` do not.
+    /// Treat a file with a changed stat but equal content as unchanged, as `checkout` and `switch`
+    /// do, which refresh the index first. `reset` and `read-tree` do not.
     pub refresh: bool,
-    /// Where the command was started, relative to the worktree, no slash at the end; `None` for its
-    /// root or outside. Git never removes this directory.
+    /// The directory in which the command was started, relative to the worktree, without a slash at
+    /// the end. `None` for the root or a directory outside. Git never removes this directory.
     pub original_cwd: Option<BString>,
-    /// See [`Sparse`]. Not asked if the worktree is not changed.
+    /// The sparse patterns. Not used if the worktree is not changed.
     pub sparse: Sparse,
-    /// Git's name of the operation for the texts of refusals: see [`refusal_text`](super::refusal_text).
-    /// "checkout" and "merge" collect all refusals, others stop at the first.
+    /// Git's name of the operation for the texts of refusals: see
+    /// [`refusal_text`](super::refusal_text). "checkout" and "merge" collect all refusals, others
+    /// stop at the first.
     pub operation: &'static str,
 }
 
 impl PlanOptions {
-    /// What `switch` does from `head`.
+    /// Options of `switch` from `head`.
     pub fn switch(head: Option<ObjectId>, target: ObjectId) -> Self {
         PlanOptions {
             merge: Merge::TwoWay { head, target },
@@ -136,7 +141,7 @@ impl PlanOptions {
         }
     }
 
-    /// What `reset --hard` and `checkout -f` do.
+    /// Options of `reset --hard` and `checkout -f`.
     pub fn reset_hard(target: ObjectId) -> Self {
         PlanOptions {
             merge: Merge::OneWay { target },
@@ -147,86 +152,89 @@ impl PlanOptions {
         }
     }
 
-    /// What `clone` does, and `reset --merge`.
+    /// Options of `clone` and `reset --merge`.
     pub fn one_way(target: ObjectId) -> Self {
         PlanOptions { force: Force::No, ..Self::reset_hard(target) }
     }
 
-    /// What `reset --keep` does.
+    /// Options of `reset --keep`.
     pub fn reset_keep(head: ObjectId, target: ObjectId) -> Self {
         PlanOptions { refresh: false, operation: "reset", ..Self::switch(Some(head), target) }
     }
 }
 
 impl PlanOptions {
-    /// With the patterns that are configured. What is wrong with their file is for the caller to tell, who then gives them.
+    /// Loads the configured patterns. Warnings about their file are lost: a caller that prints them
+    /// loads the patterns itself.
     fn resolve(&self, repo: &repo::Repository) -> Result<PlanOptions, PlanError> {
         let mut options = self.clone();
         if let (Sparse::Configured, true) = (&self.sparse, self.files == Files::Update) {
             let loaded = sparse::load(repo)?;
-            options.sparse = loaded.map_or(Sparse::Ignored, |loaded| Sparse::By(Arc::new(loaded.patterns)));
+            options.sparse =
+                loaded.map_or(Sparse::Ignored, |loaded| Sparse::Given(Arc::new(loaded.patterns)));
         }
         Ok(options)
     }
 }
 
-/// What must still be true of a path when `execute` comes to it.
+/// The condition that must hold for a path when `execute` reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Premise {
-    /// Nothing is there.
+    /// Nothing is at the path.
     Absent,
-    /// The file or link seen when planning; compared once more before it is unlinked. Apart, as most writes of a large
-    /// checkout have none.
+    /// The file or link that planning saw. It is compared once more before it is unlinked. Boxed,
+    /// because most writes of a large checkout have no such premise.
     Unchanged(Box<sys::Stat>),
-    /// Whatever is there may go (forced, ignored, or examined when planning): files, links, directories
-    /// with all they hold; also a file or link where a leading directory has to be.
+    /// Anything may be removed (forced, ignored, or checked while planning): files, links,
+    /// directories with everything in them, and a file or link at the path of a leading directory.
     Anything,
-    /// Nothing, or what a killed run left of this very entry: the file begun or finished, the link. Compared
-    /// with what is to be written; anything else stays. Only writes.
+    /// Nothing, or a file or link of this entry that a killed run wrote in part or in whole. It is
+    /// compared with the new content; any other file stays. Only writes.
     Remnant,
-    /// A directory that is to become a submodule or already is one.
+    /// A directory that becomes a submodule or is one.
     Directory,
 }
 
-/// An entry to be written.
+/// An entry to write.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// Position in `Plan::index.entries()`.
+    /// The position in `Plan::index.entries()`.
     pub entry: usize,
-    /// See [`Premise`].
+    /// The condition that must hold.
     pub premise: Premise,
 }
 
-/// A path to be removed. Directories it leaves empty go too (never the worktree's root).
+/// A path to remove. Directories that become empty are removed too, except the worktree's root.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Removal {
     pub path: BString,
     pub premise: Premise,
-    /// A submodule: only an empty directory is removed.
+    /// True for a submodule: only an empty directory is removed.
     pub gitlink: bool,
 }
 
-/// Everything that will be done, decided.
+/// All steps of an operation.
 #[derive(Debug)]
 pub struct Plan {
-    /// The index as it will be. Entries to be written carry a zero stat until then.
+    /// The new index. Entries to be written have a zero stat until then.
     pub index: Index,
     /// In index order.
     pub writes: Vec<Write>,
-    /// In index order (executed in reverse).
+    /// In index order; executed in reverse.
     pub removals: Vec<Removal>,
-    /// What Git prints without refusing, e.g. sparse paths left in place: texts for standard error, with their newline.
+    /// Messages of Git that refuse nothing, for example about sparse paths left in place. Texts for
+    /// standard error, each with a newline.
     pub warnings: Vec<BString>,
 }
 
-/// Why planning stopped. Nothing was touched.
+/// The reason why planning stopped. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Every offending path, in Git's order; [`refusal_text`](super::refusal_text) words them.
+    /// All refused paths in Git's order. [`refusal_text`](super::refusal_text) formats them.
     #[error("refused")]
     Refused(Vec<Refusal>),
-    /// `switch` with unmerged entries.
+    /// A `switch` with unmerged entries.
     #[error("you need to resolve your current index first")]
     Unmerged,
     /// A path has to be merged file by file, which [`Conflicts::Refuse`] forbids.
@@ -243,19 +251,19 @@ impl<E: Into<LookError>> From<E> for PlanError {
     }
 }
 
-/// What planning works with, apart from the index.
-pub(super) struct World<'a> {
+/// The inputs of planning besides the index.
+pub(super) struct PlanInputs<'a> {
     pub(super) trees: &'a dyn TreeSource,
     pub(super) root: &'a sys::Dir,
     pub(super) cleaning: &'a dyn Cleaning,
-    /// Contents of `info/exclude` and `core.excludesFile`.
+    /// The contents of `info/exclude` and `core.excludesFile`.
     pub(super) excludes: Vec<Vec<u8>>,
-    /// Asked of submodules that go along, if they do.
+    /// Answers questions about submodules that move with the superproject; `None` if they stay.
     pub(super) follow: Option<&'a dyn Follow>,
     pub(super) settings: Settings,
 }
 
-/// What the configuration says.
+/// The relevant configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settings {
     pub(super) stat: StatRules,
@@ -274,18 +282,18 @@ impl Settings {
     }
 }
 
-/// Decides. `index` is consumed: the plan holds the result, and nothing is changed on disk.
+/// Plans an operation. The plan takes `index` and holds the new one; nothing is changed on disk.
 pub fn plan(
     repo: &repo::Repository,
     worktree: &sys::Dir,
     index: Index,
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
-    plan_following(repo, worktree, index, options, None)
+    plan_with_submodules(repo, worktree, index, options, None)
 }
 
-/// Decides; submodules go along if there is a `follow` to ask them.
-pub fn plan_following(
+/// Plans an operation. With `follow`, submodules move with their superproject.
+pub fn plan_with_submodules(
     repo: &repo::Repository,
     worktree: &sys::Dir,
     index: Index,
@@ -294,7 +302,7 @@ pub fn plan_following(
 ) -> Result<Plan, PlanError> {
     let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, &index);
-    let world = World {
+    let inputs = PlanInputs {
         trees: repo.objects(),
         root: worktree,
         cleaning: &cleaning,
@@ -303,16 +311,20 @@ pub fn plan_following(
         settings: Settings::of(repo)?,
     };
     let options = &options.resolve(repo)?;
-    let decided = decide(&world, &index, options)?;
+    let decided = decide(&inputs, &index, options)?;
     Ok(finish(repo.objects(), index, decided, options.operation))
 }
 
-/// Walk, probe, decide.
-pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) -> Result<Decided, PlanError> {
-    let is_settled = matches!(options.merge, Merge::OneWay { .. } | Merge::TwoWay { .. })
+/// Walks the trees, gathers facts, and decides.
+pub(super) fn decide(
+    inputs: &PlanInputs<'_>,
+    index: &Index,
+    options: &PlanOptions,
+) -> Result<Decided, PlanError> {
+    let handles_sparse_index = matches!(options.merge, Merge::OneWay { .. } | Merge::TwoWay { .. })
         && options.files == Files::Update
-        && matches!(options.sparse, Sparse::By(_));
-    if index.sparse && !is_settled {
+        && matches!(options.sparse, Sparse::Given(_));
+    if index.sparse && !handles_sparse_index {
         return Err(LookError::Unsupported("sparse indexes").into());
     }
     let (kind, trees) = match &options.merge {
@@ -336,7 +348,7 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         return Err(PlanError::Unmerged);
     }
     let patterns = match &options.sparse {
-        Sparse::By(patterns) if options.files == Files::Update => Some(&**patterns),
+        Sparse::Given(patterns) if options.files == Files::Update => Some(&**patterns),
         _ => None,
     };
     let sparsity = patterns.map(|patterns| Sparsity { patterns, outside: patterns.outside(index) });
@@ -344,39 +356,39 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         kind,
         force: options.force,
         files: options.files,
-        protect: world.settings.protect,
+        protect: inputs.settings.protect,
         overwrite_ignored: options.overwrite_ignored,
         sparse: sparsity.as_ref(),
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: refusal::reports_all(options.operation),
-        follows: world.follow.is_some(),
+        recurse_submodules: inputs.follow.is_some(),
     };
-    let found = match world.follow.is_some() && kind == Kind::OneWay {
-        // Submodules are looked into wherever they are: no directory is skipped for being the same.
+    let found = match inputs.follow.is_some() && kind == Kind::OneWay {
+        // Every submodule is checked, so no directory is skipped for being equal.
         true => {
             let mut whole = index.clone();
             whole.cache_tree = None;
-            trees::walk_below(world.trees, &whole, kind, trees, below)?
+            trees::walk_below(inputs.trees, &whole, kind, trees, below)?
         }
-        false => trees::walk_below(world.trees, index, kind, trees, below)?,
+        false => trees::walk_below(inputs.trees, index, kind, trees, below)?,
     };
-    let mut looker = Looker {
-        root: world.root,
+    let mut queries = WorktreeQueries {
+        root: inputs.root,
         index,
-        rules: world.settings.stat,
+        rules: inputs.settings.stat,
         refresh: options.refresh,
         ignores: Ignores::new(
-            world.root,
-            &world.excludes.iter().map(Vec::as_slice).collect::<Vec<_>>(),
-            world.settings.ignore_case,
+            inputs.root,
+            &inputs.excludes.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            inputs.settings.ignore_case,
         ),
-        cleaning: world.cleaning,
-        fold_case: world.settings.ignore_case,
+        cleaning: inputs.cleaning,
+        fold_case: inputs.settings.ignore_case,
         folded: None,
-        follow: world.follow,
+        follow: inputs.follow,
     };
-    let (facts, same) = gather(&looker, index, &found, &policy)?;
-    let mut decided = Decider::new(index, policy, &mut looker).run(found.rows, facts.into_iter())?;
+    let (facts, same) = gather(&queries, index, &found, &policy)?;
+    let mut decided = Decider::new(index, policy, &mut queries).run(found.rows, facts.into_iter())?;
     if !decided.refusals.is_empty() {
         return Err(PlanError::Refused(decided.refusals));
     }
@@ -384,23 +396,23 @@ pub(super) fn decide(world: &World<'_>, index: &Index, options: &PlanOptions) ->
         return Err(PlanError::NotTrivial);
     }
     let premise = if options.force == Force::Remnants { Premise::Remnant } else { Premise::Anything };
-    let leaves = |at: usize| sparsity.as_ref().is_some_and(|sparsity| sparsity.outside[at]);
-    for at in same.into_iter().filter(|&at| !leaves(at)) {
+    let is_outside = |at: usize| sparsity.as_ref().is_some_and(|sparsity| sparsity.outside[at]);
+    for at in same.into_iter().filter(|&at| !is_outside(at)) {
         decided.writes.push((index.path_at(at).to_owned(), premise.clone()));
     }
     for edit in &decided.edits {
         for entry in &edit.entries {
-            path::verify(edit.path.as_bstr(), entry.mode, world.settings.protect)
+            path::verify(edit.path.as_bstr(), entry.mode, inputs.settings.protect)
                 .map_err(|_| LookError::InvalidPath(edit.path.clone()))?;
         }
     }
     Ok(decided)
 }
 
-/// The fact for each row, and the skipped entries a forced merge has to write again. What comes with
-/// [`Premise::Remnant`] needs no facts: it is looked at when it is written.
+/// Returns the fact for each row, and the unchanged entries that a forced merge writes again. Files
+/// with [`Premise::Remnant`] need no facts: they are checked when they are written.
 fn gather(
-    looker: &Looker<'_>,
+    queries: &WorktreeQueries<'_>,
     index: &Index,
     found: &Found,
     policy: &Policy<'_>,
@@ -417,19 +429,19 @@ fn gather(
         let unfinished = same.into_iter().filter(|&at| decide::is_unfinished(&index.entries()[at]));
         return Ok((Facts::unknown(found.rows.len()), unfinished.collect()));
     }
-    let mut asked = Vec::new();
+    let mut asked_rows = Vec::new();
     let mut questions = Vec::new();
     for (at, row) in found.rows.iter().enumerate() {
         let action = decide::action(row, policy.kind, policy.force, index);
         if let Some(want) = decide::question(row, action, policy, index) {
-            asked.push(at);
+            asked_rows.push(at);
             questions.push((row.path.as_bstr(), want));
         }
     }
     questions.extend(same.iter().map(|&at| (index.path_at(at), Want::Stat)));
-    let mut seen = facts::probe(looker.root, index, &questions)?;
-    let seen_same = seen.split_off(asked.len());
-    let entries: Vec<(usize, Seen)> = asked
+    let mut seen = facts::probe(queries.root, index, &questions)?;
+    let seen_same = seen.split_off(asked_rows.len());
+    let entries: Vec<(usize, Seen)> = asked_rows
         .iter()
         .zip(&seen)
         .filter_map(|(&at, &seen)| match found.rows[at].slot {
@@ -438,9 +450,9 @@ fn gather(
         })
         .chain(same.iter().copied().zip(seen_same))
         .collect();
-    let mut clean = looker.clean(&entries)?.into_iter();
+    let mut clean = queries.clean(&entries)?.into_iter();
     let mut facts = Facts::unknown(found.rows.len());
-    for (&at, &seen) in asked.iter().zip(&seen) {
+    for (&at, &seen) in asked_rows.iter().zip(&seen) {
         let is_entry = matches!(found.rows[at].slot, Slot::Merged(_));
         let clean = is_entry && clean.next().expect("one verdict for each entry asked about");
         facts.set(at, Fact { seen, clean });
@@ -449,28 +461,30 @@ fn gather(
     Ok((facts, changed))
 }
 
-/// Applies the edits and finds where the entries to be written are.
+/// Applies the edits, and locates the entries to write.
 pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided, operation: &str) -> Plan {
-    let Decided { edits, mut writes, mut removals, skip, left, told, .. } = decided;
-    for (at, outside) in skip {
+    let Decided { edits, mut writes, mut removals, sparse_marks, sparse_leftovers, notices, .. } = decided;
+    for (at, outside) in sparse_marks {
         let flags = &mut index.entries_mut()[at].flags;
         flags.set(Flags::SKIP_WORKTREE, outside);
         flags.remove(Flags::FSMONITOR_VALID);
     }
     writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     index.apply(edits);
-    // Git drops what it knows of resolved conflicts.
+    // Git discards the resolve-undo information.
     index.resolve_undo = None;
     let empty = ObjectId::empty_tree(index.hash);
     cache_tree::complete(&mut index, &|oid, _| *oid == empty || trees.has(oid));
     let writes = locate(&index, writes);
     removals.sort_by(|a, b| a.path.cmp(&b.path));
-    let told = told.iter().map(refusal::plumbing);
-    let warnings = told.chain([refusal::left_text(&left, operation)]).filter(|text| !text.is_empty());
+    let notices = notices.iter().map(refusal::plumbing);
+    let warnings =
+        notices.chain([refusal::leftover_text(&sparse_leftovers, operation)]).filter(|text| !text.is_empty());
     Plan { index, writes, removals, warnings: warnings.collect() }
 }
 
-/// Where the entries of `writes`, sorted by path, are. Few are searched for, many met in one pass.
+/// Locates the entries of `writes`, which are sorted by path. Few entries are searched for; many
+/// are found in one pass.
 fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
     let mut from = 0;
     let one_pass = writes.len() > index.entries().len() / 16;
@@ -482,7 +496,7 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
         }
         index.entries().get(from).filter(|entry| index.path(entry) == path).map(|_| from)
     };
-    // Into the same memory: all that a large plan is made of is there at this moment.
+    // The vector's memory is reused: at this moment all data of a large plan exist.
     let located = writes
         .into_iter()
         .filter_map(|(path, premise)| position(path.as_bstr()).map(|entry| Write { entry, premise }));

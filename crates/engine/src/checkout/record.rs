@@ -1,10 +1,11 @@
-//! Recording: the plan's index, brought in line with what was really done.
+//! Recording: the update of the plan's index to the outcomes.
 //!
-//! A written entry gets the stat of the very file that was written. Every other entry that was to be
-//! written keeps, or gets, a stat of zeros, which matches no file: whoever looks next compares the content.
+//! A written entry gets the stat of the file that was written. Every other planned entry keeps, or
+//! gets, a stat of zeros, which matches no file, so that the next command compares the content.
 //!
-//! After an interrupt, an error that stopped the run, or one after which HEAD stays where it is, the index is the one from before with only the steps in it
-//! that were done, so that the same command, run again, finds the rest still to do.
+//! After an interrupt, an error that stopped the run, or an error that leaves HEAD where it is, the
+//! new index is the old one with only the finished steps applied. If the command is run
+//! again, it finds the remaining steps.
 
 use bstr::BStr;
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
@@ -15,10 +16,11 @@ use crate::look::stat::index_stat;
 
 use super::{Outcome, Plan, Report};
 
-/// Brings the plan's index in line with what was really done. The caller then commits it with `store::index::commit`.
+/// Updates the plan's index to the outcomes. The caller then commits it with
+/// `store::index::commit`.
 ///
-/// A step that failed or was stale leaves the entry of the target in the index, as Git does: the
-/// difference shows as a change in the worktree.
+/// A failed or stale step leaves the target's entry in the index, as in Git: the difference shows
+/// as a change in the worktree.
 pub fn record(plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let Plan { mut index, writes, .. } = plan;
@@ -45,8 +47,9 @@ pub fn record(plan: Plan, report: &Report) -> Index {
     index
 }
 
-/// What [`record`] is to a run that is to be finished by another (see [`Report::interrupted`], [`Report::can_resume`]): `before` is the index the plan was made from, as it still is
-/// on disk.
+/// Like [`record`], for a run that another run will finish (see [`Report::interrupted`],
+/// [`Report::can_resume`]). `before` is the index from which the plan was made, as it still is on
+/// disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let done = |outcome: &Outcome| {
@@ -57,9 +60,9 @@ pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Ind
     let (removals, writes) = (plan.removals.clone(), plan.writes.clone());
     let after = record(plan, report);
     let edit = |path: &BStr, entries| Edit { path: path.to_owned(), entries };
-    // A file of one side of a conflict comes and goes, the conflict stays; so does the entry of what is outside of a sparse
-    // worktree.
-    let conflict = |path: &BStr| -> Vec<NewEntry> {
+    // A conflict stays even if the file of one side was written or removed. So does an entry
+    // outside of a sparse worktree.
+    let remaining_entries = |path: &BStr| -> Vec<NewEntry> {
         let stages = after.entries()[after.range_of(path)].iter();
         let stays =
             |entry: &&Entry| entry.stage != Stage::Normal || entry.flags.contains(Flags::SKIP_WORKTREE);
@@ -67,14 +70,14 @@ pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Ind
     };
     let removed = removals.iter().zip(removed).filter(|(_, done)| *done).map(|(removal, _)| {
         let path = removal.path.as_ref();
-        edit(path, conflict(path))
+        edit(path, remaining_entries(path))
     });
     let written = writes.iter().zip(written).filter(|(_, done)| *done).map(|(write, _)| {
         let entry = &after.entries()[write.entry];
         let path = after.path(entry);
         match entry.stage {
             Stage::Normal => edit(path, vec![entry.content()]),
-            _ => edit(path, conflict(path)),
+            _ => edit(path, remaining_entries(path)),
         }
     });
     let mut edits: Vec<Edit> = removed.chain(written).collect();

@@ -1,8 +1,8 @@
-//! Comparing the whole index with the worktree: Git's `refresh_index`; and the list of local changes after a
-//! switch, which is by the rule of [`crate::status`].
+//! Comparison of the whole index with the worktree: Git's `refresh_index`. Also the list of local
+//! changes after a switch, by the rules of [`crate::status`].
 //!
-//! Nothing in the worktree is changed. Entries whose files are theirs are marked up to date, and get
-//! the file's stat if theirs was out of date; the rest is reported.
+//! Nothing in the worktree is changed. Entries with unchanged files are marked up to date, and get
+//! the file's stat if theirs was outdated. The other entries are reported.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
@@ -30,7 +30,7 @@ use crate::{
     status::{self, Touched},
 };
 
-/// How a path differs, as `--name-status` has it.
+/// The kind of change, as in `--name-status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum ChangeKind {
@@ -42,7 +42,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The letter Git prints for it.
+    /// The letter that Git prints.
     pub fn letter(self) -> u8 {
         match self {
             ChangeKind::Added => b'A',
@@ -54,23 +54,24 @@ impl ChangeKind {
     }
 }
 
-/// An entry whose file is not its own.
+/// An entry whose file differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unclean {
-    /// How it differs, as `reset` lists it.
+pub struct ChangedEntry {
+    /// The kind of change, as `reset` lists it.
     pub kind: ChangeKind,
-    /// Which.
+    /// The path.
     pub path: BString,
 }
 
-/// Compares every entry with its file. What differs is returned, in index order; unmerged paths once
-/// each. Entries that are assumed unchanged, not checked out, or vouched for by the monitor are not looked at; the last
-/// are not marked either, as a mark spares the look before a file is overwritten.
+/// Compares every entry with its file. Returns the differences in index order, unmerged paths once
+/// each. Entries that are assumed unchanged, not checked out, or vouched for by the monitor are
+/// skipped. The last ones are not marked up to date either, because that mark skips the check
+/// before a file is overwritten.
 pub fn refresh(
     repo: &repo::Repository,
     worktree: &Dir,
     index: &mut Index,
-) -> Result<Vec<Unclean>, LookError> {
+) -> Result<Vec<ChangedEntry>, LookError> {
     let _phase = profile::span(Phase::Plan);
     let asked: Vec<usize> =
         (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
@@ -118,7 +119,7 @@ pub fn refresh(
         index.entries_mut()[at].flags.insert(Flags::UPTODATE);
         index.vouch(at);
     }
-    Ok(changes.into_iter().map(|(path, kind)| Unclean { kind, path }).collect())
+    Ok(changes.into_iter().map(|(path, kind)| ChangedEntry { kind, path }).collect())
 }
 
 fn is_compared(index: &Index, entry: &Entry) -> bool {
@@ -128,7 +129,8 @@ fn is_compared(index: &Index, entry: &Entry) -> bool {
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 
-/// A link is not the file, wherever it leads.
+/// Returns true if a leading directory is a symbolic link. Git treats the file as missing, whatever
+/// the link leads to.
 fn is_behind_a_link(seen: &Seen) -> bool {
     matches!(seen, Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink)
 }
@@ -142,8 +144,9 @@ fn is_type(mode: Mode, file_type: FileType) -> bool {
     }
 }
 
-/// The differences of the worktree and the index from `tree`: `git diff-index --name-status <tree>`, by the rule of
-/// [`status::examine`]. Entries that are marked up to date are not looked at again.
+/// Returns the differences of the worktree and the index from `tree`: `git diff-index --name-status
+/// <tree>`, by the rules of [`status::examine`]. Entries that are marked up to date are not
+/// examined again.
 pub fn local_changes(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -173,8 +176,8 @@ pub fn local_changes(
     Ok(diff::tree(repo, worktree, index, Some(tree), against, &scope)?)
 }
 
-/// Tells, when the index is written, whether a racy entry's file was changed behind its stat data.
-/// Attributes are read only if there is such an entry.
+/// The check, when the index is written, if the file of a racy entry changed without a change of
+/// its stat. Attributes are read only if there is such an entry.
 pub struct RacyCheck<'a> {
     worktree: &'a Dir,
     rules: StatRules,
@@ -183,24 +186,24 @@ pub struct RacyCheck<'a> {
 }
 
 impl<'a> RacyCheck<'a> {
-    /// For the entries of `index`.
+    /// Creates a check for the entries of `index`.
     pub fn new(repo: &repo::Repository, worktree: &'a Dir, index: &Index) -> Result<Self, repo::Error> {
-        let suspect = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
-        let converter = match index.has_racy() && index.entries().iter().any(suspect) {
+        let needs_check = |entry: &Entry| !entry.flags.contains(Flags::UPTODATE) && index.is_racy(entry);
+        let converter = match index.has_racy() && index.entries().iter().any(needs_check) {
             true => Some(repo::convert::Converter::for_checkout(repo, index)?),
             false => None,
         };
         Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.voice() })
     }
 
-    /// Whether the file of `entry` has the entry's stat data but another content. A file that cannot
-    /// be read counts as changed.
+    /// Returns true if the file of `entry` has the entry's stat but another content. An unreadable
+    /// file counts as changed.
     pub fn is_modified(&self, path: &BStr, entry: &Entry) -> bool {
         let Some(converter) = &self.converter else { return false };
         let Ok(Some(stat)) = self.worktree.stat(path) else { return false };
-        // A difference in nanoseconds alone is none to stock builds of Git, which will trust what is written here.
-        let looks_the_same = matches!(self.rules.compare(entry, &stat, (0, 0)), Match::Same | Match::Racy);
-        if !looks_the_same || entry.mode.is_gitlink() {
+        // Stock builds of Git ignore nanoseconds, and trust the stat that is written here.
+        let has_same_stat = matches!(self.rules.compare(entry, &stat, (0, 0)), Match::Same | Match::Racy);
+        if !has_same_stat || entry.mode.is_gitlink() {
             return false;
         }
         let mut worker = converter.worker();

@@ -1,11 +1,11 @@
-//! Why an operation is refused, in Git's words.
+//! The reasons why an operation is refused, with Git's messages.
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// One of Git's unpack-trees errors, in the order Git reports them.
+/// Git's unpack-trees errors, in the order in which Git reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefusalKind {
-    /// A tree holds a path that must not be in an index.
+    /// A tree holds a path that no index may hold.
     InvalidPath,
     /// The index holds local changes.
     WouldOverwrite,
@@ -13,57 +13,59 @@ pub enum RefusalKind {
     NotUptodateFile,
     /// A directory to be replaced holds untracked files.
     NotUptodateDir,
-    /// The current directory would have to go.
+    /// The current directory would be removed.
     CwdInTheWay,
-    /// An untracked file is where a file is to be written.
+    /// An untracked file would be overwritten.
     UntrackedOverwritten,
-    /// An untracked file is where a file is to be removed.
+    /// An untracked file would be removed.
     UntrackedRemoved,
-    /// `read-tree --prefix` onto an existing entry.
+    /// `read-tree --prefix` would replace an existing entry.
     BindOverlap,
-    /// The same, with a directory onto a file.
+    /// `read-tree --prefix` would replace a file by a directory.
     BindOverlapDirectory,
-    /// A submodule cannot be changed.
+    /// A submodule cannot be moved.
     WouldLoseSubmodule,
 }
 
-/// A path and why it stops the operation.
+/// A refused path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub kind: RefusalKind,
-    /// Which path.
+    /// The path.
     pub path: BString,
 }
 
-/// Why a path of a sparse worktree is left as it is, in the order Git reports them.
+/// The reasons why a path stays against the sparse patterns, in the order in which Git reports
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LeftKind {
-    /// It should go, and differs from the index.
+pub enum SparseLeftoverKind {
+    /// It should be removed, but differs from the index.
     NotUptodate,
     /// It is unmerged.
     Unmerged,
-    /// It should be written, and something is there.
+    /// It should be written, but a file is already there.
     Present,
-    /// It should be written, and what is there would be refused for this. The porcelain does not tell.
+    /// It should be written, but the file there causes this refusal. The porcelain does not report
+    /// it.
     Refused(RefusalKind),
 }
 
-/// A path that is left despite the patterns of a sparse worktree.
+/// A path that stays in the worktree against the sparse patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Why.
-    pub kind: LeftKind,
-    /// Which path.
+pub struct SparseLeftover {
+    /// The reason.
+    pub kind: SparseLeftoverKind,
+    /// The path.
     pub path: BString,
 }
 
-/// How an operation tells of refusals.
+/// The style in which an operation reports refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    /// All paths, sorted by kind, and advice.
+    /// All paths, sorted by kind, with advice.
     Porcelain,
-    /// One line, for the first path.
+    /// One line for the first path.
     Plumbing,
 }
 
@@ -74,17 +76,18 @@ fn style(operation: &str) -> Style {
     }
 }
 
-/// Whether planning goes on after the first refusal, to report all of them.
+/// Returns true if planning continues after the first refusal, to report all of them.
 pub(super) fn reports_all(operation: &str) -> bool {
     style(operation) == Style::Porcelain
 }
 
-/// What Git prints to standard error, to the last newline. `operation` is "checkout" (`switch` too) or
-/// "merge" for the lists of the porcelain; any other name ("reset", "clone", and `checkout -f`, which
-/// speaks as "reset") gives the one line of the plumbing. `advice` is `advice.commitBeforeMerge`.
+/// Returns Git's text for standard error, including the last newline. For `operation` "checkout"
+/// (`switch` too) and "merge" it is the list of the porcelain. For any other name ("reset",
+/// "clone", and `checkout -f`, which uses "reset") it is the one line of the plumbing. `advice` is
+/// `advice.commitBeforeMerge`.
 pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     match style(operation) {
-        // Why a submodule cannot be moved, and what follows from that for its path.
+        // Git prints two lines: why the submodule cannot be moved, and that its path is refused.
         Style::Plumbing if refusals.first().is_some_and(|it| it.kind == RefusalKind::WouldLoseSubmodule) => {
             refusals.iter().flat_map(|refusal| Vec::from(plumbing(refusal))).collect::<Vec<u8>>().into()
         }
@@ -93,20 +96,22 @@ pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     }
 }
 
-/// What Git prints to standard error of what was left, to the last newline.
-pub(super) fn left_text(left: &[Left], operation: &str) -> BString {
+/// Returns Git's text for standard error about sparse leftovers, including the last newline.
+pub(super) fn leftover_text(leftovers: &[SparseLeftover], operation: &str) -> BString {
     let mut text = BString::default();
     match style(operation) {
         Style::Plumbing => {
-            for Left { kind, path } in left {
+            for SparseLeftover { kind, path } in leftovers {
                 let after = match *kind {
-                    LeftKind::Refused(kind) => {
+                    SparseLeftoverKind::Refused(kind) => {
                         text.extend_from_slice(&plumbing(&Refusal { kind, path: path.clone() }));
                         continue;
                     }
-                    LeftKind::NotUptodate => "' not uptodate; will not remove from working tree.\n",
-                    LeftKind::Unmerged => "' unmerged; will not remove from working tree.\n",
-                    LeftKind::Present => "' already present; will not overwrite with sparse update.\n",
+                    SparseLeftoverKind::NotUptodate => "' not uptodate; will not remove from working tree.\n",
+                    SparseLeftoverKind::Unmerged => "' unmerged; will not remove from working tree.\n",
+                    SparseLeftoverKind::Present => {
+                        "' already present; will not overwrite with sparse update.\n"
+                    }
                 };
                 text.extend_from_slice(b"error: Path '");
                 push_printable(&mut text, path.as_bstr());
@@ -115,18 +120,18 @@ pub(super) fn left_text(left: &[Left], operation: &str) -> BString {
         }
         Style::Porcelain => {
             for (kind, what) in [
-                (LeftKind::NotUptodate, "are not up to date and were left"),
-                (LeftKind::Unmerged, "are unmerged and were left"),
-                (LeftKind::Present, "were already present and thus not updated"),
+                (SparseLeftoverKind::NotUptodate, "are not up to date and were left"),
+                (SparseLeftoverKind::Unmerged, "are unmerged and were left"),
+                (SparseLeftoverKind::Present, "were already present and thus not updated"),
             ] {
-                let mut paths = left.iter().filter(|left| left.kind == kind).peekable();
+                let mut paths = leftovers.iter().filter(|leftovers| leftovers.kind == kind).peekable();
                 if paths.peek().is_none() {
                     continue;
                 }
                 text.extend_from_slice(
                     format!("warning: The following paths {what} despite sparse patterns:\n").as_bytes(),
                 );
-                for Left { path, .. } in paths {
+                for SparseLeftover { path, .. } in paths {
                     text.push(b'\t');
                     push_printable(&mut text, path.as_bstr());
                     text.push(b'\n');
@@ -159,7 +164,7 @@ pub(super) fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
             overlap = format!("Entry '{path}' overlaps with '");
             (overlap.as_str(), "'.  Cannot bind.")
         }
-        // Git has no name for the directory.
+        // Git does not name the directory.
         RefusalKind::BindOverlapDirectory => ("Entry '' overlaps with '", "'.  Cannot bind."),
         RefusalKind::WouldLoseSubmodule => ("Submodule '", "' cannot checkout new HEAD."),
     };
@@ -172,27 +177,27 @@ pub(super) fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
 }
 
 fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
-    let doing = if operation == "checkout" { "switch branches" } else { operation };
+    let activity = if operation == "checkout" { "switch branches" } else { operation };
     let local = (
         format!("Your local changes to the following files would be overwritten by {operation}:"),
-        Some(format!("Please commit your changes or stash them before you {doing}.")),
+        Some(format!("Please commit your changes or stash them before you {activity}.")),
     );
     let untracked = |fate: &str| {
         (
             format!("The following untracked working tree files would be {fate} by {operation}:"),
-            Some(format!("Please move or remove them before you {doing}.")),
+            Some(format!("Please move or remove them before you {activity}.")),
         )
     };
     let plain = |text: &str| (text.to_owned(), None);
     let mut kinds: Vec<RefusalKind> = refusals.iter().map(|refusal| refusal.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    // These Git says at once, one by one.
-    let is_said_alone = |kind: RefusalKind| {
+    // Git prints these at once, one by one.
+    let is_printed_alone = |kind: RefusalKind| {
         use RefusalKind::{BindOverlap, BindOverlapDirectory, InvalidPath};
         matches!(kind, InvalidPath | BindOverlap | BindOverlapDirectory)
     };
-    let alone = refusals.iter().filter(|refusal| is_said_alone(refusal.kind));
+    let alone = refusals.iter().filter(|refusal| is_printed_alone(refusal.kind));
     let alone: BString = alone.flat_map(|refusal| Vec::from(plumbing(refusal))).collect::<Vec<u8>>().into();
     let mut text = BString::default();
     for kind in kinds {
@@ -215,7 +220,7 @@ fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
             push_printable(&mut text, refusal.path.as_bstr());
             text.push(b'\n');
         }
-        // Without advice Git's message ends in the list's newline and is given its own one more.
+        // Without advice Git's message ends with the list's newline, and Git adds another one.
         if let Some(remedy) = remedy.filter(|_| advice) {
             text.extend_from_slice(remedy.as_bytes());
         }
@@ -227,7 +232,7 @@ fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
     [alone, text].concat().into()
 }
 
-/// Control characters print as question marks, as in all of Git's messages.
+/// Appends a text, with control characters as question marks, as in all of Git's messages.
 fn push_printable(text: &mut BString, part: &BStr) {
     text.extend(part.iter().map(|&byte| match byte {
         b'\t' | b'\n' => byte,
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_by_kind_with_advice() {
+    fn lists_refusals_by_kind_with_advice() {
         let refusals = [
             refusal(RefusalKind::UntrackedOverwritten, "new"),
             refusal(RefusalKind::NotUptodateFile, "b"),

@@ -1,6 +1,8 @@
-//! New patterns for a sparse worktree: files go and come, the index keeps what it has. Git's `update_sparsity`.
+//! New patterns for a sparse worktree: Git's `update_sparsity`. Files are removed and written; the
+//! index keeps its entries.
 //!
-//! Nothing is refused: what is not as it should be is left, with a warning. Ignored files count as anybody's.
+//! Nothing is refused: a file in an unexpected state stays, with a warning. Ignored files are
+//! protected like untracked ones.
 
 use std::{io, sync::Arc};
 
@@ -12,18 +14,18 @@ use sys::{
 };
 
 use super::{
-    Files, Force, Left, LeftKind, Plan,
-    decide::{Ask as _, Decider, Policy, Sparsity},
+    Files, Force, Plan, SparseLeftover, SparseLeftoverKind,
+    decide::{Decider, Policy, Queries as _, Sparsity},
     execute::subtree,
-    look::Looker,
     plan::{Settings, finish},
+    queries::WorktreeQueries,
 };
 use crate::{
     guard::Guard,
     look::{LookError, content::Lazy, ignore::Ignores, sparse::Patterns, trees::Kind},
 };
 
-/// Plans what becomes of the worktree when `patterns` say what belongs in it.
+/// Plans the changes of the worktree for new `patterns`.
 pub fn plan_sparsity(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -42,26 +44,26 @@ pub fn plan_sparsity(
         sparse: Some(&sparsity),
         cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: true,
-        follows: false,
+        recurse_submodules: false,
     };
     let cleaning = Lazy::new(repo, &index);
-    let mut looker = looker(repo, worktree, &index, &cleaning)?;
-    let mut decided = Decider::new(&index, policy, &mut looker).run(Vec::new(), [])?;
+    let mut worktree_queries = worktree_queries(repo, worktree, &index, &cleaning)?;
+    let mut decided = Decider::new(&index, policy, &mut worktree_queries).run(Vec::new(), [])?;
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
         let path = index.path(entry).to_owned();
-        let unmerged = Left { kind: LeftKind::Unmerged, path };
-        if decided.left.last() != Some(&unmerged) {
-            decided.left.push(unmerged);
+        let unmerged = SparseLeftover { kind: SparseLeftoverKind::Unmerged, path };
+        if decided.sparse_leftovers.last() != Some(&unmerged) {
+            decided.sparse_leftovers.push(unmerged);
         }
     }
-    drop(looker);
+    drop(worktree_queries);
     let undo = index.resolve_undo.clone();
     let mut plan = finish(repo.objects(), index, decided, "sparse-checkout");
     plan.index.resolve_undo = undo;
     Ok(plan)
 }
 
-/// Whether something below directory `dir` is neither tracked nor ignored.
+/// Returns true if a file below the directory `dir` is neither tracked nor ignored.
 pub fn has_untracked(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -70,11 +72,11 @@ pub fn has_untracked(
 ) -> Result<bool, LookError> {
     let _phase = profile::span(Phase::Plan);
     let cleaning = Lazy::new(repo, index);
-    looker(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
+    worktree_queries(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
 }
 
-/// Removes directory `dir` of the worktree of `repo` with all that is in it. Follows no link. Returns
-/// an error if the repository is in it.
+/// Removes the directory `dir` of the worktree of `repo` with everything in it. Follows no link.
+/// Returns an error if the repository is in the directory.
 pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> io::Result<()> {
     if let Some(top) = repo.work_tree() {
         Guard::of(repo, top).and_then(|guard| guard.admit_whole(dir)).map_err(io::Error::other)?;
@@ -83,16 +85,16 @@ pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> 
     worktree.remove_dir(dir)
 }
 
-fn looker<'a>(
+fn worktree_queries<'a>(
     repo: &repo::Repository,
     worktree: &'a Dir,
     index: &'a Index,
     cleaning: &'a Lazy<'a>,
-) -> Result<Looker<'a>, LookError> {
+) -> Result<WorktreeQueries<'a>, LookError> {
     let settings = Settings::of(repo)?;
     let excludes = crate::look::ignore::outside(repo)?;
     let excludes: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
-    Ok(Looker {
+    Ok(WorktreeQueries {
         root: worktree,
         index,
         rules: settings.stat,

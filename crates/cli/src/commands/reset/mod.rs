@@ -6,7 +6,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Files, Force, IndexOptions, Merge, PlanOptions, Sparse, Unclean, plan_index},
+    checkout::{ChangedEntry, Files, Force, IndexOptions, Merge, PlanOptions, Sparse, plan_index},
     look::LookError,
     pathspec::Pathspecs,
     sparse::Course,
@@ -495,11 +495,11 @@ fn cannot_reset_head(error: switch::Error) -> Failure {
     }
 }
 
-fn list(unclean: &[Unclean]) {
+fn list(unclean: &[ChangedEntry]) {
     if !unclean.is_empty() {
         console::out("Unstaged changes after reset:");
     }
-    for Unclean { kind, path, .. } in unclean {
+    for ChangedEntry { kind, path, .. } in unclean {
         console::out(text!([kind.letter()], "\t", path));
     }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use bstr::BString;
 use engine::{
-    checkout::{self, Attributes, Force, Links, Unclean},
+    checkout::{self, Attributes, ChangedEntry, Force, Links},
     sparse::{self, Patterns},
 };
 use format::index::{Index, Stage};
@@ -322,7 +322,7 @@ impl<'a> Work<'a> {
 
     /// Compares every entry with its file, but for those that the file system monitor vouches for; those that match are marked so, and their stat data is
     /// brought up to date.
-    pub(crate) fn refresh(&mut self) -> Result<Vec<Unclean>, Failure> {
+    pub(crate) fn refresh(&mut self) -> Result<Vec<ChangedEntry>, Failure> {
         self.ask_monitor()?;
         Ok(checkout::refresh(self.repo, &self.worktree, &mut self.index)?)
     }

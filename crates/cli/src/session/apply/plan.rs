@@ -31,13 +31,13 @@ impl<'a> Work<'a> {
     pub(super) fn plan(&mut self, options: &PlanOptions, refusal: u8) -> Result<Plan, Failure> {
         let mut options = options.clone();
         if let (Sparse::Configured, Files::Update) = (&options.sparse, options.files) {
-            options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::By);
+            options.sparse = self.patterns()?.map_or(Sparse::Ignored, Sparse::Given);
         }
         match (&options.sparse, options.files, &options.merge) {
-            (Sparse::By(patterns), Files::Update, Merge::OneWay { target }) => {
+            (Sparse::Given(patterns), Files::Update, Merge::OneWay { target }) => {
                 self.settle(Some(patterns), &|_| Course::OneWay(*target))?;
             }
-            (Sparse::By(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
+            (Sparse::Given(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
                 self.settle(Some(patterns), &|_| Course::TwoWay(*head, *target))?;
             }
             _ => sparse_index::fill(self.repo, &mut self.index)?,
@@ -51,7 +51,7 @@ impl<'a> Work<'a> {
         self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
         self.force_on_submodules = options.force;
         let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
-        let mut plan = checkout::plan_following(self.repo, &self.worktree, index, &options, follow)
+        let mut plan = checkout::plan_with_submodules(self.repo, &self.worktree, index, &options, follow)
             .map_err(|error| self.explain(error, options.operation, refusal))?;
         if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) = (&self.before, &options.merge) {
             sparse_index::leave_replaced(before, &mut plan);

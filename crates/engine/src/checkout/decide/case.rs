@@ -1,4 +1,4 @@
-//! Which case a row is, and what has to be asked of the worktree before it can be decided.
+//! The case of a row, and the facts about the worktree that its decision needs.
 
 use bstr::ByteSlice;
 use format::{
@@ -6,7 +6,7 @@ use format::{
     index::{Entry, Flags, Index, Stage, Stat},
 };
 
-use super::{Border, Policy};
+use super::{Policy, SparseState};
 use crate::{
     checkout::{
         Force,
@@ -19,9 +19,9 @@ use crate::{
     },
 };
 
-/// The case of a row.
+/// Returns the action for a row.
 pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &Index) -> Action {
-    let held = match row.slot {
+    let indexed = match row.slot {
         Slot::Merged(at) => {
             let entry = &index.entries()[at];
             Some((entry.mode, entry.oid))
@@ -38,7 +38,7 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
     }
     match kind {
         Kind::OneWay => {
-            OneWay { target: target.is_some(), same: held.is_some() && held == target }.decide().1
+            OneWay { target: target.is_some(), same: indexed.is_some() && indexed == target }.decide().1
         }
         Kind::TwoWay { initial } => {
             let head = entry(row.sides[0]);
@@ -50,8 +50,8 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
                 },
                 head: head.is_some(),
                 target: target.is_some(),
-                index_is_head: held.is_some() && held == head,
-                index_is_target: held.is_some() && held == target,
+                index_is_head: indexed.is_some() && indexed == head,
+                index_is_target: indexed.is_some() && indexed == target,
                 head_is_target: head == target,
                 initial,
                 force: force != Force::No,
@@ -67,14 +67,14 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
         Kind::ThreeWay { one_sided } => {
             let (bases, sides) = row.sides.split_at(row.sides.len() - 2);
             let (ours, theirs) = (entry(sides[0]), target);
-            // A base in conflict is like neither side, not even like an absent one.
+            // A base in conflict equals neither side, not even an absent one.
             let any_base = |wanted: Option<(Mode, ObjectId)>| {
                 bases.iter().any(|&base| base != Side::Conflict && entry(base) == wanted)
             };
             let state = ThreeWay {
                 index: row.slot != Slot::Nothing,
-                index_is_ours: held.is_some() && held == ours,
-                index_is_theirs: held.is_some() && held == theirs,
+                index_is_ours: indexed.is_some() && indexed == ours,
+                index_is_theirs: indexed.is_some() && indexed == theirs,
                 ours: ours.is_some(),
                 theirs: theirs.is_some(),
                 ours_conflicts: sides[0] == Side::Conflict,
@@ -90,8 +90,9 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
     }
 }
 
-/// What has to be asked of the worktree before `row` can be decided; the same conditions as in
-/// [`Decider::uptodate`](super::Decider::uptodate) and [`Decider::absent`](super::Decider::absent).
+/// Returns the fact to gather before `row` can be decided. The conditions are those of
+/// [`Decider::verify_uptodate`](super::Decider::verify_uptodate) and
+/// [`Decider::verify_absent`](super::Decider::verify_absent).
 pub(in crate::checkout) fn question(
     row: &Row,
     action: Action,
@@ -103,34 +104,34 @@ pub(in crate::checkout) fn question(
     }
     let forced = policy.force != Force::No;
     let overwrites = policy.force == Force::OverwriteUntracked;
-    let asks = match (action, row.slot) {
+    let needs_fact = match (action, row.slot) {
         (Action::Keep, Slot::Merged(at)) => {
-            // A forced one-way merge rewrites what is not as it should be.
+            // A forced one-way merge writes changed files again.
             let entry = &index.entries()[at];
             policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(index, entry)
         }
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
-        // The result is in the index already: nothing is overwritten.
-        (Action::Take(source), Slot::Merged(at)) if is_held(row, source, index, at) => return None,
+        // The index already holds the result, so nothing is overwritten.
+        (Action::Take(source), Slot::Merged(at)) if is_indexed(row, source, index, at) => return None,
         (Action::Take(_), Slot::Nothing) if policy.excludes(row.path.as_bstr()) => return None,
         (_, Slot::Nothing | Slot::Unmerged(_)) => policy.updates() && !overwrites,
         (_, Slot::Merged(at)) => {
             let flags = index.entries()[at].flags;
-            let border = policy.border(at, flags);
-            if border == Border::Outside {
+            let sparse_state = policy.sparse_state(at, flags);
+            if sparse_state == SparseState::Outside {
                 return None;
             }
-            let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+            let is_unreliable = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
             let is_removed_dir = action == Action::Remove && policy.updates() && !overwrites;
-            doubted || !forced || is_removed_dir || border == Border::Leaving
+            is_unreliable || !forced || is_removed_dir || sparse_state == SparseState::Leaving
         }
     };
     let want = if row.slot == Slot::Nothing { Want::Absence } else { Want::Stat };
-    asks.then_some(want)
+    needs_fact.then_some(want)
 }
 
-/// The side a case takes.
-pub(super) fn taken(row: &Row, source: Source) -> Side {
+/// Returns the side that a case takes.
+pub(super) fn source_side(row: &Row, source: Source) -> Side {
     match source {
         Source::Target => row.sides[row.sides.len() - 1],
         Source::Ours => row.sides[row.sides.len() - 2],
@@ -141,18 +142,18 @@ pub(super) fn taken(row: &Row, source: Source) -> Side {
     }
 }
 
-fn is_held(row: &Row, source: Source, index: &Index, at: usize) -> bool {
+fn is_indexed(row: &Row, source: Source, index: &Index, at: usize) -> bool {
     let entry = &index.entries()[at];
-    taken(row, source) == Side::Entry(entry.mode, entry.oid)
+    source_side(row, source) == Side::Entry(entry.mode, entry.oid)
 }
 
-/// Entries whose files are not looked at when nothing changes: known to match, not there on purpose, or as they were by the
-/// word of the file system monitor, if it was asked; they are left as they are.
+/// Returns true for an entry whose file is not checked while nothing changes: the file is known to
+/// match, is absent on purpose, or is unchanged according to the file system monitor.
 pub(in crate::checkout) fn is_trusted(index: &Index, entry: &Entry) -> bool {
     entry.flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE) || index.is_vouched_for(entry)
 }
 
-/// Entries whose files were never seen as they should be, and belong in the worktree.
+/// Returns true for an entry that belongs in the worktree and whose file was never seen up to date.
 pub(in crate::checkout) fn is_unfinished(entry: &Entry) -> bool {
     let elsewhere = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID | Flags::INTENT_TO_ADD;
     entry.stage == Stage::Normal && entry.stat == Stat::default() && !entry.flags.intersects(elsewhere)

@@ -1,4 +1,4 @@
-//! Names that cannot be beside each other in an index.
+//! Names that cannot coexist in an index.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use super::{Decider, is_below};
 use crate::look::trees::Kind;
 
 impl Decider<'_> {
-    /// An index cannot hold both a path and something below it: as in Git, what was added last stays.
-    /// Edits come out sorted, one for each path.
+    /// Resolves conflicts between a path and paths below it, which an index cannot both hold: as in
+    /// Git, the last one added stays. Edits come out sorted, one for each path.
     pub(super) fn resolve_conflicting_names(&mut self) {
         let decided = &mut self.decided;
         decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
@@ -20,7 +20,7 @@ impl Decider<'_> {
         decided.edits.reverse();
         let index = self.index;
         if matches!(self.policy.kind, Kind::Overlay | Kind::ThreeWay { .. }) {
-            give_way(index, &mut decided.edits);
+            displace_names(index, &mut decided.edits);
         }
         if index.entries().is_empty() {
             return;
@@ -32,12 +32,12 @@ impl Decider<'_> {
         let mut lost = HashSet::new();
         let mut last_dir = BStr::new("");
         let mut at = 0;
-        // Only merged entries are looked at: stages of different names may conflict in an index.
+        // Only merged entries are checked: stages of different names may conflict in an index.
         let is_merged = |edit: &&Edit| edit.entries.first().is_some_and(|entry| entry.stage == Stage::Normal);
         for edit in decided.edits.iter().filter(is_merged) {
             let path = edit.path.as_bstr();
             at = index.seek(at, path);
-            // What is below a path has it as a prefix, and so has all that comes between.
+            // Every path below `path`, and every path between, has it as a prefix.
             let next = index.entries().get(at).map(|entry| index.path(entry));
             let maybe_above = next.is_some_and(|next| next != path && next.starts_with(path));
             if maybe_above && index.range_below(path).any(|at| merged(at) && !edited(index.path_at(at))) {
@@ -68,9 +68,10 @@ impl Decider<'_> {
     }
 }
 
-/// Where one tree has a file and another a directory, both of one stage: Git adds what is below a name after the
-/// name, and it stays; but only the first path that is added below it is held against the name. `edits` are sorted.
-fn give_way(index: &Index, edits: &mut [Edit]) {
+/// Resolves conflicts of one stage, if one tree has a file where another has a directory. Git adds
+/// the paths below a name after the name, and they stay. But only the first path added below a name
+/// displaces the name. `edits` are sorted.
+fn displace_names(index: &Index, edits: &mut [Edit]) {
     for at in 0..edits.len() {
         let (edit, after) = edits[at..].split_first_mut().expect("in range");
         if edit.entries.is_empty() {

@@ -1,4 +1,5 @@
-//! The looks at the worktree that go before a case: Git's `verify_uptodate`, `verify_absent` and `verify_clean_subdirectory`.
+//! The checks of the worktree before a case is applied: Git's `verify_uptodate`, `verify_absent`
+//! and `verify_clean_subdirectory`.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use format::{
 };
 use sys::FileType;
 
-use super::{Border, Decider, Held, Look, Strict};
+use super::{Check, Decider, IndexedEntry, SparseState, Strict};
 use crate::{
     checkout::{Force, Premise, RefusalKind, Removal, follow::Start, plan::Files},
     look::{
@@ -19,112 +20,117 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Git's `verify_uptodate`: the file may be overwritten, being the index entry's, or missing.
-    pub(super) fn uptodate(
+    /// Git's `verify_uptodate`: the file may be overwritten, because it is missing or equals the
+    /// index entry.
+    pub(super) fn verify_uptodate(
         &mut self,
         path: &BStr,
-        border: Border,
-        Held { flags, mode, oid }: Held,
+        sparse_state: SparseState,
+        IndexedEntry { flags, mode, oid }: IndexedEntry,
         fact: &Fact,
-    ) -> Result<Look, LookError> {
-        let doubted = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
-        if border == Border::Outside {
-            return Ok(Look::Fine(Premise::Absent));
+    ) -> Result<Check, LookError> {
+        let is_unreliable = flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+        if sparse_state == SparseState::Outside {
+            return Ok(Check::Allowed(Premise::Absent));
         }
         if self.policy.files == Files::Ignore {
-            return Ok(Look::Fine(Premise::Anything));
+            return Ok(Check::Allowed(Premise::Anything));
         }
-        if !doubted && self.policy.force != Force::No {
-            return Ok(Look::Fine(Premise::Anything));
+        if !is_unreliable && self.policy.force != Force::No {
+            return Ok(Check::Allowed(Premise::Anything));
         }
         Ok(match fact.seen {
-            Seen::Absent => Look::Fine(Premise::Absent),
+            Seen::Absent => Check::Allowed(Premise::Absent),
             Seen::There(_) if self.follows(path, mode)? => {
                 match self.may_move(path, Start::Head, Some(oid))? {
-                    true => Look::Fine(Premise::Anything),
+                    true => Check::Allowed(Premise::Anything),
                     false => {
                         self.refuse(RefusalKind::NotUptodateFile, path);
-                        Look::Refused
+                        Check::Refused
                     }
                 }
             }
-            // Git does not care what became of a submodule: it goes, with all that is in it.
-            Seen::There(_) if mode.is_gitlink() => Look::Fine(Premise::Anything),
-            Seen::There(stat) if fact.clean => Look::Fine(Premise::Unchanged(Box::new(stat))),
-            // For Git, whose lstat follows it, the file is missing; the link is what may go.
-            Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink && self.ask.leads_nowhere(path) => {
-                Look::Fine(Premise::Anything)
+            // Git does not check a submodule's directory: it is removed with everything in it.
+            Seen::There(_) if mode.is_gitlink() => Check::Allowed(Premise::Anything),
+            Seen::There(stat) if fact.clean => Check::Allowed(Premise::Unchanged(Box::new(stat))),
+            // Git's lstat follows the link, so the file is missing to Git. The link itself may be
+            // removed.
+            Seen::Blocked(_, stat)
+                if stat.file_type == FileType::Symlink && self.queries.is_dangling(path) =>
+            {
+                Check::Allowed(Premise::Anything)
             }
             _ => {
                 self.refuse(RefusalKind::NotUptodateFile, path);
-                Look::Refused
+                Check::Refused
             }
         })
     }
 
-    /// Git's `verify_absent`: nothing untracked is at `path`, where an entry of `mode` is to be made or
-    /// removed.
-    pub(super) fn absent(
+    /// Git's `verify_absent`: no untracked file is at `path`, where an entry of `mode` is to be
+    /// written or removed.
+    pub(super) fn verify_absent(
         &mut self,
         path: &BStr,
         (mode, oid): (Mode, ObjectId),
         fact: &Fact,
         kind: RefusalKind,
         strict: Strict,
-    ) -> Result<Look, LookError> {
+    ) -> Result<Check, LookError> {
         if !self.policy.updates() {
-            return Ok(Look::Fine(Premise::Absent));
+            return Ok(Check::Allowed(Premise::Absent));
         }
         if self.policy.force == Force::Remnants {
-            return Ok(Look::Fine(Premise::Remnant));
+            return Ok(Check::Allowed(Premise::Remnant));
         }
         if self.policy.force == Force::OverwriteUntracked {
             if self.policy.cwd == Some(path) {
                 self.refuse(RefusalKind::CwdInTheWay, path);
-                return Ok(Look::Refused);
+                return Ok(Check::Refused);
             }
-            return Ok(Look::Fine(Premise::Anything));
+            return Ok(Check::Allowed(Premise::Anything));
         }
-        // Beside what Git asks here: it leaves what is not the submodule's to fate.
+        // Git also checks the submodule here. Files that are not the submodule's are not protected.
         if matches!(fact.seen, Seen::There(_))
             && self.follows(path, mode)?
             && !self.may_move(path, Start::Commit(oid), None)?
         {
-            return Ok(Look::Refused);
+            return Ok(Check::Refused);
         }
         let (at, stat, is_dir, whole) = match fact.seen {
-            Seen::Absent | Seen::Unknown => return Ok(Look::Fine(Premise::Absent)),
+            Seen::Absent | Seen::Unknown => return Ok(Check::Allowed(Premise::Absent)),
             Seen::Blocked(len, stat) => {
                 (path[..len].as_bstr(), stat, stat.file_type == FileType::Directory, false)
             }
             Seen::There(stat) => (path, stat, mode.is_gitlink(), true),
         };
-        if self.ask.other_case(at, &stat)? {
-            return Ok(Look::Fine(Premise::Anything));
+        if self.queries.is_other_case(at, &stat)? {
+            return Ok(Check::Allowed(Premise::Anything));
         }
-        if self.policy.overwrite_ignored && self.ask.ignored(at, is_dir)? {
+        if self.policy.overwrite_ignored && self.queries.is_ignored(at, is_dir)? {
             if !whole && kind == RefusalKind::UntrackedOverwritten {
                 self.remove_blocker(at, &stat);
             }
-            return Ok(Look::Fine(Premise::Anything));
+            return Ok(Check::Allowed(Premise::Anything));
         }
         if stat.file_type == FileType::Directory {
-            return self.clean_subdirectory(path, mode);
+            return self.verify_clean_subdirectory(path, mode);
         }
         if strict == Strict::No {
-            return Ok(Look::Fine(Premise::Anything));
+            return Ok(Check::Allowed(Premise::Anything));
         }
         match self.removed.get(at) {
-            Some(false) => return Ok(Look::Fine(Premise::Absent)),
-            // Removing a submodule is removing an empty directory: a file in its place is still there.
-            Some(true) => return Ok(Look::Fine(Premise::Anything)),
+            Some(false) => return Ok(Check::Allowed(Premise::Absent)),
+            // Removing a submodule removes only an empty directory, so a file at its path is still
+            // there.
+            Some(true) => return Ok(Check::Allowed(Premise::Anything)),
             None => {}
         }
         self.refuse(kind, at);
-        Ok(Look::Refused)
+        Ok(Check::Refused)
     }
 
-    /// An ignored file where a directory has to be made.
+    /// Removes an ignored file at the path of a new directory.
     fn remove_blocker(&mut self, path: &BStr, stat: &sys::Stat) {
         if self.removed.insert(path.to_owned(), false).is_none() {
             let premise = Premise::Unchanged(Box::new(*stat));
@@ -132,40 +138,43 @@ impl Decider<'_> {
         }
     }
 
-    /// Git's `verify_clean_subdirectory`: the directory at `path`, to be replaced, holds nothing but clean
-    /// tracked files (they go) and ignored ones.
-    pub(super) fn clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Look, LookError> {
+    /// Git's `verify_clean_subdirectory`: the directory at `path`, which is to be replaced, holds
+    /// only clean tracked files (they are removed) and ignored files.
+    pub(super) fn verify_clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Check, LookError> {
         if mode.is_gitlink() {
-            return Ok(Look::Fine(Premise::Directory));
+            return Ok(Check::Allowed(Premise::Directory));
         }
         for at in self.adjacent_below(path) {
             let entry = &self.index.entries()[at];
-            if entry.stage != Stage::Normal || self.gone.contains(&at) {
+            if entry.stage != Stage::Normal || self.removed_entries.contains(&at) {
                 continue;
             }
             let below = self.index.path(entry);
-            let fact = self.ask.look(at)?;
-            let border = self.policy.border(at, entry.flags);
-            let Look::Fine(premise) = self.uptodate(below, border, Held::of(entry), &fact)? else {
-                return Ok(Look::Refused);
+            let fact = self.queries.examine(at)?;
+            let sparse_state = self.policy.sparse_state(at, entry.flags);
+            let Check::Allowed(premise) =
+                self.verify_uptodate(below, sparse_state, IndexedEntry::of(entry), &fact)?
+            else {
+                return Ok(Check::Refused);
             };
-            self.tell_of_removal(below, border, entry.mode, &fact);
-            self.drop_path(below, entry.mode, premise, border);
-            self.gone.insert(at);
+            self.warn_of_removal(below, sparse_state, entry.mode, &fact);
+            self.record_removal(below, entry.mode, premise, sparse_state);
+            self.removed_entries.insert(at);
         }
-        if self.ask.untracked_below(path, !self.policy.overwrite_ignored)? {
+        if self.queries.untracked_below(path, !self.policy.overwrite_ignored)? {
             self.refuse(RefusalKind::NotUptodateDir, path);
-            return Ok(Look::Refused);
+            return Ok(Check::Refused);
         }
         if self.policy.cwd == Some(path) {
             self.refuse(RefusalKind::CwdInTheWay, path);
-            return Ok(Look::Refused);
+            return Ok(Check::Refused);
         }
-        Ok(Look::Fine(Premise::Anything))
+        Ok(Check::Allowed(Premise::Anything))
     }
 
-    /// The index entries below `path`, if they come right where `path` itself would: Git does not look
-    /// past a `path-x` or `path.c`. What is missed here is still decided as a row of its own.
+    /// Returns the index entries below `path` if they directly follow the position of `path`
+    /// itself. Like Git, it does not search beyond a `path-x` or `path.c`. Entries missed here are
+    /// decided as rows of their own.
     fn adjacent_below(&self, path: &BStr) -> Range<usize> {
         let entries = self.index.entries();
         let at = entries.partition_point(|entry| self.index.path(entry) < path);

@@ -1,10 +1,10 @@
-//! What Git asks submodules that go along, each at its place in the rows' order.
+//! The checks of submodules that move with their superproject, in Git's order.
 
 use bstr::{BStr, ByteSlice as _};
 use format::{Mode, ObjectId};
 use sys::FileType;
 
-use super::{Border, Decider, Held, Look};
+use super::{Check, Decider, IndexedEntry, SparseState};
 use crate::{
     checkout::{Force, Premise, RefusalKind, follow::Start},
     look::{
@@ -15,27 +15,27 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Whether an entry of this mode is a submodule that goes along.
+    /// Returns true if an entry of this mode is a submodule that moves with its superproject.
     pub(super) fn follows(&mut self, path: &BStr, mode: Mode) -> Result<bool, LookError> {
-        Ok(mode.is_gitlink() && self.ask.follows(path)?)
+        Ok(mode.is_gitlink() && self.queries.follows(path)?)
     }
 
-    /// `false`: the submodule cannot be moved, and so the path is refused.
+    /// Checks if a submodule can be moved. Otherwise refuses its path and returns false.
     pub(super) fn may_move(
         &mut self,
         path: &BStr,
         from: Start,
         to: Option<ObjectId>,
     ) -> Result<bool, LookError> {
-        let may = self.ask.may_move(path, from, to, self.policy.force)?;
+        let may = self.queries.may_move(path, from, to, self.policy.force)?;
         if !may {
             self.refuse(RefusalKind::WouldLoseSubmodule, path);
         }
         Ok(may)
     }
 
-    /// The end of Git's `merged_entry`: the submodule at `path` can become `oid`.
-    pub(super) fn may_become(
+    /// The end of Git's `merged_entry`: checks if the submodule at `path` can become `oid`.
+    pub(super) fn can_become(
         &mut self,
         path: &BStr,
         mode: Mode,
@@ -45,23 +45,23 @@ impl Decider<'_> {
         Ok(!self.follows(path, mode)? || self.may_move(path, from, Some(oid))?)
     }
 
-    /// A one-way merge whose entry stays checks out the submodule all the same. What is in the way is told; it is no
-    /// refusal.
+    /// Checks out the submodule of an entry that a one-way merge keeps. An obstacle causes a
+    /// message, not a refusal.
     pub(super) fn keep_submodule(&mut self, row: &Row, at: usize, fact: &Fact) -> Result<(), LookError> {
         let index = self.index;
         let (entry, path) = (&index.entries()[at], row.path.as_bstr());
-        let border = self.policy.border(at, entry.flags);
-        if border == Border::Outside {
+        let sparse_state = self.policy.sparse_state(at, entry.flags);
+        if sparse_state == SparseState::Outside {
             return Ok(());
         }
-        let fact = if fact.seen == Seen::Unknown { self.ask.look(at)? } else { *fact };
+        let fact = if fact.seen == Seen::Unknown { self.queries.examine(at)? } else { *fact };
         let before = self.decided.refusals.len();
-        match self.uptodate(path, border, Held::of(entry), &fact)? {
-            Look::Refused => {
+        match self.verify_uptodate(path, sparse_state, IndexedEntry::of(entry), &fact)? {
+            Check::Refused => {
                 let refused = self.decided.refusals.split_off(before);
-                self.decided.told.extend(refused);
+                self.decided.notices.extend(refused);
             }
-            Look::Fine(_) => {
+            Check::Allowed(_) => {
                 let premise = match fact.seen {
                     Seen::There(stat) if stat.file_type == FileType::Directory => Premise::Directory,
                     Seen::Absent => Premise::Absent,
@@ -74,8 +74,8 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Whether [`Self::keep_submodule`] is asked for.
+    /// Returns true if [`Self::keep_submodule`] applies to this operation.
     pub(super) fn restores_submodules(&mut self) -> bool {
-        self.policy.kind == Kind::OneWay && self.policy.updates() && self.policy.follows
+        self.policy.kind == Kind::OneWay && self.policy.updates() && self.policy.recurse_submodules
     }
 }

@@ -1,4 +1,4 @@
-//! The worktree's answers to the rare questions of a decision, one at a time.
+//! Answers to the rare queries of a decision, from the worktree, one at a time.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use sys::{Dir, FileType};
 
 use super::{
     Force,
-    decide::Ask,
+    decide::Queries,
     follow::{Follow, Start},
 };
 use crate::look::{
@@ -22,8 +22,8 @@ use crate::look::{
     stat::{Match, StatRules},
 };
 
-/// The worktree and what is needed to make sense of it.
-pub(super) struct Looker<'a> {
+/// The worktree, and the rules for interpreting it.
+pub(super) struct WorktreeQueries<'a> {
     pub(super) root: &'a Dir,
     pub(super) index: &'a Index,
     pub(super) rules: StatRules,
@@ -31,13 +31,13 @@ pub(super) struct Looker<'a> {
     pub(super) ignores: Ignores<'a>,
     pub(super) cleaning: &'a dyn Cleaning,
     pub(super) fold_case: bool,
-    /// Entries by their name in lower case; made when first asked for.
+    /// Entries by their name in lower case; created for the first query.
     pub(super) folded: Option<HashMap<BString, usize>>,
     pub(super) follow: Option<&'a dyn Follow>,
 }
 
-impl Looker<'_> {
-    /// Which of `entries`, seen so, are their index entries' files.
+impl WorktreeQueries<'_> {
+    /// Returns for each of `entries`, with the state seen, true if its file equals the index entry.
     pub(super) fn clean(&self, entries: &[(usize, Seen)]) -> Result<Vec<bool>, LookError> {
         let mut unsure = Vec::new();
         let mut clean: Vec<bool> = Vec::with_capacity(entries.len());
@@ -59,22 +59,22 @@ impl Looker<'_> {
         Ok(clean)
     }
 
-    fn examine<T>(path: &BStr, result: std::io::Result<T>) -> Result<T, LookError> {
+    fn add_path<T>(path: &BStr, result: std::io::Result<T>) -> Result<T, LookError> {
         result.map_err(|source| LookError::Examine { path: path.to_owned(), source })
     }
 }
 
-impl Ask for Looker<'_> {
-    fn ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError> {
+impl Queries for WorktreeQueries<'_> {
+    fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError> {
         Ok(self.ignores.is_ignored(path, is_dir)?)
     }
 
     fn untracked_below(&mut self, dir: &BStr, ignored_too: bool) -> Result<bool, LookError> {
         let opened = match self.root.open_dir(dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            opened => Self::examine(dir, opened)?,
+            opened => Self::add_path(dir, opened)?,
         };
-        let names = Self::examine(dir, opened.list())?;
+        let names = Self::add_path(dir, opened.list())?;
         let is_repository = names.iter().any(|(name, _)| name == b".git");
         let mut path = dir.to_owned();
         path.push(b'/');
@@ -85,11 +85,11 @@ impl Ask for Looker<'_> {
             if !self.index.range_of(path.as_bstr()).is_empty() {
                 continue;
             }
-            // A repository of somebody's own counts as one untracked thing.
+            // A nested repository of the user counts as one untracked path.
             if is_repository && self.index.range_below(dir).is_empty() {
                 return Ok(true);
             }
-            if !ignored_too && self.ignored(path.as_bstr(), is_dir)? {
+            if !ignored_too && self.is_ignored(path.as_bstr(), is_dir)? {
                 continue;
             }
             if !is_dir || self.untracked_below(path.as_bstr(), ignored_too)? {
@@ -99,14 +99,14 @@ impl Ask for Looker<'_> {
         Ok(false)
     }
 
-    fn look(&mut self, entry: usize) -> Result<Fact, LookError> {
+    fn examine(&mut self, entry: usize) -> Result<Fact, LookError> {
         let path = self.index.path_at(entry);
         let seen = facts::probe(self.root, self.index, &[(path, Want::Stat)])?[0];
         let clean = self.clean(&[(entry, seen)])?[0];
         Ok(Fact { seen, clean })
     }
 
-    fn other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError> {
+    fn is_other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError> {
         if !self.fold_case {
             return Ok(false);
         }
@@ -119,7 +119,7 @@ impl Ask for Looker<'_> {
         Ok(self.clean(&[(at, Seen::There(*stat))])?[0])
     }
 
-    fn leads_nowhere(&mut self, path: &BStr) -> bool {
+    fn is_dangling(&mut self, path: &BStr) -> bool {
         self.root.is_absent_through_links(path)
     }
 
@@ -137,7 +137,7 @@ impl Ask for Looker<'_> {
         self.follow.map_or(Ok(true), |follow| follow.may_move(path, from, to, force))
     }
 
-    fn crossing(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
+    fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
         let index = self.index;
         let ask = |entries: &[usize], want| {
             let questions: Vec<(&BStr, Want)> = entries.iter().map(|&at| (index.path_at(at), want)).collect();
