@@ -1,12 +1,15 @@
-//! Taking a worktree that came from elsewhere for the index's: restored by a cache, copied, cloned by the file system.
+//! Adoption of a worktree that came from elsewhere: restored by a cache, copied, or cloned by the
+//! file system.
 //!
-//! Its files have other inodes and times than the index recorded, so every status would read all of them. Here each is verified, and
-//! the stat data in the index become those of the files that are theirs. Files that are not keep stat data that do not match: status shows
-//! them. Nothing in the worktree is changed.
+//! Its files have other inodes and times than the index recorded, so every status would read all of
+//! them. Adoption verifies each file, and records the stat data of those that match their entries.
+//! Files that differ keep stat data that do not match, so that status shows them. Nothing in the
+//! worktree is changed.
 //!
-//! Order: a stat of every file, in parallel; if some were written in the second that is passing, that second is waited for and all is looked at
-//! again; then what stat data cannot tell is read. So whatever is changed afterwards gets another time than was recorded, and an
-//! index that is written now is younger than all the files: nothing is racy, and the next status reads none.
+//! Order: stat every file, in parallel. If some files were written in the current second, wait for
+//! its end and stat all files again. Then read the files whose stat data do not decide. Any later
+//! change thus gets another time than the recorded one, and an index written now is younger than
+//! all files. No entry is racy, and the next status reads no file.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -29,37 +32,37 @@ use crate::{
     },
 };
 
-/// A file that is from further in the future than this is not waited for: it stays racy, as for Git.
-const LONGEST: Duration = Duration::from_secs(2);
-/// The clock of files may be so much behind.
+/// Files with a time further in the future are not waited for. They stay racy, as in Git.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// The granularity of the clock for file times, at most.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What was found.
+/// The result of an adoption.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many files are their entries'.
+    /// Number of files that match their entries.
     pub verified: usize,
-    /// Of how many of these other stat data were recorded.
+    /// Number of matching files whose stat data were updated.
     pub adopted: usize,
-    /// How many had to be read.
+    /// Number of files that had to be read.
     pub read: usize,
-    /// What is not as recorded.
+    /// Paths that differ from their entries.
     pub differ: Vec<BString>,
-    /// What is not there.
+    /// Paths that are missing.
     pub missing: Vec<BString>,
 }
 
-/// Whether the second that is passing is waited for.
+/// The treatment of files written in the current second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// It is: the index will be written.
+    /// Wait for the end of the second, because the index will be written.
     Wait,
-    /// Only what there is is told.
+    /// Do not wait: the result is only printed.
     Hurry,
 }
 
-/// Verifies the files of all entries that are to be in the worktree, and records in `index` the stat data of those that are theirs. Entries that
-/// are assumed to be unchanged are left alone.
+/// Verifies the files of all entries in the worktree, and records the stat data of matching files
+/// in `index`. Entries that are assumed unchanged are skipped.
 pub fn adopt(
     repo: &Repository,
     root: &Dir,
@@ -69,7 +72,7 @@ pub fn adopt(
 ) -> Result<Report, LookError> {
     let rules = StatRules::of(repo)?;
     let mut report = Report::default();
-    let (asked, notes) = look(root, index, rules, patience, interrupt);
+    let (examined, notes) = scan_files(root, index, rules, patience, interrupt);
     let is_unsure = |note: &Note| {
         let entry = &index.entry(note.at);
         entry.stage == Stage::Normal && matches!(note.verdict, Match::Racy | Match::Touched)
@@ -78,9 +81,9 @@ pub fn adopt(
     report.read = unsure.len();
     let same = content::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
     let mut same = same.into_iter();
-    let mut right: Vec<(usize, Stat)> = Vec::new();
-    // Looked the same and are not.
-    let mut wrong: Vec<usize> = Vec::new();
+    let mut matching: Vec<(usize, Stat)> = Vec::new();
+    // Racy entries whose content differs.
+    let mut racy_changed: Vec<usize> = Vec::new();
     for note in &notes {
         let entry = &index.entry(note.at);
         let path = index.path(entry);
@@ -107,59 +110,59 @@ pub fn adopt(
         match is_same {
             false => {
                 report.differ.push(path.to_owned());
-                wrong.extend((note.verdict == Match::Racy).then_some(note.at));
+                racy_changed.extend((note.verdict == Match::Racy).then_some(note.at));
             }
-            true if is_unsure(note) => right.push((note.at, stat)),
+            true if is_unsure(note) => matching.push((note.at, stat)),
             true => {}
         }
     }
-    report.verified = asked - report.differ.len() - report.missing.len();
-    for (at, stat) in right {
+    report.verified = examined - report.differ.len() - report.missing.len();
+    for (at, stat) in matching {
         let entry = &mut index.entries_mut()[at];
         let found = index_stat(&stat);
         report.adopted += usize::from(entry.stat != found);
         entry.stat = found;
         entry.flags.insert(Flags::UPTODATE);
     }
-    for at in wrong {
-        // Compare the content, that says.
+    for at in racy_changed {
+        // A size of 0 makes the next command compare the content.
         index.entries_mut()[at].stat.size = 0;
     }
     Ok(report)
 }
 
-/// How many entries were looked at, and what is to be said of them.
-fn look(
+/// Returns the number of examined entries, and the notes about them.
+fn scan_files(
     root: &Dir,
     index: &Index,
     rules: StatRules,
     patience: Patience,
     interrupt: &AtomicBool,
 ) -> (usize, Vec<Note>) {
-    let is_looked_at = |entry: &Entry| {
+    let is_examined = |entry: &Entry| {
         !entry.mode.is_tree() && !entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
     };
     let tuning = Tuning::reading(root);
     loop {
-        let mut scan = Scan::of(root, index, (rules, &tuning), is_looked_at, interrupt);
+        let mut scan = Scan::of(root, index, (rules, &tuning), is_examined, interrupt);
         let began = now();
         scan.run(Workers::Auto);
-        let asked = scan.asked().count();
+        let examined = scan.asked().count();
         let notes = scan.into_notes();
         let newest = notes.iter().filter_map(|note| match (&note.sight, note.verdict) {
             (Sight::There(stat), Match::Racy | Match::Touched) => u64::try_from(stat.mtime.0).ok(),
             _ => None,
         });
-        let waited_for = newest.filter(|&mtime| mtime <= (began + LONGEST).as_secs()).max();
+        let waited_for = newest.filter(|&mtime| mtime <= (began + MAX_WAIT).as_secs()).max();
         match waited_for.filter(|&mtime| patience == Patience::Wait && mtime >= began.as_secs()) {
-            None => return (asked, notes),
+            None => return (examined, notes),
             Some(mtime) => {
                 let until = Duration::from_secs(mtime + 1) + TICK;
                 while now() < until && !interrupt.load(Ordering::Relaxed) {
                     std::thread::sleep(TICK.min(until.saturating_sub(now())));
                 }
                 if interrupt.load(Ordering::Relaxed) {
-                    return (asked, notes);
+                    return (examined, notes);
                 }
             }
         }

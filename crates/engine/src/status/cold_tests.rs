@@ -1,4 +1,4 @@
-//! `examine` finds the same whether caches are cold or warm, and reads no ignore file needlessly.
+//! `examine` gives equal results with cold and warm caches, and reads no ignore file needlessly.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 use std::{
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What differs and what is untracked, on a disk that answers so.
+/// Returns the changes and untracked paths found on a disk with this access pattern.
 fn examined(
     repo: &Repo<'_>,
     cold: Option<Cold>,
@@ -55,7 +55,7 @@ fn examined(
 }
 
 #[test]
-fn whatever_the_disk_the_same_is_found() {
+fn finds_the_same_on_any_disk() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("tree");
     for number in 0..600 {
@@ -85,9 +85,9 @@ fn whatever_the_disk_the_same_is_found() {
     assert_eq!(begun.into_inner(), 4);
 }
 
-/// Seen by when they were last read: a kernel that keeps account says so the first time after they were written.
+/// The kernel's access times show the reads: after a write, the first read updates the access time.
 #[test]
-fn with_cold_caches_a_clean_tree_needs_no_rules() {
+fn reads_no_rules_for_a_clean_tree_with_cold_caches() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("tree");
     for number in 0..60 {
@@ -103,7 +103,7 @@ fn with_cold_caches_a_clean_tree_needs_no_rules() {
     };
     rules.iter().for_each(|file| repo.write(file, "*.o\n"));
     forget();
-    // Or they would be compared, and read for that.
+    // With ctime trusted, the files would be compared, and read for that.
     repo.git(&["config", "core.trustctime", "false"]);
     repo.git(&["add", "-fA"]);
     let read = |cold| {
@@ -117,7 +117,7 @@ fn with_cold_caches_a_clean_tree_needs_no_rules() {
         return;
     }
     assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [0, 0]);
-    // Until there is a name that they may rule, and then those alone that may.
+    // A new untracked name causes a read of the rules that may apply to it, and of no others.
     repo.write("2/new.o", "x");
     assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [2, 2]);
 }

@@ -1,5 +1,5 @@
-//! Which kinds of changes `git status --porcelain` would list: what a superproject asks of a submodule, and what is asked
-//! before a worktree is removed.
+//! The kinds of changes that `git status --porcelain` would list. A superproject asks for them
+//! about a submodule, and a command before it removes a worktree.
 
 use std::{collections::HashSet, sync::atomic::AtomicBool};
 
@@ -15,21 +15,23 @@ use crate::{
 };
 
 /// The changes that count.
-pub(crate) struct Counted {
-    /// For submodules (`--ignore-submodules`); `None`: as `.gitmodules` and the configuration say.
+pub(crate) struct CountedChanges {
+    /// The changes in submodules that count (`--ignore-submodules`). `None` means the policy of
+    /// `.gitmodules` and the configuration.
     pub(crate) submodules: Option<Ignore>,
-    /// Untracked files, in submodules too unless `submodules` says otherwise.
+    /// Count untracked files, also in submodules unless `submodules` says otherwise.
     pub(crate) untracked: bool,
 }
 
-/// The kinds of changes in the worktree `root` of `repo`, whose index is `index` and whose HEAD is the commit `head`. Untracked files within
-/// nested submodules count as untracked files. Of what cannot be examined the first is an error, as nobody may conclude that it is clean.
+/// Returns the kinds of changes in the worktree `root` of `repo`. `index` is its index, `head` the
+/// commit of its HEAD. Untracked files within nested submodules count as untracked files. The first
+/// path that cannot be examined is an error, because it may hold changes.
 pub(crate) fn dirt(
     repo: &Repository,
     root: &Dir,
     index: &Index,
     head: Option<ObjectId>,
-    counted: &Counted,
+    counted: &CountedChanges,
 ) -> Result<Dirt, LookError> {
     let pathspecs = Pathspecs::default();
     let never = AtomicBool::new(false);
@@ -60,7 +62,7 @@ pub(crate) fn dirt(
             None => Ignore::None,
         };
         let staged = diff::staged(repo, root, index, tree, &pathspecs, Some(ignore), None)?;
-        // Git reads no more of such a line than that there are untracked files.
+        // Git reads only from such a line that there are untracked files.
         dirt.modified = staged.iter().any(|pair| !only_within.contains::<BStr>(pair.path.as_ref()));
     }
     if counted.untracked && !dirt.untracked {
@@ -69,7 +71,7 @@ pub(crate) fn dirt(
     Ok(dirt)
 }
 
-/// What `git status` would find in a submodule.
+/// Returns the kinds of changes that `git status` would find in a submodule.
 pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, LookError> {
     let failed = |message: &str| repo::Error::new(message.to_owned());
     let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
@@ -80,10 +82,10 @@ pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt,
     sparse::expand(repo, &mut index)?;
     let head = repo.head()?.oid();
     let untracked = !ignore_untracked && shows_untracked(repo)?;
-    dirt(repo, &root, &index, head, &Counted { submodules: None, untracked })
+    dirt(repo, &root, &index, head, &CountedChanges { submodules: None, untracked })
 }
 
-/// `status.showUntrackedFiles`
+/// Returns the value of `status.showUntrackedFiles`.
 fn shows_untracked(repo: &Repository) -> Result<bool, LookError> {
     match repo.config_str("status.showUntrackedFiles") {
         Some(value) if matches!(value.as_bytes(), b"normal" | b"all") => Ok(true),

@@ -1,6 +1,7 @@
-//! The files of single entries, each stage of an unmerged path by itself: what `ls-files -d` and `-m` ask.
+//! The state of the files of single entries, with each stage of an unmerged path separately: for
+//! `ls-files -d` and `-m`.
 //!
-//! Git's `ie_modified`: what stat data cannot tell the content does. Nothing is changed.
+//! Git's `ie_modified`: if the stat data do not decide, the content does. Nothing is changed.
 
 use std::{collections::HashMap, io, ops::Range, sync::atomic::AtomicBool};
 
@@ -21,24 +22,25 @@ use crate::{
     },
 };
 
-/// What system calls take: of a path, and of a name in it.
-const LONGEST_PATH: usize = 4095;
-const LONGEST_NAME: usize = 255;
+/// The longest path and file name that system calls accept.
+const MAX_PATH: usize = 4095;
+const MAX_NAME: usize = 255;
 
-/// What is to be said of an entry's file.
+/// The state of an entry's file.
 #[derive(Debug)]
 pub enum State {
-    /// There is none.
+    /// The file is missing.
     Missing,
-    /// It cannot be told.
+    /// The file could not be examined.
     Unreadable(io::Error),
-    /// It is not as recorded.
+    /// The file differs from the entry.
     Modified,
 }
 
-/// The entries whose files are not as recorded, in the order of the index. Content is read only if `compares`: without it nothing is
-/// `Modified` that only its content tells of. Entries that are not to be in the worktree are not looked at; what is assumed
-/// to be unchanged, or vouched for by the file system monitor, can only be missing.
+/// Returns the entries whose files differ, in index order. Content is read only if `compares`;
+/// otherwise a difference in content alone is not reported. Entries that do not belong in the
+/// worktree are skipped. An entry that is assumed unchanged, or vouched for by the file system
+/// monitor, is only reported if its file is missing.
 pub fn changed(
     repo: &Repository,
     root: &Dir,
@@ -49,23 +51,23 @@ pub fn changed(
 ) -> Result<Vec<(usize, State)>, LookError> {
     let rules = StatRules::of(repo)?;
     let mut seen = Seen::default();
-    let mut is_meant = |entry: &Entry| {
+    let mut is_selected = |entry: &Entry| {
         pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen)
     };
-    let is_looked_at = |entry: &Entry| {
-        let is_there = !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
-        is_there
+    let is_examined = |entry: &Entry| {
+        let belongs_in_worktree = !entry.mode.is_tree() && !entry.flags.contains(Flags::SKIP_WORKTREE);
+        belongs_in_worktree
             && match entry.stage {
-                Stage::Normal => is_meant(entry),
-                // Each stage is asked for, and may be of another kind.
-                _ => index.entries_in(index.range_of(index.path(entry))).any(|entry| is_meant(&entry)),
+                Stage::Normal => is_selected(entry),
+                // Each stage is checked, and may be of another kind.
+                _ => index.entries_in(index.range_of(index.path(entry))).any(|entry| is_selected(&entry)),
             }
     };
     let tuning = Tuning::reading(root);
-    let mut scan = Scan::of(root, index, (rules, &tuning), is_looked_at, interrupt);
+    let mut scan = Scan::of(root, index, (rules, &tuning), is_examined, interrupt);
     scan.run(workers(repo)?);
     let mut states = Vec::new();
-    // Positions that only the content can tell of, and which state is theirs if it differs.
+    // Positions whose content has to be compared.
     let mut unsure = Vec::new();
     for note in scan.into_notes() {
         let entries = match index.entry(note.at).stage {
@@ -75,7 +77,8 @@ pub fn changed(
         let Note { at: first, sight, verdict } = note;
         let stat = match sight {
             Sight::There(stat) => stat,
-            // `ls-files` alone follows links on the way, as the kernel does for Git.
+            // `ls-files` is the only command that follows leading links, as the kernel does for
+            // Git.
             Sight::Behind(stat) => {
                 for at in entries {
                     let entry = &index.entry(at);
@@ -98,8 +101,8 @@ pub fn changed(
                 continue;
             }
             Sight::Unreadable(error) => {
-                let again = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
-                states.extend(entries.map(|at| (at, State::Unreadable(again()))));
+                let copy_error = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
+                states.extend(entries.map(|at| (at, State::Unreadable(copy_error()))));
                 continue;
             }
         };
@@ -131,8 +134,10 @@ pub fn changed(
     Ok(states)
 }
 
-/// The entries of `range` that no pathspec means, and whose files cannot be looked at: Git's `ls-files` tells of them, too, as it looks first and asks
-/// then. One file of a directory tells of all in it, but for names that are too long.
+/// Returns the entries of `range` that no pathspec selects and whose files cannot be examined.
+/// Git's `ls-files` reports them too, because it examines a file before it matches the pathspecs.
+/// One readable file proves that its directory is readable, so the others are skipped, except those
+/// with too long a name.
 pub fn unreadable_beside(
     root: &Dir,
     index: &Index,
@@ -142,7 +147,7 @@ pub fn unreadable_beside(
     if pathspecs.is_empty() {
         return Vec::new();
     }
-    let is_long = |path: &BStr, dir: usize| path.len() > LONGEST_PATH || path.len() - dir > LONGEST_NAME;
+    let is_long = |path: &BStr, dir: usize| path.len() > MAX_PATH || path.len() - dir > MAX_NAME;
     let mut readable: HashMap<&BStr, bool> = HashMap::new();
     let mut found = Vec::new();
     for at in range {
@@ -166,26 +171,26 @@ pub fn unreadable_beside(
     found
 }
 
-/// Whether what is there, links on the way followed, has the entry's content.
+/// Returns true if the file at the path, with leading links followed, has the entry's content.
 fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, LookError> {
     let path = index.path(entry);
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
     let examine = |source| LookError::Examine { path: path.to_owned(), source };
     let dir = Dir::open(&top.join(sys::os_str(&path[..slash]))).map_err(examine)?;
     let cleaning = Lazy::new(repo, index);
-    let mut worker = Named { path, worker: cleaning.worker() };
+    let mut worker = PathConverter { path, worker: cleaning.worker() };
     let found = content::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
     cleaning.say(worker.worker.take_messages());
     Ok(found? == Some(entry.oid))
 }
 
-/// Converts by the name of the entry, whatever the file's is in its directory.
-struct Named<'a> {
+/// Converts by the path of the entry instead of the file's name in its directory.
+struct PathConverter<'a> {
     path: &'a BStr,
     worker: Box<dyn CleaningWorker + 'a>,
 }
 
-impl CleaningWorker for Named<'_> {
+impl CleaningWorker for PathConverter<'_> {
     fn to_git<'a>(&mut self, _: &BStr, file: &'a [u8], out: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         self.worker.to_git(self.path, file, out)
     }

@@ -1,6 +1,7 @@
-//! Status: the index against the worktree, and what of the worktree is not in the index.
+//! Status: the differences between index and worktree, and the untracked files.
 //!
-//! Nothing is changed, the index included: what is known afterwards and was not before is in the answer, for who may write.
+//! Nothing is changed, not even the index. The result holds the facts that a caller may write to
+//! it.
 
 pub mod adopt;
 mod dirt;
@@ -38,33 +39,35 @@ use crate::{
     },
 };
 pub use dirt::changes_within;
-pub(crate) use dirt::{Counted, dirt};
+pub(crate) use dirt::{CountedChanges, dirt};
 
-/// What is asked.
+/// The options of a status.
 pub struct Options<'a> {
-    /// What is meant.
+    /// The selected paths.
     pub pathspecs: &'a Pathspecs,
-    /// What of the worktree that is not in the index is looked for; `None`: nothing.
+    /// The search for untracked files; `None` skips it.
     pub untracked: Option<Untracked<'a>>,
-    /// What becomes of files that were touched.
+    /// The treatment of touched files.
     pub touched: Touched,
-    /// The file of an unmerged path is compared with the entry of this stage besides; `None`: with none.
+    /// The stage with which the file of an unmerged path is also compared; `None` for no
+    /// comparison.
     pub unmerged: Option<Stage>,
-    /// The changes of submodules that count.
+    /// The source of the policy for changes in submodules.
     pub submodules: SubmoduleIgnore,
-    /// What becomes of a submodule that is missing: nobody is asked about one that counts as it is in the index.
+    /// The treatment of a missing submodule. With [`Missing::AsIndexed`] its policy is not looked
+    /// up.
     pub missing: Missing,
-    /// Untracked files within submodules do not count, where nothing is said of one (`-uno`).
+    /// Ignore untracked files within submodules that have no policy of their own (`-uno`).
     pub ignore_untracked_in_submodules: bool,
-    /// Called if tracked files have to be fetched from a disk of our own, once it is known how that answers: what else has to be is best
-    /// fetched from here on.
+    /// Called if tracked files have to be read from a local disk with cold caches, once the access
+    /// pattern of the disk is known. From then on other data are best read too.
     pub when_cold: &'a (dyn Fn() + Sync),
-    /// Ends it early.
+    /// Flag that stops the examination early.
     pub interrupt: &'a AtomicBool,
 }
 
 impl<'a> Options<'a> {
-    /// For all tracked files, as `status` has them.
+    /// Options for all tracked files, as `status` examines them.
     pub(crate) fn tracked(pathspecs: &'a Pathspecs, interrupt: &'a AtomicBool) -> Self {
         Options {
             pathspecs,
@@ -80,50 +83,55 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What of a file whose stat data are not those in the index, but may be the same all the same ([`Match::Touched`]). What is racy is compared always.
+/// The treatment of files whose stat data differ from the index while their content may be equal
+/// ([`Match::Touched`]). Racy files are always compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// Its content decides.
+    /// The content decides.
     Compared,
-    /// It is a change, as for Git's plumbing, which does not refresh.
+    /// The file counts as changed, as in Git's plumbing, which does not refresh.
     Changed,
 }
 
-/// What is looked for that is not in the index.
+/// The search for untracked files.
 pub struct Untracked<'a> {
-    /// How.
+    /// The options of the search.
     pub options: untracked::Options,
-    /// By what rules it is ignored.
+    /// The ignore rules.
     pub excludes: &'a Excludes,
 }
 
-/// What the worktree is like.
+/// The result of a status.
 #[derive(Debug, Default)]
 pub struct Worktree {
-    /// What differs from the index, in its order. An unmerged path comes as such, and then as the change of the entry that was asked for
-    /// ([`Options::unmerged`]).
+    /// The differences from the index, in its order. An unmerged path is listed as unmerged, then
+    /// as a change of the entry of the requested stage ([`Options::unmerged`]).
     pub changes: Vec<Pair>,
-    /// Entries whose files are theirs although the stat data in the index say otherwise, with the right ones.
+    /// Entries whose files match although their stat data in the index are outdated, with the new
+    /// stat data.
     pub refreshed: Vec<(usize, Stat)>,
-    /// Entries that were looked at and found clean, `refreshed` or not, if the monitor was asked: it may vouch for them from
-    /// here on ([`Index::vouch`]).
-    pub proved: Vec<usize>,
-    /// What is not in the index.
+    /// Entries that were examined and found clean, refreshed or not, if the monitor was queried.
+    /// The monitor may vouch for them from now on ([`Index::vouch`]).
+    pub proven_clean: Vec<usize>,
+    /// The untracked and ignored paths.
     pub found: Found,
-    /// How long, before that, tracked files were looked at, where the caches were cold.
+    /// The time spent on tracked files before that, if the caches were cold.
     pub swept: Duration,
-    /// Entries of which nothing can be said, and why; each stage of an unmerged path. Git says so, and goes on as if they were unchanged.
+    /// Entries that could not be examined, with the error; once for each stage of an unmerged path.
+    /// Git prints the errors and treats the entries as unchanged.
     pub unreadable: Vec<(BString, std::io::Error)>,
-    /// What is to be said of `.gitmodules`.
+    /// Warnings about `.gitmodules`.
     pub warnings: Vec<BString>,
 }
 
-/// Looks at the worktree `root` of `repo`.
+/// Examines the worktree `root` of `repo`.
 ///
-/// If the file system monitor was asked ([`Index::word`]), entries that it vouches for ([`Index::is_vouched_for`]) are not looked at: they are
-/// clean. So are files marked up to date ([`Flags::UPTODATE`]). With [`Word::Changes`] neither are directories that the untracked cache calls valid;
-/// [`crate::look::monitor::apply`] has seen to it that none is that changed. Whoever asked did so before this begins, so what
-/// is found clean here may be vouched for: a later change is reported to who asks next.
+/// If the file system monitor was queried ([`Index::word`]), entries that it vouches for
+/// ([`Index::is_vouched_for`]) are not examined: they are clean. So are files marked up to date
+/// ([`Flags::UPTODATE`]). With [`Word::Changes`], directories that the untracked cache holds as
+/// valid are not read either: [`crate::look::monitor::apply`] has invalidated the changed ones. The
+/// monitor has to be queried before this function starts. A file found clean here may then be
+/// vouched for, because the next query reports any later change.
 pub fn examine(
     repo: &Repository,
     root: &Dir,
@@ -133,7 +141,7 @@ pub fn examine(
     examine_on(&|scan, workers| scan.cold(workers), repo, root, index, options)
 }
 
-/// The same on a disk of which `cold` tells how it answers.
+/// Like [`examine`], with `cold` to detect cold caches.
 fn examine_on(
     cold: &dyn Fn(&Scan<'_>, Workers) -> Option<Cold>,
     repo: &Repository,
@@ -166,7 +174,7 @@ fn examine_on(
     }
     let (found, swept) = match cold {
         None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
-        // The untracked cache knows what is in directories from their stats.
+        // The untracked cache knows the content of directories from their stats.
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
             let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
             let found = thread::scope(|scope| {
@@ -194,15 +202,15 @@ fn examine_on(
         }
         _ => Submodules::new(repo, Ignore::None)?,
     };
-    let judge = Judge { repo, root, index, rules, options, submodules };
-    let mut worktree = judge.judge(scan)?;
+    let classify = Classifier { repo, root, index, rules, options, submodules };
+    let mut worktree = classify.classify(scan)?;
     worktree.found = found;
     worktree.swept = swept;
     Ok(worktree)
 }
 
-/// Makes differences of what was seen.
-struct Judge<'a> {
+/// Turns the notes of a scan into differences.
+struct Classifier<'a> {
     repo: &'a Repository,
     root: &'a Dir,
     index: &'a Index,
@@ -211,12 +219,12 @@ struct Judge<'a> {
     submodules: Submodules<'a>,
 }
 
-impl Judge<'_> {
-    fn judge(&self, scan: Scan<'_>) -> Result<Worktree, LookError> {
+impl Classifier<'_> {
+    fn classify(&self, scan: Scan<'_>) -> Result<Worktree, LookError> {
         let mut worktree = Worktree::default();
-        let asked = self.is_watched().then(|| scan.asked());
+        let examined = self.is_watched().then(|| scan.asked());
         let notes = scan.into_notes();
-        // Of most it is clear without a look at the entry.
+        // Most entries are decided without reading the entry.
         let compared = |note: &Note| match note.verdict {
             Match::Racy => true,
             Match::Touched => self.options.touched == Touched::Compared,
@@ -245,18 +253,18 @@ impl Judge<'_> {
             match note.sight {
                 Sight::Unreadable(source) => {
                     let path = self.index.path(entry);
-                    // Git looks for the file of each stage.
+                    // Git examines the file for each stage.
                     let stages = self.index.range_of(path).len();
-                    let told = (0..stages).map(|_| (path.to_owned(), again(&source)));
-                    worktree.unreadable.extend(told);
+                    let errors = (0..stages).map(|_| (path.to_owned(), again(&source)));
+                    worktree.unreadable.extend(errors);
                 }
-                Sight::There(stat) => self.tell(entry, Some(&stat), &mut worktree.changes)?,
-                Sight::Missing | Sight::Behind(_) => self.tell(entry, None, &mut worktree.changes)?,
+                Sight::There(stat) => self.add_changes(entry, Some(&stat), &mut worktree.changes)?,
+                Sight::Missing | Sight::Behind(_) => self.add_changes(entry, None, &mut worktree.changes)?,
             }
         }
-        if let Some(asked) = asked {
+        if let Some(examined) = examined {
             let mut differ = differ.into_iter().peekable();
-            worktree.proved = asked.filter(|at| differ.next_if_eq(at).is_none()).collect();
+            worktree.proven_clean = examined.filter(|at| differ.next_if_eq(at).is_none()).collect();
         }
         worktree.warnings = self.submodules.warnings().to_vec();
         Ok(worktree)
@@ -266,8 +274,8 @@ impl Judge<'_> {
         self.index.word() != Word::NotAsked
     }
 
-    /// An entry that is not as recorded, or unmerged.
-    fn tell(
+    /// Adds the changes of an entry that differs or is unmerged.
+    fn add_changes(
         &self,
         entry: &Entry,
         stat: Option<&sys::Stat>,
@@ -286,7 +294,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// What is there in an entry's place.
+    /// Returns the worktree's side of an entry.
     fn side(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Option<Side> {
         let stat = stat?;
         let is_repository = || submodules::head(self.repo, self.index.path(entry)).is_some();
@@ -296,14 +304,14 @@ impl Judge<'_> {
         })
     }
 
-    /// An entry that is not as recorded, as far as its stat, or what was read, tells.
+    /// Returns the difference between an entry and its file, as far as stat data and content tell.
     fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, LookError> {
         let path = self.index.path(entry);
         let compares = self.options.touched == Touched::Compared;
         let new = self.side(entry, stat);
         let is_directory = stat.is_some_and(|stat| stat.file_type == FileType::Directory);
         let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
-        let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
+        let is_intent_to_add = entry.flags.contains(Flags::INTENT_TO_ADD);
         if entry.mode.is_gitlink() {
             let ignore = match self.options.submodules {
                 SubmoduleIgnore::Given(ignore) => ignore,
@@ -314,7 +322,7 @@ impl Judge<'_> {
             };
             let dirt = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
-                (true, _) if is_intended => return Ok(Some(Pair::new(path.to_owned(), None, new))),
+                (true, _) if is_intent_to_add => return Ok(Some(Pair::new(path.to_owned(), None, new))),
                 (true, _) => self.submodules.dirt(self.index, entry, ignore, changes_within)?,
                 (_, Some(stat))
                     if compares && ignore != Ignore::Dirty && stat.file_type == FileType::Symlink =>
@@ -328,13 +336,13 @@ impl Judge<'_> {
                 Pair { dirt, ..Pair::new(path.to_owned(), old, new) }
             }));
         }
-        // What is only intended to be added is new, or gone again.
-        let old = old.filter(|_| !is_intended || new.is_none());
+        // An intent-to-add entry is a new file, or is missing again.
+        let old = old.filter(|_| !is_intent_to_add || new.is_none());
         Ok(Some(Pair::new(path.to_owned(), old, new)))
     }
 }
 
-/// What a file of the worktree would be in the index.
+/// Returns the side that a worktree file would have in the index.
 fn side(rules: &StatRules, entry: &Entry, stat: &sys::Stat) -> Option<Side> {
     let mode = match stat.file_type {
         FileType::Symlink => Mode::SYMLINK,
@@ -344,7 +352,7 @@ fn side(rules: &StatRules, entry: &Entry, stat: &sys::Stat) -> Option<Side> {
         FileType::File => Mode::FILE,
         FileType::Directory if entry.mode.is_gitlink() => Mode::GITLINK,
         FileType::Directory => return None,
-        // To Git what is nothing else is a file.
+        // To Git any other kind of file is a regular file.
         FileType::Other if stat.mode & 0o100 != 0 => Mode::EXECUTABLE,
         FileType::Other => Mode::FILE,
     };

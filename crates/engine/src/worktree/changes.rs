@@ -25,6 +25,6 @@ pub fn any(
     untracked: Untracked,
 ) -> Result<bool, LookError> {
     let counted =
-        status::Counted { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
+        status::CountedChanges { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
     Ok(status::dirt(repo, worktree, index, head, &counted)?.is_within())
 }

@@ -1,4 +1,4 @@
-//! Renames and copies: the pairs and scores are Git's.
+//! Renames and copies: the pairs and scores are those of Git.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::{OpenOptions, Repository};
 use testkit::{Repo, Sandbox};
 
-/// Enough for a case: all of it comes of one number.
+/// A small generator of random numbers. Its seed reproduces a case.
 struct Dice(u64);
 
 impl Dice {
@@ -33,7 +33,7 @@ impl Dice {
         format!("{}{}", DIRS[self.roll(DIRS.len())], NAMES[self.roll(NAMES.len())])
     }
 
-    /// Lines of few words, so that files have some in common by chance; or no lines.
+    /// Returns lines of few words, so that files share some by chance; or no lines.
     fn content(&mut self) -> Vec<u8> {
         if self.one_in(12) {
             return Vec::new();
@@ -88,14 +88,14 @@ fn put(repo: &Repo<'_>, path: &str, item: &Item) {
     }
 }
 
-/// A repository with a commit, and another state in the worktree.
-fn play(repo: &Repo<'_>, dice: &mut Dice) {
+/// Creates a repository with a commit, and another state in the worktree.
+fn create_case(repo: &Repo<'_>, dice: &mut Dice) {
     let mut files: BTreeMap<String, Item> = BTreeMap::new();
     for _ in 0..5 + dice.roll(25) {
         let item = match dice.roll(12) {
             0 => Item::Link(format!("to {}", dice.roll(3))),
             1 => Item::Executable(dice.content()),
-            // The same content again.
+            // A copy of another file's content.
             2 | 3 if !files.is_empty() => files.values().nth(dice.roll(files.len())).expect("there").clone(),
             _ => Item::File(dice.content()),
         };
@@ -134,7 +134,7 @@ fn open(repo: &Repo<'_>) -> Repository {
     Repository::open(&options).expect("a repository")
 }
 
-/// As `--raw -z --no-abbrev` prints them.
+/// Formats pairs as `--raw -z --no-abbrev` prints them.
 fn raw(pairs: &[Pair], null: ObjectId) -> String {
     let mut text = String::new();
     for pair in pairs {
@@ -154,7 +154,7 @@ fn raw(pairs: &[Pair], null: ObjectId) -> String {
 }
 
 #[test]
-fn random_moves_are_seen_as_git_sees_them() {
+fn finds_the_renames_that_git_finds() {
     let cases: u64 = if std::env::var_os("SAPWOOD_TEST_FULL").is_some() { 1000 } else { 30 };
     let kinds: [(&[&str], Detect, u32, usize); 7] = [
         (&["-M"], Detect::Renames, 0, 1000),
@@ -169,7 +169,7 @@ fn random_moves_are_seen_as_git_sees_them() {
     for case in 0..cases {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("repo");
-        play(&repo, &mut Dice(case));
+        create_case(&repo, &mut Dice(case));
         repo.git(&["add", "-A"]);
         let opened = open(&repo);
         let root = sys::Dir::open(&repo.path).expect("the worktree");

@@ -412,8 +412,14 @@ fn collect_beside(
         index.untracked = Some(cache);
         is_news |= records_cache(run, repo)?;
     }
-    let learnt =
-        Learnt { seen, before, refreshed: worktree.refreshed, proved: worktree.proved, monitor, is_news };
+    let learnt = Learnt {
+        seen,
+        before,
+        refreshed: worktree.refreshed,
+        proved: worktree.proven_clean,
+        monitor,
+        is_news,
+    };
     record(run, repo, settings, root, &mut index, learnt)?;
     // The process is about to end, and need not give back a name for each directory before that.
     std::mem::forget(index);

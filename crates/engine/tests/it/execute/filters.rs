@@ -5,8 +5,8 @@ use testkit::FILTER_PROTOCOL;
 
 use super::fixture::{Fixture, Item, kinds, tree};
 
-/// A filter process that upper-cases. What has "slow" in its name is delayed and delivered when asked for a
-/// second time; "never" is promised and never delivered; "bad" is refused.
+/// A filter process that converts to upper case. A file with "slow" in its name is delayed, and
+/// delivered at the second request. "never" is promised and never delivered. "bad" is refused.
 const PROCESS: &str = r#"
 my (%late, @ready, $asked);
 while (1) {
@@ -42,7 +42,7 @@ fn with_process(workers: usize) -> Fixture {
 const ATTRIBUTES: &str = "*.up filter=upper\n*.crlf text eol=crlf\n";
 
 #[test]
-fn filtered_converted_and_plain_files_side_by_side() {
+fn writes_filtered_converted_and_plain_files() {
     for workers in [1, 8] {
         let fixture = with_process(workers);
         let plan = fixture.writes(&[
@@ -70,7 +70,7 @@ fn filtered_converted_and_plain_files_side_by_side() {
 }
 
 #[test]
-fn what_is_promised_and_never_delivered_fails() {
+fn a_promised_file_that_never_arrives_fails() {
     for workers in [1, 8] {
         let fixture = with_process(workers);
         let plan = fixture.writes(&[
@@ -87,7 +87,7 @@ fn what_is_promised_and_never_delivered_fails() {
 }
 
 #[test]
-fn a_filter_that_fails_counts_only_if_it_is_required() {
+fn a_failed_filter_is_fatal_only_if_required() {
     for required in ["false", "true"] {
         let fixture = with_process(1);
         fixture.config("filter.upper.required", required);
@@ -98,7 +98,7 @@ fn a_filter_that_fails_counts_only_if_it_is_required() {
         ]);
         let report = fixture.execute(&plan);
         let failed = required == "true";
-        // Nothing is begun after it: files are handed to filters in order.
+        // No step begins after the failure: files reach the filter in order.
         let after = if failed { ["written", "failed", "skipped"] } else { ["written"; 3] };
         assert_eq!(kinds(&report.writes), after);
         assert_eq!(report.interrupted, failed);
@@ -109,7 +109,7 @@ fn a_filter_that_fails_counts_only_if_it_is_required() {
 }
 
 #[test]
-fn a_smudge_command_runs_once_for_each_file_in_the_order_of_the_index() {
+fn runs_a_smudge_command_once_per_file_in_index_order() {
     let fixture = Fixture::new(8);
     let log = fixture.worktree.with_file_name("log");
     let command = format!("echo %f >>'{}'; sed -e 's|^|%f: |'", log.display());
@@ -128,7 +128,7 @@ fn a_smudge_command_runs_once_for_each_file_in_the_order_of_the_index() {
 }
 
 #[test]
-fn filtered_files_obey_premises_too() {
+fn filtered_files_obey_premises() {
     let fixture = with_process(2);
     fixture.put("slow.up", "the user's");
     fixture.put("any-slow.up", "untracked");

@@ -1,4 +1,4 @@
-//! An object store, a worktree, and plans made of entries.
+//! An object store, a worktree, and plans built from entries.
 
 use std::{
     collections::BTreeMap,
@@ -29,20 +29,20 @@ pub(crate) enum Item<'a> {
     Executable(&'a str),
     Link(&'a str),
     Submodule,
-    /// Its blob is nowhere.
-    Lost,
+    /// A file whose blob is missing.
+    MissingBlob,
 }
 
-/// See the module.
+/// An object store and a worktree.
 pub(crate) struct Fixture {
-    /// Goes before the sandbox, which cannot be removed while something is mounted in it.
+    /// Dropped before the sandbox, which cannot be removed while a file system is mounted in it.
     mount: Option<Mount>,
     sandbox: Sandbox,
     pub worktree: PathBuf,
     pub workers: usize,
     pub symlinks: bool,
     pub big_file_threshold: u64,
-    /// Where the command is started, beneath the worktree.
+    /// The directory in which the command is started, below the worktree.
     pub cwd: &'static str,
 }
 
@@ -56,7 +56,8 @@ impl Fixture {
         Fixture { mount: None, sandbox, worktree, workers, symlinks: true, big_file_threshold, cwd: "" }
     }
 
-    /// With a worktree on another file system; `None` where that cannot be mounted.
+    /// Creates a fixture whose worktree is on another file system. Returns `None` if that cannot be
+    /// mounted.
     pub(crate) fn on(mount: fn(&Sandbox) -> Option<Mount>, workers: usize) -> Option<Fixture> {
         let mut fixture = Fixture::new(workers);
         let mount = mount(&fixture.sandbox)?;
@@ -70,7 +71,7 @@ impl Fixture {
         self.worktree.join(path)
     }
 
-    /// Puts a file into the worktree.
+    /// Writes a file into the worktree.
     pub(crate) fn put(&self, path: &str, content: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("in the worktree")).expect("directories");
@@ -82,13 +83,13 @@ impl Fixture {
         self.sandbox.repo("store").git(&["config", key, value]);
     }
 
-    /// The premise of what is there now.
+    /// Returns the premise for the current file.
     pub(crate) fn unchanged(&self, path: &str) -> Premise {
         let root = sys::Dir::open(&self.worktree).expect("the worktree");
         Premise::Unchanged(Box::new(root.stat(path.as_bytes()).expect("can be asked").expect("is there")))
     }
 
-    /// A plan that writes these, sorted.
+    /// Builds a plan that writes these entries, sorted.
     pub(crate) fn writes(&self, entries: &[(&str, Item<'_>, Premise)]) -> Plan {
         let mut entries = entries.to_vec();
         entries.sort_by_key(|(path, ..)| path.as_bytes());
@@ -117,7 +118,7 @@ impl Fixture {
                 Item::Executable(_) => (Mode::EXECUTABLE, oids.next()),
                 Item::Link(_) => (Mode::SYMLINK, oids.next()),
                 Item::Submodule => (Mode::GITLINK, Some(nowhere)),
-                Item::Lost => (Mode::FILE, Some(nowhere)),
+                Item::MissingBlob => (Mode::FILE, Some(nowhere)),
             };
             let oid = oid.expect("one for each content");
             let entry =
@@ -131,7 +132,7 @@ impl Fixture {
         Plan { writes: writes.collect(), removals: Vec::new(), warnings: Vec::new(), index }
     }
 
-    /// A plan that removes these, sorted.
+    /// Builds a plan that removes these paths, sorted.
     pub(crate) fn removals(&self, paths: &[(&str, Premise)]) -> Plan {
         let mut plan = self.writes(&[]);
         let mut paths = paths.to_vec();
@@ -165,7 +166,7 @@ impl Fixture {
         self.execute_until(plan, usize::MAX)
     }
 
-    /// Interrupts itself when so many steps are over.
+    /// Executes a plan, and interrupts it after this number of steps.
     pub(crate) fn execute_until(&self, plan: &Plan, steps: usize) -> Report {
         let interrupt = AtomicBool::new(false);
         let progress = |done, _total| {
@@ -191,7 +192,7 @@ impl Fixture {
         let repo = self.repository();
         let cleared = Cleared::new(&repo, &self.worktree, plan, b"").expect("outside of the repository");
         let report = execute(&repo, &root, cleared, &options).expect("attributes can be read");
-        // Shown where a test fails: an outcome's kind alone does not tell why.
+        // Printed for a failed test: the kind of an outcome does not show its cause.
         for outcome in report.writes.iter().chain(&report.removals) {
             if let Outcome::Failed(error) | Outcome::Undeleted(error) = outcome {
                 eprintln!("{error:?}");
@@ -200,7 +201,7 @@ impl Fixture {
         report
     }
 
-    /// Executes, expects that all is done, and returns what the worktree holds then.
+    /// Executes a plan, expects that it is complete, and returns the content of the worktree.
     pub(crate) fn complete(&self, plan: &Plan) -> BTreeMap<String, String> {
         let report = self.execute(plan);
         let wrong =
@@ -210,21 +211,22 @@ impl Fixture {
         self.tree()
     }
 
-    /// What the worktree holds: files as their content, `x ` before that of an executable one, links as
-    /// `-> target`, directories that are empty as `/`.
+    /// Returns the content of the worktree: files as their content, executable ones with the prefix
+    /// `x `, links as `-> target`, empty directories as `/`.
     pub(crate) fn tree(&self) -> BTreeMap<String, String> {
         let mut found = BTreeMap::new();
-        look(&self.worktree, &self.worktree, &mut found);
+        add_entries(&self.worktree, &self.worktree, &mut found);
         found
     }
 }
 
-fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
+fn add_entries(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
         let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
         let stat = match path.symlink_metadata() {
-            // Where removed files live on for a moment, one may go between the listing and this.
+            // On a file system that releases removed files late, a file may vanish between the
+            // listing and this stat.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             stat => stat.expect("is there"),
         };
@@ -232,7 +234,7 @@ fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
             if fs::read_dir(&path).expect("a directory").next().is_none() {
                 found.insert(name, "/".into());
             } else {
-                look(root, &path, found);
+                add_entries(root, &path, found);
             }
         } else if stat.is_symlink() {
             let target = fs::read_link(&path).expect("a link");
@@ -245,12 +247,12 @@ fn look(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// A tree as [`Fixture::tree`] shows it.
+/// Builds a tree in the form of [`Fixture::tree`].
 pub(crate) fn tree(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|&(path, content)| (path.into(), content.into())).collect()
 }
 
-/// The outcomes without their details.
+/// Returns the outcomes without their details.
 pub(crate) fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
     let kind = |outcome: &Outcome| match outcome {
         Outcome::Written(_) => "written",
@@ -266,13 +268,14 @@ pub(crate) fn kinds(outcomes: &[Outcome]) -> Vec<&'static str> {
     outcomes.iter().map(kind).collect()
 }
 
-/// A file system mounted for a test, unmounted with this value.
+/// A file system that is mounted for a test and unmounted on drop.
 pub(crate) struct Mount {
     pub path: PathBuf,
 }
 
 impl Mount {
-    /// Runs a mount command with the mount point added; `None`, with a word about it, where that is impossible.
+    /// Runs a mount command with the mount point added. Prints a message and returns `None` if that
+    /// is impossible.
     pub(crate) fn new(program: &str, args: &[&OsStr], point: PathBuf) -> Option<Mount> {
         fs::create_dir(&point).expect("a mount point");
         let run = Command::new(program).args(args).arg(&point).output();
@@ -285,14 +288,14 @@ impl Mount {
         }
     }
 
-    /// A tmpfs of so many bytes.
+    /// Mounts a tmpfs of this size.
     pub(crate) fn tmpfs(sandbox: &Sandbox, size: &str) -> Option<Mount> {
         let options = format!("size={size}");
         let args = ["-t", "tmpfs", "-o", &options, "tmpfs"].map(OsStr::new);
         Mount::new("mount", &args, sandbox.path().join("mounted"))
     }
 
-    /// An XFS.
+    /// Mounts an XFS.
     pub(crate) fn xfs(sandbox: &Sandbox) -> Option<Mount> {
         let image = sandbox.path().join("image");
         fs::File::create(&image).and_then(|file| file.set_len(512 << 20)).expect("an image");
@@ -307,7 +310,7 @@ impl Mount {
         Mount::new("mount", &args, sandbox.path().join("mounted"))
     }
 
-    /// A case-insensitive file system.
+    /// Mounts a case-insensitive file system.
     pub(crate) fn ignoring_case(sandbox: &Sandbox) -> Option<Mount> {
         let image = sandbox.path().join("image");
         fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");

@@ -1,4 +1,4 @@
-//! XFS, where all directories are made before the first file.
+//! XFS, where all directories are created before the first file.
 
 use std::{collections::BTreeMap, fs};
 
@@ -6,7 +6,7 @@ use engine::checkout::{Plan, Premise};
 
 use super::fixture::{Fixture, Item, Mount, kinds};
 
-/// 1,200 files in 60 directories, some of them inside each other.
+/// Returns 1,200 paths in 60 directories, some of them nested.
 fn files() -> Vec<String> {
     let dir = |number: usize| match number % 3 {
         0 => format!("d{number:02}"),
@@ -27,7 +27,7 @@ fn on_xfs(workers: usize, test: impl Fn(&Fixture, &[String])) {
 }
 
 #[test]
-fn every_file_is_written_once_into_its_directory() {
+fn writes_each_file_once_into_its_directory() {
     for workers in [1, 2, 8] {
         on_xfs(workers, |fixture, files| {
             fs::create_dir_all(fixture.path("d03/e04")).expect("directories that are there already");
@@ -38,7 +38,7 @@ fn every_file_is_written_once_into_its_directory() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_had_costs_its_own_files_only() {
+fn an_unusable_directory_fails_only_its_own_files() {
     on_xfs(4, |fixture, files| {
         fixture.put("d06", "in the way of a directory and those in it");
         let report = fixture.execute(&plan(fixture, files));
@@ -56,7 +56,7 @@ fn a_directory_that_cannot_be_had_costs_its_own_files_only() {
 }
 
 #[test]
-fn directories_come_first() {
+fn creates_directories_first() {
     on_xfs(2, |fixture, files| {
         let report = fixture.execute_until(&plan(fixture, files), 1);
         assert!(report.interrupted);

@@ -1,4 +1,4 @@
-//! Plans made by hand, executed on real file systems.
+//! Hand-made plans, executed on real file systems.
 
 mod collisions;
 mod filters;

@@ -1,4 +1,4 @@
-//! What is removed, and what stays.
+//! Removals: paths that are removed, and paths that stay.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use engine::checkout::{Outcome, Premise};
 use super::fixture::{Fixture, Item, kinds, tree};
 
 #[test]
-fn emptied_directories_go_too_and_others_stay() {
+fn removes_emptied_directories_and_keeps_others() {
     for workers in [1, 8] {
         let fixture = Fixture::new(workers);
         for path in ["a/b/c/1", "a/b/c/2", "a/b/3", "a/4", "k/untracked", "k/5", "k/d/6", "7"] {
@@ -24,7 +24,7 @@ fn emptied_directories_go_too_and_others_stay() {
 }
 
 #[test]
-fn the_last_file_goes_and_the_root_stays() {
+fn removes_the_last_file_and_keeps_the_root() {
     let fixture = Fixture::new(1);
     fixture.put("only", "");
     let report = fixture.execute(&fixture.removals(&[("only", Premise::Anything)]));
@@ -33,7 +33,7 @@ fn the_last_file_goes_and_the_root_stays() {
 }
 
 #[test]
-fn the_directory_the_command_was_started_in_stays() {
+fn keeps_the_directory_of_the_command() {
     let mut fixture = Fixture::new(8);
     fixture.put("a/b/c/file", "");
     fixture.cwd = "a/b";
@@ -43,7 +43,7 @@ fn the_directory_the_command_was_started_in_stays() {
 }
 
 #[test]
-fn what_changed_stays_and_what_is_gone_is_gone() {
+fn keeps_changed_files_and_accepts_missing_ones() {
     let fixture = Fixture::new(1);
     for path in ["changed", "dir/gone", "gone", "same"] {
         fixture.put(path, "old");
@@ -67,7 +67,7 @@ fn what_changed_stays_and_what_is_gone_is_gone() {
 }
 
 #[test]
-fn nothing_is_removed_through_a_link() {
+fn removes_nothing_through_a_link() {
     let fixture = Fixture::new(1);
     let outside = fixture.worktree.with_file_name("outside");
     fixture.put("dir/file", "precious");
@@ -79,7 +79,7 @@ fn nothing_is_removed_through_a_link() {
 }
 
 #[test]
-fn submodules_go_only_when_empty() {
+fn removes_only_empty_submodules() {
     let fixture = Fixture::new(1);
     fixture.put("full/file", "its own");
     fs::create_dir_all(fixture.path("subs/empty")).expect("directories");
@@ -90,7 +90,7 @@ fn submodules_go_only_when_empty() {
 }
 
 #[test]
-fn directories_and_files_change_places() {
+fn swaps_directories_and_files() {
     for workers in [1, 8] {
         let fixture = Fixture::new(workers);
         for path in ["dir/a", "dir/b/c", "file"] {

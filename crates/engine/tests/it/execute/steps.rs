@@ -1,4 +1,4 @@
-//! What single steps do, and what premises guard.
+//! Single steps, and the premises that guard them.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::fixture::{Fixture, Item, kinds, tree};
 const WORKERS: [usize; 2] = [1, 8];
 
 #[test]
-fn every_kind_of_entry_is_written() {
+fn writes_every_kind_of_entry() {
     for workers in WORKERS {
         let fixture = Fixture::new(workers);
         let plan = fixture.writes(&[
@@ -40,12 +40,12 @@ fn every_kind_of_entry_is_written() {
 }
 
 #[test]
-fn the_index_gets_the_stat_of_what_was_written() {
+fn records_the_stat_of_written_files() {
     let fixture = Fixture::new(2);
     let plan = fixture.writes(&[
         ("dir/file", Item::File("four"), Premise::Absent),
         ("link", Item::Link("target"), Premise::Absent),
-        ("lost", Item::Lost, Premise::Absent),
+        ("lost", Item::MissingBlob, Premise::Absent),
     ]);
     let report = fixture.execute(&plan);
     assert_eq!(kinds(&report.writes), ["written", "written", "failed"]);
@@ -67,7 +67,7 @@ fn the_index_gets_the_stat_of_what_was_written() {
 }
 
 #[test]
-fn many_files_in_one_directory_and_in_many() {
+fn writes_many_files_in_one_and_in_many_directories() {
     let mut trees = Vec::new();
     for workers in WORKERS {
         let fixture = Fixture::new(workers);
@@ -85,7 +85,7 @@ fn many_files_in_one_directory_and_in_many() {
 }
 
 #[test]
-fn premises_decide_what_may_be_replaced() {
+fn replaces_only_files_whose_premise_holds() {
     for workers in WORKERS {
         let fixture = Fixture::new(workers);
         for path in ["absent", "changed", "same", "any", "dir/inner", "any-dir/deep/inner"] {
@@ -104,7 +104,7 @@ fn premises_decide_what_may_be_replaced() {
             new("same", same),
         ]);
         let report = fixture.execute(&plan);
-        // "gone" and "same" have one premise between them, as hard links have; neither is harmed by that.
+        // "gone" and "same" share a premise, as hard links do. That harms neither.
         assert_eq!(
             kinds(&report.writes),
             ["stale", "written", "written", "stale", "stale", "written", "written"]
@@ -125,7 +125,7 @@ fn premises_decide_what_may_be_replaced() {
 }
 
 #[test]
-fn hard_links_to_one_file_are_replaced_each() {
+fn replaces_each_hard_link_to_one_file() {
     let fixture = Fixture::new(4);
     fixture.put("a", "old");
     fs::hard_link(fixture.path("a"), fixture.path("b")).expect("a link");
@@ -137,7 +137,7 @@ fn hard_links_to_one_file_are_replaced_each() {
 }
 
 #[test]
-fn a_file_becomes_executable_by_being_written_anew() {
+fn makes_a_file_executable_by_writing_it_again() {
     let fixture = Fixture::new(1);
     fixture.put("run", "content");
     let before = fs::metadata(fixture.path("run")).expect("is there").ino();
@@ -149,7 +149,7 @@ fn a_file_becomes_executable_by_being_written_anew() {
 }
 
 #[test]
-fn a_leading_link_is_never_followed() {
+fn never_follows_a_leading_link() {
     for workers in WORKERS {
         let fixture = Fixture::new(workers);
         let outside = fixture.worktree.with_file_name("outside");
@@ -172,7 +172,7 @@ fn a_leading_link_is_never_followed() {
 }
 
 #[test]
-fn a_directory_swapped_for_a_link_meanwhile_is_not_followed() {
+fn never_follows_a_link_that_replaced_a_directory() {
     let fixture = Fixture::new(1);
     let outside = fixture.worktree.with_file_name("outside");
     fs::create_dir(&outside).expect("a directory");
@@ -189,7 +189,7 @@ fn a_directory_swapped_for_a_link_meanwhile_is_not_followed() {
 }
 
 #[test]
-fn without_symbolic_links_their_targets_become_files() {
+fn writes_link_targets_as_files_without_symlinks() {
     let mut fixture = Fixture::new(1);
     fixture.symlinks = false;
     let plan = fixture.writes(&[("link", Item::Link("a/target"), Premise::Absent)]);
@@ -197,7 +197,7 @@ fn without_symbolic_links_their_targets_become_files() {
 }
 
 #[test]
-fn big_files_are_streamed() {
+fn streams_big_files() {
     let mut fixture = Fixture::new(2);
     fixture.big_file_threshold = 1000;
     let big: String = (0..200_000u32).map(|n| char::from(b'a' + (n % 1009 * n % 23) as u8)).collect();
@@ -209,7 +209,7 @@ fn big_files_are_streamed() {
 }
 
 #[test]
-fn a_submodule_that_is_there_is_kept() {
+fn keeps_an_existing_submodule() {
     let fixture = Fixture::new(1);
     fixture.put("sub/file", "its own");
     fixture.put("file", "no directory");
@@ -223,7 +223,7 @@ fn a_submodule_that_is_there_is_kept() {
 }
 
 #[test]
-fn a_file_takes_the_place_of_a_submodule_only_if_that_is_empty() {
+fn a_file_replaces_only_an_empty_submodule() {
     let fixture = Fixture::new(1);
     fs::create_dir(fixture.path("empty")).expect("a directory");
     fixture.put("full/file", "its own");

@@ -1,4 +1,4 @@
-//! Full disks, lost objects, few descriptors, interrupts.
+//! Full disks, missing objects, few descriptors, interrupts.
 
 use std::{fs, process::Command};
 
@@ -7,14 +7,14 @@ use engine::checkout::{Action, Outcome, Plan, Premise, StepError, record_interru
 use super::fixture::{Fixture, Item, Mount, kinds, tree};
 
 #[test]
-fn a_lost_blob_fails_its_own_file_only() {
+fn a_missing_blob_fails_only_its_own_file() {
     for workers in [1, 8] {
         let fixture = Fixture::new(workers);
         fixture.put("old", "kept, as there is nothing to put in its place");
         let plan = fixture.writes(&[
             ("a", Item::File("a"), Premise::Absent),
-            ("lost", Item::Lost, Premise::Absent),
-            ("old", Item::Lost, fixture.unchanged("old")),
+            ("lost", Item::MissingBlob, Premise::Absent),
+            ("old", Item::MissingBlob, fixture.unchanged("old")),
             ("z", Item::File("z"), Premise::Absent),
         ]);
         let report = fixture.execute(&plan);
@@ -28,7 +28,7 @@ fn a_lost_blob_fails_its_own_file_only() {
 }
 
 #[test]
-fn a_full_disk_fails_what_does_not_fit() {
+fn a_full_disk_fails_only_files_that_do_not_fit() {
     for workers in [1, 8] {
         let Some(fixture) = Fixture::on(|sandbox| Mount::tmpfs(sandbox, "256k"), workers) else { return };
         let large = "x".repeat(100 << 10);
@@ -56,7 +56,7 @@ fn a_full_disk_fails_what_does_not_fit() {
 }
 
 #[test]
-fn an_interrupt_leaves_whole_files_and_the_rest_can_be_done_later() {
+fn an_interrupted_run_leaves_whole_files_and_can_resume() {
     for workers in [1, 8] {
         let fixture = Fixture::new(workers);
         let names: Vec<String> = (0..400).map(|n| format!("{}/{n}", n % 5)).collect();
@@ -71,7 +71,7 @@ fn an_interrupt_leaves_whole_files_and_the_rest_can_be_done_later() {
         assert_eq!(found.len(), written);
         assert!(found.iter().all(|(path, content)| path == content));
 
-        // The index of an interrupted run holds what was written and nothing else.
+        // The index of an interrupted run holds exactly the written entries.
         let before = format::index::Index::empty(format::HashKind::Sha1);
         let copy = Plan {
             index: plan.index.clone(),
@@ -92,7 +92,7 @@ fn an_interrupt_leaves_whole_files_and_the_rest_can_be_done_later() {
 }
 
 #[test]
-fn removals_stop_at_an_interrupt_too() {
+fn an_interrupt_stops_removals() {
     let fixture = Fixture::new(1);
     let names: Vec<String> = (0..20).map(|n| format!("d/{n:02}")).collect();
     for name in &names {
@@ -108,16 +108,16 @@ fn removals_stop_at_an_interrupt_too() {
 }
 
 #[test]
-fn few_descriptors_are_enough() {
+fn works_with_few_descriptors() {
     let program = std::env::current_exe().expect("this program");
-    let script = "ulimit -n 40; exec \"$0\" --exact --ignored execute::trouble::with_few_descriptors";
+    let script = "ulimit -n 40; exec \"$0\" --exact --ignored execute::trouble::few_descriptors_child";
     let output = Command::new("sh").args(["-c", script]).arg(program).output().expect("a shell");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
-#[ignore = "run by few_descriptors_are_enough, which sets the limit"]
-fn with_few_descriptors() {
+#[ignore = "run by works_with_few_descriptors, which sets the limit"]
+fn few_descriptors_child() {
     let fixture = Fixture::new(16);
     let names: Vec<String> = (0..500).map(|n| format!("{}/{}/{n}", n % 40, n % 3)).collect();
     let entries: Vec<_> =
@@ -126,7 +126,7 @@ fn with_few_descriptors() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_fails_its_files() {
+fn an_unwritable_directory_fails_its_files() {
     let fixture = Fixture::new(1);
     fixture.put("dir/there", "");
     let sealed = Command::new("chattr").arg("+i").arg(fixture.path("dir")).status();
