@@ -305,7 +305,7 @@ impl<'a> Decider<'a> {
             Slot::Nothing => {
                 let kind = RefusalKind::UntrackedOverwritten;
                 let before = self.decided.refusals.len();
-                match self.verify_absent(path, (mode, oid), fact, kind, Strict::Yes)? {
+                match self.verify_absent(path, mode, oid, fact, kind, Strict::Yes)? {
                     Check::Refused if self.policy.sparse.is_some() => {
                         self.turn_into_leftovers(before, kind, SparseLeftoverKind::Present);
                         return Ok(Some(TakenEntry { flags, premise: None }));
@@ -330,7 +330,8 @@ impl<'a> Decider<'a> {
                     self.keep_on_refusal(path, SparseLeftoverKind::Present, |decider, path| {
                         decider.verify_absent(
                             path,
-                            (mode, oid),
+                            mode,
+                            oid,
                             fact,
                             RefusalKind::UntrackedOverwritten,
                             Strict::Yes,
@@ -346,7 +347,7 @@ impl<'a> Decider<'a> {
             }
             Slot::Unmerged(_) => {
                 let kind = RefusalKind::UntrackedOverwritten;
-                self.verify_absent(path, (mode, oid), fact, kind, Strict::No)?
+                self.verify_absent(path, mode, oid, fact, kind, Strict::No)?
             }
         };
         let Check::Allowed(premise) = check else { return Ok(None) };
@@ -382,8 +383,8 @@ impl<'a> Decider<'a> {
                     Side::Entry(mode, oid) => Some((*mode, *oid)),
                     _ => None,
                 });
-                let entry = entry.expect("a path that is nowhere is no row");
-                self.verify_absent(path, entry, fact, kind, Strict::Yes)?;
+                let (mode, oid) = entry.expect("a path that is nowhere is no row");
+                self.verify_absent(path, mode, oid, fact, kind, Strict::Yes)?;
                 return Ok(());
             }
             Slot::Merged(at) | Slot::Unmerged(at) => IndexedEntry::of(&self.index.entries()[at]),
@@ -401,7 +402,7 @@ impl<'a> Decider<'a> {
         };
         let mut premise = Premise::Absent;
         if matches!(removed, SparseState::Inside | SparseState::Entering) {
-            let Check::Allowed(seen) = self.verify_absent(path, (mode, held.oid), fact, kind, Strict::No)?
+            let Check::Allowed(seen) = self.verify_absent(path, mode, held.oid, fact, kind, Strict::No)?
             else {
                 return Ok(());
             };

@@ -173,7 +173,7 @@ pub fn local_changes(
         submodules: SubmoduleIgnore::Configured,
         unchanged: Unchanged::Omitted,
     };
-    Ok(diff::tree(repo, worktree, index, Some(tree), against, &scope)?)
+    diff::tree(repo, worktree, index, Some(tree), against, &scope)
 }
 
 /// The check, when the index is written, if the file of a racy entry changed without a change of

@@ -106,7 +106,8 @@ pub enum Error {
 /// Returns one outcome for each path.
 pub fn remove(
     repo: &Repository,
-    (top, root): (&Path, &sys::Dir),
+    top: &Path,
+    root: &sys::Dir,
     doomed: &[BString],
     options: &Options<'_>,
 ) -> Result<Vec<Outcome>, Error> {

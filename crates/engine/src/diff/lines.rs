@@ -275,13 +275,13 @@ impl Search<'_> {
                 continue;
             }
             if is_good && round > HEURISTIC_ROUNDS {
-                let good = good_ahead(ahead, (old, new), round).map(|(old, new)| Split {
+                let good = good_ahead(ahead, old, new, round).map(|(old, new)| Split {
                     old,
                     new,
                     in_full: [true, false],
                 });
                 let good = good.or_else(|| {
-                    let found = good_back(back, (old, new), round);
+                    let found = good_back(back, old, new, round);
                     found.map(|(old, new)| Split { old, new, in_full: [false, true] })
                 });
                 if let Some(split) = good {
@@ -298,7 +298,7 @@ impl Search<'_> {
 
 /// Returns the end of the good path that has progressed furthest, reduced by its distance from the
 /// middle diagonal.
-fn good_ahead(ahead: &Frontier, (old, new): (&[usize], &[usize]), round: i64) -> Option<(i64, i64)> {
+fn good_ahead(ahead: &Frontier, old: &[usize], new: &[usize], round: i64) -> Option<(i64, i64)> {
     let mut best = (MIN_PROGRESS_PER_ROUND * round, None);
     for diagonal in ahead.diagonals() {
         let old_at = ahead.at(diagonal);
@@ -317,7 +317,7 @@ fn good_ahead(ahead: &Frontier, (old, new): (&[usize], &[usize]), round: i64) ->
 }
 
 /// Like [`good_ahead`], from the end of the files.
-fn good_back(back: &Frontier, (old, new): (&[usize], &[usize]), round: i64) -> Option<(i64, i64)> {
+fn good_back(back: &Frontier, old: &[usize], new: &[usize], round: i64) -> Option<(i64, i64)> {
     let (olds, news) = (old.len() as i64, new.len() as i64);
     let mut best = (MIN_PROGRESS_PER_ROUND * round, None);
     for diagonal in back.diagonals() {

@@ -17,8 +17,9 @@ mod unstaged;
 pub use crate::look::submodules::Dirt;
 use bstr::BString;
 pub use collapse::{Collapsed, Depth};
-use format::{Mode, ObjectId};
+use format::{Mode, ObjectId, index::Index};
 pub use overlay::overlay;
+use sys::Dir;
 pub use tree::{Against, Differences, Intended, Missing, Scope, SubmoduleIgnore, staged, tree};
 pub use unchanged::{Unchanged, with_unchanged};
 pub use unstaged::unstaged;
@@ -61,6 +62,15 @@ pub struct Side {
     pub mode: Mode,
     /// The object. `None` for a worktree file that was not hashed: Git prints zeros.
     pub oid: Option<ObjectId>,
+}
+
+/// The worktree, as the place of sides without an object name.
+#[derive(Clone, Copy, Debug)]
+pub struct WorktreeFiles<'a> {
+    /// The root of the worktree.
+    pub root: &'a Dir,
+    /// The index whose attributes apply where the worktree has none.
+    pub index: &'a Index,
 }
 
 /// A path that differs, or the two paths of a rename or copy.

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use format::{ObjectId, index::Index};
+use format::ObjectId;
 use repo::Repository;
-use sys::{Dir, Regex};
+use sys::Regex;
 
 use super::{
-    Pair, Side, lines,
+    Pair, Side, WorktreeFiles, lines,
     renames::contents::{Contents, File, Kind},
 };
 use crate::look::LookError;
@@ -32,7 +32,7 @@ pub enum Needle<'a> {
 pub struct Haystack<'a> {
     /// The directory of sides without an object name, and the index whose attributes apply where
     /// the worktree has none.
-    pub worktree: (&'a Dir, &'a Index),
+    pub worktree: WorktreeFiles<'a>,
     /// Worktree files that already have an object name ([`super::renames::Detected::hashed`]).
     pub hashed: &'a HashSet<(BString, ObjectId)>,
     /// True if the worktree is the old side (`-R`).

@@ -6,12 +6,10 @@
 //! added bytes.
 
 use bstr::ByteSlice as _;
-use format::index::Index;
 use repo::Repository;
-use sys::Dir;
 
 use super::{
-    MAX_SCORE, Pair, Side, Status,
+    MAX_SCORE, Pair, Side, Status, WorktreeFiles,
     renames::{
         SourceUses,
         contents::{Contents, File},
@@ -55,7 +53,7 @@ pub fn split(
     repo: &Repository,
     pairs: Vec<Pair>,
     scores: Scores,
-    worktree: (&Dir, &Index),
+    worktree: WorktreeFiles<'_>,
     warns: bool,
 ) -> Result<(Vec<Pair>, Vec<String>), LookError> {
     let mut splits: Vec<Option<u32>> = vec![None; pairs.len()];

@@ -29,7 +29,8 @@ pub fn with_unchanged(
     index: &Index,
     pairs: Vec<Pair>,
     unreadable: &[(bstr::BString, std::io::Error)],
-    (scope, stage): (&Scope<'_>, Option<Stage>),
+    scope: &Scope<'_>,
+    stage: Option<Stage>,
 ) -> Result<Vec<Pair>, LookError> {
     let submodules = Submodules::for_plumbing(repo);
     let known: HashSet<_> = pairs

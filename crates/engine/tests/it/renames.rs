@@ -180,8 +180,13 @@ fn finds_the_renames_that_git_finds() {
         let all = Pathspecs::default();
         for (args, detect, minimum, limit) in kinds {
             let pairs = diff::staged(&opened, &root, &index, Some(tree), &all, None, None).expect("is read");
-            let options =
-                Options { detect, minimum, limit, empty: Empty::Included, worktree: Some((&root, &index)) };
+            let options = Options {
+                detect,
+                minimum,
+                limit,
+                empty: Empty::Included,
+                worktree: Some(diff::WorktreeFiles { root: &root, index: &index }),
+            };
             let found = renames::detect(&opened, pairs, &options).expect("can be read");
             let is_skipped = found.skipped.is_some();
             let pairs = found.resolved();

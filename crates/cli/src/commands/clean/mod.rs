@@ -120,7 +120,7 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
     };
-    let outcomes = clean::remove(&repo, (root, &worktree), &doomed, &options)
+    let outcomes = clean::remove(&repo, root, &worktree, &doomed, &options)
         .map_err(|error| Failure::fatal(error.to_string()))?;
     let mut code = 0;
     for (path, outcome) in doomed.iter().zip(&outcomes) {

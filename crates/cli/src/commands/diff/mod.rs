@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     diff::{
-        self, Against, Collapsed, Intended, Pair, Status, SubmoduleIgnore, Unchanged,
+        self, Against, Collapsed, Intended, Pair, Status, SubmoduleIgnore, Unchanged, WorktreeFiles,
         pickaxe::{self, Haystack, Needle},
         renames::{self, Skipped, SourceUses},
         rewrites,
@@ -72,9 +72,9 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
         let unreadable = &worktree.unreadable;
         // Git has the directories of a sparse index there as they are.
         let index = before.as_ref().unwrap_or(&index);
-        pairs = diff::with_unchanged(&repo, index, pairs, unreadable, (&scope, request.stage))?;
+        pairs = diff::with_unchanged(&repo, index, pairs, unreadable, &scope, request.stage)?;
     }
-    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+    finish(run, &repo, &settings, &request, WorktreeFiles { root: &root, index: &index }, pairs)
 }
 
 /// `diff-index`. Returns the exit code.
@@ -130,7 +130,7 @@ pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
         }
         _ => found.pairs,
     };
-    finish(run, &repo, &settings, &request, (&root, &index), pairs)
+    finish(run, &repo, &settings, &request, WorktreeFiles { root: &root, index: &index }, pairs)
 }
 
 fn must_agree(request: &Request) -> Result<(), Failure> {
@@ -315,7 +315,7 @@ fn finish(
     repo: &Repository,
     settings: &Settings,
     request: &Request,
-    (root, index): (&Dir, &Index),
+    worktree: WorktreeFiles<'_>,
     mut pairs: Vec<Pair>,
 ) -> Result<u8, Failure> {
     let base = match &request.relative {
@@ -332,7 +332,7 @@ fn finish(
     }
     if let Some(scores) = request.rewrites {
         let said;
-        (pairs, said) = rewrites::split(repo, pairs, scores, (root, index), request.tells_of_line_ends())?;
+        (pairs, said) = rewrites::split(repo, pairs, scores, worktree, request.tells_of_line_ends())?;
         said.iter().for_each(console::note);
     }
     let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
@@ -344,7 +344,7 @@ fn finish(
             minimum: request.minimum,
             limit: request.limit.or(configured).unwrap_or(renames::DEFAULT_LIMIT),
             empty: request.empty,
-            worktree: Some((root, index)),
+            worktree: Some(worktree),
         };
         let found = renames::detect(repo, pairs, &options)?;
         (pairs, skipped, uses, hashed) = (found.pairs, found.skipped, found.uses, found.hashed);
@@ -354,7 +354,7 @@ fn finish(
     }
     if let Some(needle) = &request.needle {
         let haystack = Haystack {
-            worktree: (root, index),
+            worktree,
             hashed: &hashed,
             is_reversed: request.reverse,
             any_selects_all: request.all_if_any,

@@ -384,7 +384,7 @@ fn collect_beside(
         console::complaints(repo);
     }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
-    let place = Some((root, &index));
+    let place = Some(diff::WorktreeFiles { root, index: &index });
     let unstaged = with_renames(repo, worktree.changes, request, place)?;
     let staged = with_renames(repo, staged, request, None)?;
     let is_dirty = !unstaged.is_empty();
@@ -448,7 +448,7 @@ fn with_renames(
     repo: &Repository,
     pairs: Vec<Pair>,
     request: &Request,
-    worktree: Option<(&Dir, &Index)>,
+    worktree: Option<diff::WorktreeFiles<'_>>,
 ) -> Result<Vec<Pair>, Failure> {
     let Renames { detect: Some(detect), minimum, limit } = request.renames else { return Ok(pairs) };
     let options = renames::Options { detect, minimum, limit, empty: renames::Empty::Included, worktree };

@@ -67,11 +67,11 @@ impl Decider<'_> {
             !at.is_ok_and(|at| left.binary_search(&(at, true)).is_ok())
         });
         for (at, fact) in entering.into_iter().zip(entered) {
-            let entry = (index.entries()[at].mode, index.entries()[at].oid);
+            let (mode, oid) = (index.entries()[at].mode, index.entries()[at].oid);
             self.decided.sparse_marks.push((at, false));
             self.keep_on_refusal(index.path_at(at), SparseLeftoverKind::Present, |decider, path| {
                 let kind = RefusalKind::UntrackedOverwritten;
-                let check = decider.verify_absent(path, entry, &fact, kind, Strict::Yes)?;
+                let check = decider.verify_absent(path, mode, oid, &fact, kind, Strict::Yes)?;
                 if let Check::Allowed(premise) = &check {
                     decider.decided.writes.push((path.to_owned(), premise.clone()));
                 }

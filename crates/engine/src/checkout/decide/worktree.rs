@@ -72,7 +72,8 @@ impl Decider<'_> {
     pub(super) fn verify_absent(
         &mut self,
         path: &BStr,
-        (mode, oid): (Mode, ObjectId),
+        mode: Mode,
+        oid: ObjectId,
         fact: &Fact,
         kind: RefusalKind,
         strict: Strict,

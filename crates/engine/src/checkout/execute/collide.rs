@@ -212,7 +212,7 @@ impl Redo<'_, '_> {
         let unit = &layout.units[0];
         let dir = worker.handles.open_or_create(unit.dir).map_err(|unreachable| Stop::from(&unreachable))?;
         let class = worker.class(step)?;
-        match worker.place(step, (class, None), &dir, file_name(path)) {
+        match worker.place(step, class, None, &dir, file_name(path)) {
             Err(Stop::External) => external::place(&mut worker, step, &dir, file_name(path)),
             placed => placed,
         }

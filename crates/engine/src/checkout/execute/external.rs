@@ -22,7 +22,11 @@ use super::{
 };
 
 /// A step and its directory in the round's layout.
-type Job = (usize, usize);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Job {
+    step: usize,
+    dir: usize,
+}
 
 /// The lane of a round. It runs only if a step needs it.
 pub(super) struct Lane<'r> {
@@ -55,7 +59,9 @@ fn jobs(round: &Round<'_>) -> Vec<Job> {
     let layout = round.directories.layout;
     let units = layout.units.iter();
     let mut jobs: Vec<Job> = units
-        .flat_map(|unit| layout.steps[unit.steps.clone()].iter().map(|&(step, _)| (step, unit.dir)))
+        .flat_map(|unit| {
+            layout.steps[unit.steps.clone()].iter().map(|&(step, _)| Job { step, dir: unit.dir })
+        })
         .collect();
     jobs.sort_unstable();
     jobs
@@ -70,11 +76,11 @@ fn work(round: &Round<'_>) {
             return;
         }
         // The step's worker reports an unknown class.
-        if !matches!(worker.class(job.0), Ok(Class::External)) {
+        if !matches!(worker.class(job.step), Ok(Class::External)) {
             continue;
         }
-        let (step, path) = (job.0, round.run.entry_path(job.0));
-        match smudge(&mut worker, &mut filters, step) {
+        let path = round.run.entry_path(job.step);
+        match smudge(&mut worker, &mut filters, job.step) {
             Ok(Smudged::Delayed) => {
                 delayed.insert(path.into(), job);
             }
@@ -95,7 +101,7 @@ fn work(round: &Round<'_>) {
         }
         for path in ready {
             let Some(job) = delayed.remove(&path) else { continue };
-            let smudged = filters.fetch(path.as_ref(), round.run.write(job.0).1.oid).map_err(Stop::from);
+            let smudged = filters.fetch(path.as_ref(), round.run.write(job.step).1.oid).map_err(Stop::from);
             done += 1;
             if let Ok(Smudged::Ready(content)) = &smudged {
                 bytes += content.len() as u64;
@@ -111,7 +117,7 @@ fn work(round: &Round<'_>) {
     }
     if !round.run.interrupted() {
         for job in delayed.into_values() {
-            round.settle(job.0, Err(StepError::NotFiltered.into()));
+            round.settle(job.step, Err(StepError::NotFiltered.into()));
         }
     }
 }
@@ -122,18 +128,18 @@ fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -
 }
 
 /// Writes the result of a filter.
-fn finish(round: &Round<'_>, worker: &mut Worker<'_>, (step, dir): Job, smudged: Result<Smudged, Stop>) {
+fn finish(round: &Round<'_>, worker: &mut Worker<'_>, job: Job, smudged: Result<Smudged, Stop>) {
     let placed = smudged.and_then(|smudged| {
-        let (write, entry, path) = round.run.write(step);
-        let dir = worker.handles.open_or_create(dir).map_err(|unreachable| Stop::from(&unreachable))?;
+        let (write, entry, path) = round.run.write(job.step);
+        let dir = worker.handles.open_or_create(job.dir).map_err(|unreachable| Stop::from(&unreachable))?;
         let Worker { handles, reader, .. } = worker;
         let content = match &smudged {
             Smudged::Ready(bytes) => bytes,
             Smudged::Unchanged | Smudged::Delayed => blob(reader, entry)?,
         };
-        write_new(handles, &dir, file_name(path), (write, entry), content)
+        write_new(handles, &dir, file_name(path), write, entry, content)
     });
-    round.settle(step, placed);
+    round.settle(job.step, placed);
 }
 
 /// Filters a file, waits for the result, and creates the file.
@@ -148,5 +154,5 @@ pub(super) fn place(
     let Worker { run, handles, reader, convert, converted, .. } = worker;
     let content = convert.to_worktree(path, entry.oid, blob(reader, entry)?, converted);
     run.add_messages(convert.take_messages());
-    write_new(handles, dir, name, (write, entry), content?)
+    write_new(handles, dir, name, write, entry, content?)
 }

@@ -79,7 +79,8 @@ impl<'r> Worker<'r> {
     pub(super) fn place(
         &mut self,
         step: usize,
-        (class, location): (Class, Option<Location>),
+        class: Class,
+        location: Option<Location>,
         dir: &sys::Dir,
         name: &[u8],
     ) -> Result<Outcome, Stop> {
@@ -97,10 +98,11 @@ impl<'r> Worker<'r> {
             return Err(Stop::External);
         }
         let Worker { run, handles, reader, convert, converted } = self;
-        let content = content(run, (reader, convert, converted), (entry, path), class, location);
+        let file = FileSource { entry, path, class, location };
+        let content = content(run, reader, convert, converted, &file);
         run.add_messages(convert.take_messages());
         match content? {
-            Some(content) => write_new(handles, dir, name, (write, entry), content),
+            Some(content) => write_new(handles, dir, name, write, entry, content),
             None => self.stream(entry, dir, name, &write.premise),
         }
     }
@@ -156,14 +158,24 @@ impl<'r> Worker<'r> {
     }
 }
 
+/// The source of a regular file's content.
+pub(super) struct FileSource<'e> {
+    pub(super) entry: &'e Entry,
+    /// The path that selects attributes and filters.
+    pub(super) path: &'e [u8],
+    pub(super) class: Class,
+    /// The place of the object, if known.
+    pub(super) location: Option<Location>,
+}
+
 /// Returns the content of a regular file, or `None` if it is too big for memory. Waits for an
 /// external filter.
 pub(super) fn content<'a>(
     run: &Run<'_>,
-    (reader, convert, converted): (&'a mut Reader<'_>, &mut convert::Worker, &'a mut Vec<u8>),
-    (entry, path): (&Entry, &[u8]),
-    class: Class,
-    location: Option<Location>,
+    reader: &'a mut Reader<'_>,
+    convert: &mut convert::Worker,
+    converted: &'a mut Vec<u8>,
+    &FileSource { entry, path, class, location }: &FileSource<'_>,
 ) -> Result<Option<&'a [u8]>, Stop> {
     let oid = entry.oid;
     match class {
@@ -200,7 +212,8 @@ pub(super) fn write_new(
     handles: &mut Handles<'_>,
     dir: &sys::Dir,
     name: &[u8],
-    (write, entry): (&Write, &Entry),
+    write: &Write,
+    entry: &Entry,
     content: &[u8],
 ) -> Result<Outcome, Stop> {
     remove_old(dir, name, &write.premise)?;

@@ -22,7 +22,7 @@ use sys::{File, FileType, Stat};
 use super::{
     Outcome, Run,
     directories::{Directories, FileId, file_id},
-    files::{Stop, Worker, blob, content, link_target},
+    files::{FileSource, Stop, Worker, blob, content, link_target},
     layout::{Layout, file_name},
     round::into_inner,
 };
@@ -122,7 +122,7 @@ impl Worker<'_> {
         let Ok(file) = self.handles.retry_without_descriptors(|| dir.open_file(name)) else {
             return Ok(Found::Nothing);
         };
-        let relation = self.compare(&file, (entry, path), class)?;
+        let relation = self.compare(&file, entry, path, class)?;
         let messages = self.convert.take_messages();
         let unchanged = sys::stat_of(&file).is_ok_and(|now| now == found) && is_still(dir, name, &found);
         match relation {
@@ -142,15 +142,11 @@ impl Worker<'_> {
         Ok(Found::Nothing)
     }
 
-    fn compare(
-        &mut self,
-        file: &File,
-        (entry, path): (&Entry, &[u8]),
-        class: Class,
-    ) -> Result<Relation, Stop> {
+    fn compare(&mut self, file: &File, entry: &Entry, path: &[u8], class: Class) -> Result<Relation, Stop> {
         let Worker { run, reader, convert, converted, .. } = self;
+        let source = FileSource { entry, path, class, location: None };
         let mut comparison = Comparison { file, buffer: vec![0; BUFFER_SIZE] };
-        if let Some(content) = content(run, (reader, convert, converted), (entry, path), class, None)? {
+        if let Some(content) = content(run, reader, convert, converted, &source)? {
             return Ok(match comparison.compare_next(content) {
                 Ok(()) => comparison.finish(),
                 Err(relation) => relation,

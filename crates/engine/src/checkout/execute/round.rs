@@ -93,7 +93,7 @@ impl Round<'_> {
                         continue;
                     }
                     let placed = class.and_then(|class| match worker.handles.open_or_create(dir) {
-                        Ok(dir) => worker.place(step, (class, location), &dir, name),
+                        Ok(dir) => worker.place(step, class, location, &dir, name),
                         Err(unreachable) => Err((&unreachable).into()),
                     });
                     self.settle(step, placed);

@@ -12,7 +12,7 @@ use repo::{
 use sys::Dir;
 
 use super::{
-    super::{Pair, Side},
+    super::{Pair, Side, WorktreeFiles},
     spans::{self, Spans},
 };
 use crate::{
@@ -104,20 +104,17 @@ struct Worker<'a> {
 }
 
 impl<'a> Contents<'a> {
-    pub(in crate::diff) fn new(repo: &'a Repository, worktree: Option<(&'a Dir, &'a Index)>) -> Contents<'a> {
-        let worktree = worktree.map(|(root, index)| (root, Lazy::new(repo, index)));
+    pub(in crate::diff) fn new(repo: &'a Repository, worktree: Option<WorktreeFiles<'a>>) -> Contents<'a> {
+        let worktree = worktree.map(|files| (files.root, Lazy::new(repo, files.index)));
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
     /// Like [`Contents::new`]; [`Contents::evaluate`] and [`Contents::measure_and_cut`] then return
     /// warnings about line ends that would not round-trip.
-    pub(in crate::diff) fn with_warnings(
-        repo: &'a Repository,
-        (root, index): (&'a Dir, &'a Index),
-    ) -> Contents<'a> {
+    pub(in crate::diff) fn with_warnings(repo: &'a Repository, files: WorktreeFiles<'a>) -> Contents<'a> {
         Contents {
             repo,
-            worktree: Some((root, Lazy::for_showing(repo, index))),
+            worktree: Some((files.root, Lazy::for_showing(repo, files.index))),
             attributes: Mutex::new(None),
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn find(
         }
         skipped = Some(Skipped::Unchanged(required_limit));
     }
-    pair_by_similarity(candidates, contents, minimum, (&sources, &targets))?;
+    pair_by_similarity(candidates, contents, minimum, &sources, &targets)?;
     Ok(skipped)
 }
 
@@ -149,7 +149,8 @@ fn pair_by_similarity(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
     minimum: u32,
-    (sources, targets): (&[usize], &[usize]),
+    sources: &[usize],
+    targets: &[usize],
 ) -> Result<(), LookError> {
     let pairs = targets.iter().flat_map(|&target| sources.iter().map(move |&source| (source, target)));
     prepare(candidates, contents, pairs, minimum)?;

@@ -17,14 +17,11 @@ use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use contents::{Contents, File, Location};
-use format::{ObjectId, index::Index};
+use format::ObjectId;
 use repo::Repository;
-use sys::{
-    Dir,
-    profile::{self, Phase},
-};
+use sys::profile::{self, Phase};
 
-use super::{MAX_SCORE, Pair, Side, Status};
+use super::{MAX_SCORE, Pair, Side, Status, WorktreeFiles};
 use crate::look::LookError;
 
 /// The kind of detection.
@@ -68,7 +65,7 @@ pub struct Options<'a> {
     pub empty: Empty,
     /// The directory of sides without an object name, and the index whose attributes apply where
     /// the worktree has none.
-    pub worktree: Option<(&'a Dir, &'a Index)>,
+    pub worktree: Option<WorktreeFiles<'a>>,
 }
 
 /// The default minimum: half of a file is the same.
