@@ -12,11 +12,13 @@ mod term;
 
 use std::{ffi::OsString, process::ExitCode};
 
+use bstr::ByteSlice as _;
+
 use session::{
     invocation::{Invocation, Program},
     trace::Trace,
 };
-use term::{failure::Failure, interrupt};
+use term::{console, failure::Failure, interrupt};
 
 fn main() -> ExitCode {
     let started = std::time::Instant::now();
@@ -42,10 +44,29 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     invocation.enter()?;
     invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);
-    let result = commands::dispatch(&invocation);
+    let result = dispatch(&invocation);
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result
+}
+
+/// Runs the command that was named. Returns its exit code.
+fn dispatch(run: &Invocation) -> Result<u8, Failure> {
+    let all = commands::COMMANDS.iter().chain(shim::COMMANDS);
+    match run.command.as_bytes() {
+        b"version" => console::out(concat!("sapwood version ", env!("CARGO_PKG_VERSION"))),
+        b"help" => console::out(commands::help(all)),
+        b"" => {
+            console::out(commands::help(all));
+            return Ok(1);
+        }
+        name => {
+            let found = all.clone().find(|command| command.name.as_bytes() == name);
+            let command = found.ok_or_else(|| commands::unknown(run.command.as_bstr()))?;
+            return commands::start(run, command);
+        }
+    }
+    Ok(0)
 }
 
 /// Nothing was done well if a mapped file could not be read and nobody was told; whatever else was said of it, this is why.

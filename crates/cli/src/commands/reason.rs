@@ -1,5 +1,9 @@
 //! The reason for which an invocation is left to the real Git.
 
+use bstr::ByteSlice as _;
+
+use crate::term::failure::Failure;
+
 /// Why an invocation is the real Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Reason {
@@ -33,5 +37,18 @@ impl Reason {
 
     pub(crate) fn repository(what: impl Into<String>) -> Reason {
         Reason::Repository(what.into())
+    }
+
+    /// The first line of a failure, without where to read more.
+    pub(crate) fn refused(failure: &Failure) -> Reason {
+        match failure {
+            Failure::Fatal(message) => {
+                let message = message.to_str_lossy();
+                let line = message.lines().next().unwrap_or_default();
+                Reason::repository(line.split(" (see ").next().unwrap_or_default())
+            }
+            Failure::Warned(_, failure) => Reason::refused(failure),
+            _ => Reason::repository("the repository cannot be opened"),
+        }
     }
 }

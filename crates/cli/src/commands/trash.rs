@@ -1,11 +1,12 @@
 //! The process that empties a trash: this program again, in the background. See [`engine::trash`].
 
+use bstr::BString;
 use std::{path::Path, sync::atomic::AtomicBool};
 
-use crate::{session::invocation::Invocation, term::failure::Failure};
+use crate::{commands::record::Command, session::invocation::Invocation, term::failure::Failure};
 
-/// The command it is started by. It is nobody else's to call, and says nothing.
-pub(crate) const COMMAND: &str = "empty-trash";
+/// The record of the command that sapwood starts to empty the trash. It prints nothing.
+pub(super) const COMMAND: Command = Command { name: "empty-trash", run, ..Command::BASE };
 
 /// Has the trash of a repository emptied, if there is something in it that nobody is deleting: what was just
 /// discarded, or what somebody was not allowed to finish.
@@ -14,7 +15,7 @@ pub(crate) fn empty_behind_us(common: &Path) {
         return;
     }
     let started = std::env::current_exe().and_then(|program| {
-        sys::spawn_detached(&program, "sapwood".as_ref(), &[COMMAND.as_ref(), common.as_os_str()])
+        sys::spawn_detached(&program, "sapwood".as_ref(), &[COMMAND.name.as_ref(), common.as_os_str()])
     });
     if started.is_err() {
         // What is stuck stays for the next one to find.
@@ -23,8 +24,8 @@ pub(crate) fn empty_behind_us(common: &Path) {
 }
 
 /// Empties the trash of the repository that is named.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let [common] = &run.args[..] else {
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let [common] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
     let emptied = engine::trash::empty(Path::new(sys::os_str(common)), workers(), run.interrupt.flag());

@@ -1,26 +1,36 @@
-//! `sapwood doctor`: what is native in a repository, what is not and why, and what slows it down.
+//! `sapwood doctor`: which commands are native in a repository, why others are not, and what slows it down.
 //!
-//! Only looks. The reasons come from the same tables that decide ([`super::scope`],
-//! [`super::obstacles`]).
+//! It changes nothing. The reasons come from the checks by which the shim decides ([`Candidate::reasons`]).
 
+use bstr::BString;
 use repo::Repository;
 use sys::by_path;
 
-use super::{
-    Reason, install,
-    obstacles::{self, Config},
-    scope::{First, SCOPES, Scope},
-    submodules, worktree,
-};
+use super::install;
 use crate::{
+    commands::{
+        self,
+        obstacles::{self, Candidate, Home},
+        reason::Reason,
+        record::{Command, Group},
+    },
     git::Find,
     session::invocation::Invocation,
     term::{console, failure::Failure},
 };
 
-/// Runs it. The exit code is 0 if nothing that is native in part is handed over for the repository's sake.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    if !run.args.is_empty() {
+/// The record of `doctor`.
+pub(super) const COMMAND: Command = Command {
+    name: "doctor",
+    summary: "Show what is native in a repository, and what slows it down",
+    group: Group::Own,
+    run,
+    ..Command::BASE
+};
+
+/// Runs the command. The exit code is 0 if the repository hands over no command that is native in part.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    if !args.is_empty() {
         return Err(Failure::Misused("sapwood doctor takes no arguments".into()));
     }
     let git = Find { env: &run.env, config: &run.config, cwd: &run.cwd }.git();
@@ -41,22 +51,19 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
         }
     };
     console::out(format!("repository  {}", repo.git_dir().display()));
+    let outside = repo::Outside::load(&run.outside())?;
+    let warnings = obstacles::warnings(&repo);
     let mut code = 0;
-    for scope in SCOPES {
-        let reasons = reasons(scope, run, &repo)?;
-        console::out("");
-        if reasons.is_empty() {
-            match scope.options {
-                [] => console::out(format!("{}: native", scope.command)),
-                _ => {
-                    console::out(format!("{}: native with", scope.command));
-                    options(scope);
-                }
+    for command in commands::COMMANDS.iter().filter(|command| command.is_gits()) {
+        for command in command.leaves() {
+            let home = if command.traits.outside { Home::Outside(&outside) } else { Home::Repository(&repo) };
+            let candidate = Candidate { run, command, survey: None, args: &[], home };
+            let mut reasons: Vec<Reason> = candidate.reasons().collect();
+            if !command.traits.outside {
+                reasons.splice(0..0, warnings.iter().cloned());
             }
-        } else {
-            code = 1;
-            console::out(format!("{}: handed over, because", scope.command));
-            reasons.iter().for_each(|reason| console::out(format!("    {reason}")));
+            code |= u8::from(!reasons.is_empty());
+            report(command, &reasons);
         }
     }
     console::out(
@@ -71,40 +78,34 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
     Ok(code)
 }
 
-fn reasons(scope: &Scope, run: &Invocation, repo: &Repository) -> Result<Vec<Reason>, Failure> {
-    if scope.command == "clone" {
-        let outside = repo::Outside::load(&run.outside())?;
-        return Ok(obstacles::settings(scope.command, &outside, &run.env));
+/// Prints the native options of a command, or the reasons for which it is handed over.
+fn report(command: &Command, reasons: &[Reason]) {
+    console::out("");
+    let native: Vec<String> = command.syntax.specs().iter().filter_map(|spec| spec.native_form()).collect();
+    match (reasons, &native[..]) {
+        ([], []) => console::out(format!("{}: native", command.name)),
+        ([], options) => {
+            console::out(format!("{}: native with", command.name));
+            columns(options);
+        }
+        (reasons, _) => {
+            console::out(format!("{}: handed over, because", command.name));
+            reasons.iter().for_each(|reason| console::out(format!("    {reason}")));
+        }
     }
-    let mut reasons = obstacles::settings(scope.command, repo, &run.env);
-    if scope.first == First::Worktree {
-        reasons.extend(worktree::obstacles_of(repo, &run.env));
-        return Ok(reasons);
-    }
-    if scope.command != "clean" {
-        reasons.extend(obstacles::files(repo));
-    }
-    reasons.extend(obstacles::index(scope.command, repo, &run.env));
-    match submodules::go_along(scope.command, None, repo) {
-        Ok(true) => reasons.extend(submodules::recursion(repo, &run.env)),
-        Ok(false) => {}
-        Err(reason) => reasons.push(reason),
-    }
-    Ok(reasons)
 }
 
-/// The native options, a few on each line.
-fn options(scope: &Scope) {
+/// Prints options, as many on a line as fit.
+fn columns(options: &[String]) {
     const WIDTH: usize = 80;
     let mut line = String::from("   ");
-    for native in scope.options {
-        let name = native.spelt();
+    for name in options {
         if line.len() + name.len() + 1 > WIDTH {
             console::out(&line);
             line = String::from("   ");
         }
         line.push(' ');
-        line.push_str(&name);
+        line.push_str(name);
     }
     console::out(line);
 }
@@ -115,7 +116,7 @@ fn slow(repo: &Repository) -> Vec<String> {
     if repo.config_int("checkout.workers").is_ok_and(|workers| workers == Some(1)) {
         found.push("checkout.workers=1: files are written one after the other".to_owned());
     }
-    if repo.value("index.threads").is_some_and(|value| value == "1" || value == "false") {
+    if repo.config_str("index.threads").is_some_and(|value| value == "1" || value == "false") {
         found.push("index.threads: the index is read by one thread".to_owned());
     }
     let synced = repo.config_all("core.fsync");
@@ -125,13 +126,13 @@ fn slow(repo: &Repository) -> Vec<String> {
     {
         found.push("core.fsync: commands wait for the disk".to_owned());
     }
-    for name in repo.names() {
+    for name in repo.config_names() {
         let Some(filter) = name.strip_prefix(b"filter.").and_then(|rest| rest.strip_suffix(b".smudge"))
         else {
             continue;
         };
         let filter = String::from_utf8_lossy(filter);
-        if repo.value(&format!("filter.{filter}.process")).is_none() {
+        if repo.config_str(&format!("filter.{filter}.process")).is_none() {
             found.push(format!("filter.{filter} has no 'process': a program is started for each file"));
         }
     }

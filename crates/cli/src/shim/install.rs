@@ -13,35 +13,53 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use sys::by_path;
 
-use crate::git::{self, Find};
 use crate::{
+    commands::record::{Command, Group},
+    git::{self, Find},
     session::invocation::Invocation,
     term::{
-        args::{DashDash, Opt, Table},
+        args::{Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Repository,
+/// The record of `shim`.
+pub(super) const COMMAND: Command = Command {
+    name: "shim",
+    summary: "Put a `git` first on PATH that is sapwood where it can be",
+    group: Group::Own,
+    syntax: &TABLE,
+    run,
+    ..Command::BASE
+};
+
+#[derive(Default)]
+struct Request {
+    in_repository: bool,
 }
 
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood shim install [--repository] [<dir>]",
         "sapwood shim status",
         "sapwood shim remove [--repository] [<dir>]",
     ],
-    options: &[Opt::new(Key::Repository, "--repository", "in the Git directory of this repository").only()],
+    options: &[Opt::flag(
+        "--repository",
+        "in the Git directory of this repository",
+        |request: &mut Request| &mut request.in_repository,
+    )
+    .only()],
+    grammar: Grammar::Mixed,
 };
 
 /// Runs `sapwood shim`. Returns the exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
-    let in_repository = !parsed.events.is_empty();
-    let words: Vec<&[u8]> = parsed.rest.iter().map(|word| word.as_bytes()).collect();
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let rest = TABLE.parse(args)?.store(&mut request)?;
+    let in_repository = request.in_repository;
+    let words: Vec<&[u8]> = rest.iter().map(|word| word.as_bytes()).collect();
     match words[..] {
         [b"install"] => install(run, &place(run, in_repository, None)?),
         [b"install", dir] => install(run, &place(run, in_repository, Some(dir))?),

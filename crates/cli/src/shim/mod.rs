@@ -10,21 +10,14 @@ mod decide;
 mod doctor;
 mod install;
 mod log;
-mod obstacles;
-mod scope;
-mod submodules;
-mod worktree;
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::Path, time::Instant};
 
 use bstr::{BString, ByteSlice as _};
 
-pub(crate) use doctor::run as doctor;
-pub(crate) use install::run as command;
-
 use self::log::{Log, Outcome};
 use crate::{
-    commands::{self, reason::Reason},
+    commands::{self, reason::Reason, record::Command},
     git::{self, Env, Find, RealGit},
     session::{
         invocation::{Invocation, Program},
@@ -36,6 +29,9 @@ use crate::{
         interrupt::{self, Interrupt},
     },
 };
+
+/// The commands that manage the shim. They read the table of all others, and so stand outside of it.
+pub(crate) const COMMANDS: &[Command] = &[install::COMMAND, doctor::COMMAND];
 
 /// What `SAPWOOD_SHIM` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +62,12 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
     (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
 }
 
-/// Whether the command has done nothing yet when planning fails, and can begin anew: what was read from standard input
-/// is gone.
-fn can_be_asked_again(run: &Invocation) -> bool {
-    const PLANNED_FIRST: &[&str] =
-        &["checkout", "diff-index", "read-tree", "reset", "restore", "status", "switch"];
+/// Returns true if the command has changed and read nothing when its plan needs the real Git: standard input that it read
+/// would be gone.
+fn can_start_again(run: &Invocation) -> bool {
     let reads = |arg: &BString| arg == "--stdin" || arg.starts_with(b"--pathspec-f");
-    PLANNED_FIRST.iter().any(|command| run.command == *command) && !run.args.iter().any(reads)
+    let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
+    plans_first && !run.args.iter().any(reads)
 }
 
 /// One run as `git`.
@@ -142,11 +137,14 @@ impl Call {
                 run.interrupt = interrupt;
                 run.enter()?;
                 trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
-                commands::dispatch(&run)
+                match commands::find(run.command.as_bstr()) {
+                    Some(command) => commands::start(&run, command),
+                    None => Err(commands::unknown(run.command.as_bstr())),
+                }
             });
         let (code, signal) = match crate::readable(result) {
             Ok(code) => (code, None),
-            Err(Failure::Unserved(what)) if can_be_asked_again(&run) => {
+            Err(Failure::Unserved(what)) if can_start_again(&run) => {
                 // Nothing was done or said, and all locks are gone with what held them.
                 let _ = std::env::set_current_dir(&run.started_in);
                 let git = self.find(&run.config);

@@ -13,6 +13,7 @@ use format::index::{Flags, Index};
 use repo::Repository;
 
 use crate::{
+    commands::record::{Command, Group},
     session::{
         apply::{Recorded, Work},
         hooks::Changed,
@@ -20,7 +21,7 @@ use crate::{
         settings::Settings,
     },
     term::{
-        args::{DashDash, Opt, Table},
+        args::{Grammar, Opt, Table},
         console::{self, text},
         failure::Failure,
         text::relative::relative,
@@ -43,6 +44,17 @@ const TABLE: Table<Key> = Table {
         Opt::new(Key::DryRun, "-n, --dry-run", "verify, and leave the index as it is"),
         Opt::new(Key::From, "--from <tree-ish>", "make the index from a tree, where there is none"),
     ],
+    grammar: Grammar::Mixed,
+};
+
+/// The record of `adopt`.
+pub(super) const COMMAND: Command = Command {
+    name: "adopt",
+    summary: "Take a worktree from a cache or a copy for the index's",
+    group: Group::Own,
+    syntax: &TABLE,
+    run,
+    ..Command::BASE
 };
 
 #[derive(Default)]
@@ -54,8 +66,8 @@ struct Request {
 }
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
     for event in parsed.events {
         match event.key {

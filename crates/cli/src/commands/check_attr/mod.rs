@@ -18,7 +18,12 @@ use repo::{
 use sys::{FileType, UserPath};
 
 use crate::{
-    commands::names::Names,
+    commands::{
+        names::Names,
+        obstacles::{ANSWERING, Candidate, LOOKING, VARIABLES, When, no_attributes_in_pathspecs},
+        reason::Reason,
+        record::{Command, Group},
+    },
     session::{
         apply,
         invocation::Invocation,
@@ -29,7 +34,7 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::{DashDash, Opt, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Stop, Survey, Table},
         console::{self, Listing, text},
         failure::Failure,
     },
@@ -50,12 +55,29 @@ const TABLE: Table<Key> = Table {
         "sapwood check-attr --stdin [-z] [--source <tree-ish>] [-a | --all | <attr>...]",
     ],
     options: &[
-        Opt::new(Key::All, "-a, --all", "report all attributes set on file"),
-        Opt::new(Key::Cached, "--cached", "use .gitattributes only from the index"),
-        Opt::new(Key::Stdin, "--stdin", "read file names from stdin"),
-        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character"),
-        Opt::new(Key::Source, "--source <tree-ish>", "which tree-ish to check attributes at"),
+        Opt::new(Key::All, "-a, --all", "report all attributes set on file").native(Native::Both),
+        Opt::new(Key::Cached, "--cached", "use .gitattributes only from the index").native(Native::Both),
+        Opt::new(Key::Stdin, "--stdin", "read file names from stdin").native(Native::Both),
+        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character")
+            .native(Native::Both),
+        Opt::new(Key::Source, "--source <tree-ish>", "which tree-ish to check attributes at")
+            .native(Native::Both),
     ],
+    grammar: Grammar::MixedWithDashes,
+};
+
+/// The record of `check-attr`.
+pub(super) const COMMAND: Command = Command {
+    name: "check-attr",
+    summary: "Display gitattributes information",
+    group: Group::Looks,
+    syntax: &TABLE,
+    settings: &[LOOKING],
+    variables: &[VARIABLES, &[("GIT_ATTR_SOURCE", When::Never)]],
+    line: &[number_of_arguments, no_attributes_in_pathspecs],
+    checks: &[ANSWERING, &[worktree]],
+    run,
+    ..Command::BASE
 };
 
 /// The attribute that nobody sets: every file has it.
@@ -73,23 +95,25 @@ struct Request {
     source: Option<BString>,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Keep)
-}
-
-/// Whether the arguments are too many or too few.
-pub(crate) fn is_mistaken(survey: &Survey) -> bool {
+/// Too many arguments, or too few.
+fn number_of_arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let on = |name: &str| {
         survey.options.iter().rev().find(|given| given.name == name).is_some_and(|given| given.on)
     };
     let request = Request { all: on("--all"), stdin: on("--stdin"), ..Request::default() };
-    request.split(&survey.rest).is_err()
+    request.split(&survey.rest).is_err().then(|| Reason::command_line("a wrong number of arguments"))
+}
+
+/// A repository without worktree in which Git's own rule for bare repositories does not hold.
+fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let missing = !repo.is_found_bare() && repo.work_tree().is_none();
+    missing.then(|| Reason::repository("there is no worktree")).into_iter().collect()
 }
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
     for event in parsed.events {
         match event.key {

@@ -14,7 +14,12 @@ use format::index::Index;
 use repo::Repository;
 
 use crate::{
-    commands::{names::Names, paths},
+    commands::{
+        names::Names,
+        obstacles::{ANSWERING, LOOKING, no_attributes_in_pathspecs},
+        paths,
+        record::{Command, Group},
+    },
     session::{
         apply,
         invocation::Invocation,
@@ -25,7 +30,7 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::{DashDash, Opt, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Table},
         console::{self, Listing, text},
         failure::Failure,
     },
@@ -44,13 +49,29 @@ enum Key {
 const TABLE: Table<Key> = Table {
     usage: &["sapwood check-ignore [<options>] <pathname>...", "sapwood check-ignore [<options>] --stdin"],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting"),
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose"),
-        Opt::new(Key::Stdin, "--stdin", "read file names from stdin"),
-        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character"),
-        Opt::new(Key::NonMatching, "-n, --non-matching", "show non-matching input paths"),
-        Opt::new(Key::NoIndex, "--no-index", "ignore index when checking"),
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting").native(Native::Both),
+        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Both),
+        Opt::new(Key::Stdin, "--stdin", "read file names from stdin").native(Native::Both),
+        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character")
+            .native(Native::Both),
+        Opt::new(Key::NonMatching, "-n, --non-matching", "show non-matching input paths")
+            .native(Native::Both),
+        Opt::new(Key::NoIndex, "--no-index", "ignore index when checking").native(Native::Both),
     ],
+    grammar: Grammar::Mixed,
+};
+
+/// The record of `check-ignore`.
+pub(super) const COMMAND: Command = Command {
+    name: "check-ignore",
+    summary: "Debug gitignore / exclude files",
+    group: Group::Looks,
+    syntax: &TABLE,
+    settings: &[LOOKING],
+    line: &[no_attributes_in_pathspecs],
+    checks: &[ANSWERING],
+    run,
+    ..Command::BASE
 };
 
 /// What an error calls the output.
@@ -66,14 +87,9 @@ struct Request {
     no_index: bool,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
-}
-
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
     for event in parsed.events {
         match event.key {

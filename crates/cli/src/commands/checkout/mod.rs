@@ -4,6 +4,7 @@
 //! about what goes with what; then [`super::branch`] or [`super::paths`] does the work. Nothing has
 //! been touched when this file is done.
 
+mod obstacles;
 mod options;
 mod rules;
 
@@ -18,7 +19,16 @@ use repo::{Guess, Repository, convert::Metadata};
 use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
 pub(crate) use self::rules::{already_exists, new_branch_ref};
 use crate::{
-    commands::{branch, paths, pathspec_file::PathspecFile},
+    commands::{
+        branch,
+        obstacles::{
+            GENERAL, RECURSING, WRITING, attributes_of_pathspecs, no_attributes_in_pathspecs,
+            recursion_is_boolean,
+        },
+        paths,
+        pathspec_file::PathspecFile,
+        record::{Command, Group, Revisions, Traits},
+    },
     session::{
         invocation::Invocation,
         revisions::warn_ambiguous,
@@ -29,7 +39,7 @@ use crate::{
         submodules,
     },
     term::{
-        args::{DashDash, Stop, Survey, Table},
+        args::Table,
         console::{self, text},
         failure::Failure,
     },
@@ -46,11 +56,40 @@ pub(crate) enum Dress {
     Restore,
 }
 
-impl Dress {
-    fn dash_dash(self) -> DashDash {
-        if self == Dress::Checkout { DashDash::Keep } else { DashDash::Drop }
-    }
-}
+/// The record of `checkout`.
+pub(super) const COMMAND: Command = Command {
+    name: "checkout",
+    summary: "Switch branches or restore working tree files",
+    group: Group::Changes,
+    syntax: &CHECKOUT,
+    revisions: Revisions::Leading,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    settings: &[GENERAL],
+    line: &[recursion_is_boolean, obstacles::conflicts, attributes_of_pathspecs],
+    checks: &[WRITING, RECURSING, &[obstacles::merge]],
+    run: |invocation, args| run(invocation, args, Dress::Checkout, &CHECKOUT),
+    ..Command::BASE
+};
+
+/// The record of `switch`.
+pub(super) const SWITCH_COMMAND: Command = Command {
+    name: "switch",
+    summary: "Switch branches",
+    syntax: &SWITCH,
+    line: &[recursion_is_boolean, obstacles::conflicts, no_attributes_in_pathspecs],
+    run: |invocation, args| run(invocation, args, Dress::Switch, &SWITCH),
+    ..COMMAND
+};
+
+/// The record of `restore`.
+pub(super) const RESTORE_COMMAND: Command = Command {
+    name: "restore",
+    summary: "Restore working tree files",
+    syntax: &RESTORE,
+    revisions: Revisions::None,
+    run: |invocation, args| run(invocation, args, Dress::Restore, &RESTORE),
+    ..COMMAND
+};
 
 /// What was asked, as far as the options say.
 #[derive(Clone, Debug)]
@@ -130,34 +169,9 @@ pub(crate) struct Source {
     pub(crate) metadata: Metadata,
 }
 
-/// The command line of one of the three, without a repository.
-pub(crate) fn survey(dress: Dress, args: &[BString]) -> Result<Survey, Stop> {
-    let table = match dress {
-        Dress::Checkout => &CHECKOUT,
-        Dress::Switch => &SWITCH,
-        Dress::Restore => &RESTORE,
-    };
-    table.survey(args, dress.dash_dash())
-}
-
-/// `sapwood checkout`
-pub(crate) fn checkout(run: &Invocation) -> Result<u8, Failure> {
-    command(run, Dress::Checkout, &CHECKOUT)
-}
-
-/// `sapwood switch`
-pub(crate) fn switch(run: &Invocation) -> Result<u8, Failure> {
-    command(run, Dress::Switch, &SWITCH)
-}
-
-/// `sapwood restore`
-pub(crate) fn restore(run: &Invocation) -> Result<u8, Failure> {
-    command(run, Dress::Restore, &RESTORE)
-}
-
-fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Failure> {
+fn run(run: &Invocation, args: &[BString], dress: Dress, table: &Table<Key>) -> Result<u8, Failure> {
     // Git opens the repository before it reads the options, but help is help everywhere.
-    let parsed = table.parse(&run.args, dress.dash_dash())?;
+    let parsed = table.parse(args)?;
     let repo = run.open()?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     // A new branch alone changes no file. Git enters the worktree all the same.
@@ -168,7 +182,7 @@ fn command(run: &Invocation, dress: Dress, table: &Table<Key>) -> Result<u8, Fai
     refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;
     let mut request = Request::new(dress);
     request.plain_new_branch =
-        dress == Dress::Checkout && run.args.len() == 2 && run.args.first().is_some_and(|arg| arg == "-b");
+        dress == Dress::Checkout && args.len() == 2 && args.first().is_some_and(|arg| arg == "-b");
     for event in parsed.events {
         request.take(event.key, event.on, event.value)?;
     }

@@ -20,6 +20,10 @@ use repo::{Repository, convert::Delays};
 use sys::{UserPath, by_path};
 
 use crate::{
+    commands::{
+        obstacles::{GENERAL, WRITING, When, no_attributes_in_pathspecs},
+        record::{Command, Group},
+    },
     session::{
         apply::{Done, Recorded, Work},
         invocation::Invocation,
@@ -27,7 +31,7 @@ use crate::{
         sparse_index,
     },
     term::{
-        args::{DashDash, Event, Opt, Stop, Survey, Table},
+        args::{Event, Grammar, Native, Opt, Table},
         console::{self, text},
         failure::Failure,
     },
@@ -51,22 +55,28 @@ enum Key {
 const TABLE: Table<Key> = Table {
     usage: &["sapwood checkout-index [<options>] [--] [<file>...]"],
     options: &[
-        Opt::new(Key::All, "-a, --all", "check out all files in the index"),
+        Opt::new(Key::All, "-a, --all", "check out all files in the index").native(Native::Both),
         Opt::new(
             Key::IgnoreSkipWorktree,
             "--ignore-skip-worktree-bits",
             "do not skip files with skip-worktree set",
-        ),
-        Opt::new(Key::Force, "-f, --force", "force overwrite of existing files"),
-        Opt::new(Key::Quiet, "-q, --quiet", "no warning for existing files and files not in index"),
-        Opt::new(Key::NoCreate, "-n, --no-create", "don't checkout new files"),
-        Opt::new(Key::Index, "-u, --index", "update stat information in the index file"),
-        Opt::new(Key::Nul, "-z", "paths are separated with NUL character").only(),
-        Opt::new(Key::Stdin, "--stdin", "read list of paths from the standard input"),
-        Opt::new(Key::Temp, "--temp", "write the content to temporary files"),
-        Opt::new(Key::Prefix, "--prefix <string>", "when creating files, prepend <string>"),
-        Opt::new(Key::Stage, "--stage <(1|2|3|all)>", "copy out the files from named stage").only(),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Force, "-f, --force", "force overwrite of existing files").native(Native::Both),
+        Opt::new(Key::Quiet, "-q, --quiet", "no warning for existing files and files not in index")
+            .native(Native::Both),
+        Opt::new(Key::NoCreate, "-n, --no-create", "don't checkout new files").native(Native::Both),
+        Opt::new(Key::Index, "-u, --index", "update stat information in the index file").native(Native::Both),
+        Opt::new(Key::Nul, "-z", "paths are separated with NUL character").only().native(Native::On),
+        Opt::new(Key::Stdin, "--stdin", "read list of paths from the standard input").native(Native::Both),
+        Opt::new(Key::Temp, "--temp", "write the content to temporary files").native(Native::Both),
+        Opt::new(Key::Prefix, "--prefix <string>", "when creating files, prepend <string>")
+            .native(Native::Both),
+        Opt::new(Key::Stage, "--stage <(1|2|3|all)>", "copy out the files from named stage")
+            .only()
+            .native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 /// What a directory cannot be made for where something else stands.
@@ -95,14 +105,23 @@ struct Request {
     which: Which,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
-}
+/// The record of `checkout-index`.
+pub(super) const COMMAND: Command = Command {
+    name: "checkout-index",
+    summary: "Write files of the index",
+    group: Group::Changes,
+    syntax: &TABLE,
+    // Git lets no filter delay a file here.
+    settings: &[GENERAL, &[("filter.*.process", When::Not(&[""]))]],
+    line: &[no_attributes_in_pathspecs],
+    checks: &[WRITING],
+    run,
+    ..Command::BASE
+};
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
@@ -160,7 +179,7 @@ impl Request {
             prefix: BString::default(),
             which: Which::One(Stage::Normal),
         };
-        for Event { key, on, value } in events {
+        for Event { key, on, value, .. } in events {
             match key {
                 Key::All => request.all = on,
                 Key::IgnoreSkipWorktree => request.include_sparse = on,

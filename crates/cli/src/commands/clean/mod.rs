@@ -12,7 +12,11 @@ use engine::{
 use repo::Repository;
 
 use crate::{
-    commands::paths,
+    commands::{
+        obstacles::{ANSWERING, LOOKING, attributes_of_pathspecs},
+        paths,
+        record::{Command, Group},
+    },
     session::{
         apply,
         invocation::Invocation,
@@ -24,7 +28,7 @@ use crate::{
         trace,
     },
     term::{
-        args::{DashDash, Opt, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Table},
         console::{self, text},
         failure::Failure,
         text::relative::relative,
@@ -46,15 +50,18 @@ enum Key {
 const TABLE: Table<Key> = Table {
     usage: &["sapwood clean [-d] [-f] [-i] [-n] [-q] [-e <pattern>] [-x | -X] [--] [<pathspec>...]"],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "do not print names of files removed"),
-        Opt::new(Key::DryRun, "-n, --dry-run", "dry run"),
-        Opt::new(Key::Force, "-f, --force", "force"),
-        Opt::new(Key::Interactive, "-i, --interactive", "interactive cleaning"),
-        Opt::new(Key::Directories, "-d", "remove whole directories"),
-        Opt::new(Key::Exclude, "-e, --exclude <pattern>", "add <pattern> to ignore rules").only(),
-        Opt::new(Key::IgnoredToo, "-x", "remove ignored files, too"),
-        Opt::new(Key::OnlyIgnored, "-X", "remove only ignored files"),
+        Opt::new(Key::Quiet, "-q, --quiet", "do not print names of files removed").native(Native::Both),
+        Opt::new(Key::DryRun, "-n, --dry-run", "dry run").native(Native::Both),
+        Opt::new(Key::Force, "-f, --force", "force").native(Native::Both),
+        Opt::new(Key::Interactive, "-i, --interactive", "interactive cleaning").native(Native::Off),
+        Opt::new(Key::Directories, "-d", "remove whole directories").native(Native::On),
+        Opt::new(Key::Exclude, "-e, --exclude <pattern>", "add <pattern> to ignore rules")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::IgnoredToo, "-x", "remove ignored files, too").native(Native::On),
+        Opt::new(Key::OnlyIgnored, "-X", "remove only ignored files").native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 #[derive(Default)]
@@ -70,14 +77,22 @@ struct Request {
     only_ignored: bool,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
-}
+/// The record of `clean`.
+pub(super) const COMMAND: Command = Command {
+    name: "clean",
+    summary: "Remove untracked files from the working tree",
+    group: Group::Changes,
+    syntax: &TABLE,
+    settings: &[LOOKING],
+    line: &[attributes_of_pathspecs],
+    checks: &[ANSWERING],
+    run,
+    ..Command::BASE
+};
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
     for event in parsed.events {
         match event.key {

@@ -15,7 +15,11 @@ use format::ObjectId;
 use repo::{Repository, convert::Metadata};
 
 use crate::{
-    commands::branch::DETACHED,
+    commands::{
+        branch::DETACHED,
+        obstacles::{GENERAL, VARIABLES, hooks::configured, no_attributes_in_pathspecs, settings},
+        record::{Command, Group, Traits},
+    },
     session::{
         apply::{Done, Filled, Work},
         hooks,
@@ -26,7 +30,7 @@ use crate::{
         },
     },
     term::{
-        args::{DashDash, Opt, Parsed, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Parsed, Table},
         console::{self, text},
         failure::Failure,
         text::sideband::Sideband,
@@ -34,6 +38,7 @@ use crate::{
 };
 
 mod errand;
+mod obstacles;
 mod packets;
 mod report;
 
@@ -82,53 +87,69 @@ enum Key {
 const TABLE: Table<Key> = Table {
     usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
     options: &[
-        Opt::new(Key::Verbose, "-v, --verbose", "be more verbose"),
-        Opt::new(Key::Quiet, "-q, --quiet", "be more quiet"),
-        Opt::new(Key::Progress, "--progress", "force progress reporting"),
-        Opt::new(Key::RejectShallow, "--reject-shallow", "don't clone shallow repository"),
-        Opt::new(Key::NoCheckout, "-n, --no-checkout", "don't create a checkout"),
-        Opt::new(Key::Bare, "--bare", "create a bare repository"),
+        Opt::new(Key::Verbose, "-v, --verbose", "be more verbose").native(Native::Both),
+        Opt::new(Key::Quiet, "-q, --quiet", "be more quiet").native(Native::Both),
+        Opt::new(Key::Progress, "--progress", "force progress reporting").native(Native::Both),
+        Opt::new(Key::RejectShallow, "--reject-shallow", "don't clone shallow repository")
+            .native(Native::Both),
+        Opt::new(Key::NoCheckout, "-n, --no-checkout", "don't create a checkout").native(Native::Both),
+        Opt::new(Key::Bare, "--bare", "create a bare repository").native(Native::Both),
         Opt::new(Key::Bare, "--naked", "create a bare repository").hidden(),
-        Opt::new(Key::Mirror, "--mirror", "create a mirror repository (implies --bare)"),
-        Opt::new(Key::Local, "-l, --local", "to clone from a local repository"),
-        Opt::new(Key::NoHardlinks, "--no-hardlinks", "don't use local hardlinks, always copy"),
-        Opt::new(Key::Shared, "-s, --shared", "setup as shared repository"),
+        Opt::new(Key::Mirror, "--mirror", "create a mirror repository (implies --bare)").native(Native::Both),
+        Opt::new(Key::Local, "-l, --local", "to clone from a local repository").native(Native::Both),
+        Opt::new(Key::NoHardlinks, "--no-hardlinks", "don't use local hardlinks, always copy")
+            .native(Native::Both),
+        Opt::new(Key::Shared, "-s, --shared", "setup as shared repository").native(Native::Both),
         Opt::new(
             Key::RecurseSubmodules,
             "--recurse-submodules[=<pathspec>]",
             "initialize submodules in the clone",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(Key::RecurseSubmodules, "--recursive[=<pathspec>]", "alias of --recurse-submodules"),
-        Opt::new(Key::Jobs, "-j, --jobs <n>", "number of submodules cloned in parallel"),
+        Opt::new(Key::Jobs, "-j, --jobs <n>", "number of submodules cloned in parallel").native(Native::Both),
         Opt::new(
             Key::Template,
             "--template <template-directory>",
             "directory from which templates will be used",
-        ),
-        Opt::new(Key::Reference, "--reference <repo>", "reference repository"),
-        Opt::new(Key::ReferenceIfAble, "--reference-if-able <repo>", "reference repository"),
-        Opt::new(Key::Dissociate, "--dissociate", "use --reference only while cloning"),
-        Opt::new(Key::Origin, "-o, --origin <name>", "use <name> instead of 'origin' to track upstream"),
-        Opt::new(Key::Branch, "-b, --branch <branch>", "checkout <branch> instead of the remote's HEAD"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Reference, "--reference <repo>", "reference repository").native(Native::Both),
+        Opt::new(Key::ReferenceIfAble, "--reference-if-able <repo>", "reference repository")
+            .native(Native::Both),
+        Opt::new(Key::Dissociate, "--dissociate", "use --reference only while cloning").native(Native::Both),
+        Opt::new(Key::Origin, "-o, --origin <name>", "use <name> instead of 'origin' to track upstream")
+            .native(Native::Both),
+        Opt::new(Key::Branch, "-b, --branch <branch>", "checkout <branch> instead of the remote's HEAD")
+            .native(Native::Both),
         Opt::new(Key::Revision, "--revision <rev>", "clone single revision <rev> and check out"),
-        Opt::new(Key::UploadPack, "-u, --upload-pack <path>", "path to git-upload-pack on the remote"),
-        Opt::new(Key::Depth, "--depth <depth>", "create a shallow clone of that depth"),
-        Opt::new(Key::ShallowSince, "--shallow-since <time>", "create a shallow clone since a specific time"),
+        Opt::new(Key::UploadPack, "-u, --upload-pack <path>", "path to git-upload-pack on the remote")
+            .native(Native::Both),
+        Opt::new(Key::Depth, "--depth <depth>", "create a shallow clone of that depth").native(Native::Both),
+        Opt::new(Key::ShallowSince, "--shallow-since <time>", "create a shallow clone since a specific time")
+            .native(Native::Both),
         Opt::new(
             Key::ShallowExclude,
             "--shallow-exclude <ref>",
             "deepen history of shallow clone, excluding ref",
-        ),
-        Opt::new(Key::SingleBranch, "--single-branch", "clone only one branch, HEAD or --branch"),
-        Opt::new(Key::Tags, "--tags", "clone tags, and make later fetches not to follow them"),
-        Opt::new(Key::ShallowSubmodules, "--shallow-submodules", "any cloned submodules will be shallow"),
-        Opt::new(Key::SeparateGitDir, "--separate-git-dir <gitdir>", "separate git dir from working tree"),
-        Opt::new(Key::RefFormat, "--ref-format <format>", "specify the reference format to use"),
-        Opt::new(Key::Config, "-c, --config <key=value>", "set config inside the new repository"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::SingleBranch, "--single-branch", "clone only one branch, HEAD or --branch")
+            .native(Native::Both),
+        Opt::new(Key::Tags, "--tags", "clone tags, and make later fetches not to follow them")
+            .native(Native::Both),
+        Opt::new(Key::ShallowSubmodules, "--shallow-submodules", "any cloned submodules will be shallow")
+            .native(Native::Both),
+        Opt::new(Key::SeparateGitDir, "--separate-git-dir <gitdir>", "separate git dir from working tree")
+            .native(Native::Both),
+        Opt::new(Key::RefFormat, "--ref-format <format>", "specify the reference format to use")
+            .native(Native::Both),
+        Opt::new(Key::Config, "-c, --config <key=value>", "set config inside the new repository")
+            .native(Native::Both),
         Opt::new(Key::ServerOption, "--server-option <server-specific>", "option to transmit"),
-        Opt::new(Key::IpV4, "-4, --ipv4", "use IPv4 addresses only").only(),
-        Opt::new(Key::IpV6, "-6, --ipv6", "use IPv6 addresses only").only(),
-        Opt::new(Key::Filter, "--filter <args>", "object filtering"),
+        Opt::new(Key::IpV4, "-4, --ipv4", "use IPv4 addresses only").only().native(Native::On),
+        Opt::new(Key::IpV6, "-6, --ipv6", "use IPv6 addresses only").only().native(Native::On),
+        Opt::new(Key::Filter, "--filter <args>", "object filtering").native(Native::Both),
         Opt::new(
             Key::AlsoFilterSubmodules,
             "--also-filter-submodules",
@@ -138,8 +159,10 @@ const TABLE: Table<Key> = Table {
             Key::RemoteSubmodules,
             "--remote-submodules",
             "any cloned submodules will use their remote-tracking branch",
-        ),
-        Opt::new(Key::Sparse, "--sparse", "initialize sparse-checkout file to include only files at root"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Sparse, "--sparse", "initialize sparse-checkout file to include only files at root")
+            .native(Native::Both),
         Opt::new(
             Key::BundleUri,
             "--bundle-uri <uri>",
@@ -147,6 +170,22 @@ const TABLE: Table<Key> = Table {
         ),
         Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
     ],
+    grammar: Grammar::Mixed,
+};
+
+/// The record of `clone`.
+pub(super) const COMMAND: Command = Command {
+    name: "clone",
+    summary: "Clone a repository into a new directory",
+    group: Group::Changes,
+    syntax: &TABLE,
+    traits: Traits { outside: true, ..Command::BASE.traits },
+    settings: &[GENERAL, obstacles::SETTINGS],
+    variables: &[VARIABLES, obstacles::VARIABLES],
+    line: &[obstacles::line, no_attributes_in_pathspecs],
+    checks: &[&[settings, configured, obstacles::ends]],
+    run,
+    ..Command::BASE
 };
 
 /// What was asked, beside the engine's options.
@@ -176,18 +215,13 @@ struct Submodules {
     quiet: bool,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
-}
-
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check_outside(
         &repo::Outside::load(&run.outside())?,
         &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone],
     )?;
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+    let parsed = TABLE.parse(args)?;
     match parsed.rest.len() {
         0 => return Err(misused("You must specify a repository to clone.")),
         1 | 2 => {}
@@ -203,8 +237,8 @@ pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
 
 /// Looks at what `run` would clone, and where to. Touches nothing. `None`: it will be refused, as Git
 /// refuses it.
-pub(crate) fn look(run: &Invocation) -> Result<Option<Prepared>, Failure> {
-    let mut request = Request::of(TABLE.parse(&run.args, DashDash::Drop)?)?;
+fn look(run: &Invocation, args: &[BString]) -> Result<Option<Prepared>, Failure> {
+    let mut request = Request::of(TABLE.parse(args)?)?;
     if request.is_contradictory() {
         return Ok(None);
     }

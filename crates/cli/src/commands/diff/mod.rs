@@ -28,10 +28,14 @@ use format::{
 use repo::{Repository, objects};
 use sys::Dir;
 
-pub(crate) use options::{Dress, survey};
-
 use crate::{
-    commands::{paths, unseen},
+    commands::{
+        obstacles::{Candidate, GENERAL, READING, Setting, When, attributes_of_pathspecs},
+        paths,
+        reason::Reason,
+        record::{Command, Group, Revisions, Traits},
+        unseen,
+    },
     session::{
         apply,
         invocation::Invocation,
@@ -48,12 +52,46 @@ use crate::{
         failure::{self, Failure},
     },
 };
+use options::Dress;
 use options::{Kind, Request};
 use show::{Dots, Format};
 
+/// The record of `diff-files`.
+pub(super) const FILES: Command = Command {
+    name: "diff-files",
+    summary: "Compare files in the working tree and the index",
+    group: Group::Looks,
+    syntax: &options::FILES,
+    revisions: Revisions::Leading,
+    settings: &[GENERAL, SETTINGS],
+    line: &[attributes_of_pathspecs],
+    checks: &[READING, &[words_of_files]],
+    run: files,
+    ..Command::BASE
+};
+
+/// The record of `diff-index`.
+pub(super) const INDEX: Command = Command {
+    name: "diff-index",
+    summary: "Compare a tree to the working tree or index",
+    syntax: &options::INDEX,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    checks: &[READING, &[words_of_index]],
+    run: index,
+    ..FILES
+};
+
+/// Settings that change what Git takes for binary, and settings in which Git may find a mistake.
+const SETTINGS: &[Setting] = &[
+    ("diff.*.binary", When::Set),
+    ("diff.color.*", When::Set),
+    ("diff.dirstat", When::Set),
+    ("diff.wserrorhighlight", When::Set),
+];
+
 /// `diff-files`. Returns the exit code.
-pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
-    let mut request = Request::parse(Dress::Files, &run.args)?;
+fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::parse(Dress::Files, args)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
     let settings = Settings::read(run, &repo)?.for_answers();
@@ -78,8 +116,8 @@ pub(crate) fn files(run: &Invocation) -> Result<u8, Failure> {
 }
 
 /// `diff-index`. Returns the exit code.
-pub(crate) fn index(run: &Invocation) -> Result<u8, Failure> {
-    let mut request = Request::parse(Dress::Index, &run.args)?;
+fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::parse(Dress::Index, args)?;
     let repo = run.open()?;
     refused::check(
         &repo,
@@ -270,13 +308,26 @@ fn pathspecs(
     paths::parse(run, repo, words)
 }
 
-/// Whether these words are for the real Git: one that should be a tree and is none, or a path that is not there or a revision.
-pub(crate) fn obstacle(
-    run: &Invocation,
-    repo: &Repository,
-    dress: Dress,
-    args: &[BString],
-) -> Option<&'static str> {
+/// Words that may be no tree, no object or no path in `diff-files`.
+fn words_of_files(candidate: &Candidate<'_>) -> Vec<Reason> {
+    words(candidate, Dress::Files)
+}
+
+/// Words that may be no tree, no object or no path in `diff-index`.
+fn words_of_index(candidate: &Candidate<'_>) -> Vec<Reason> {
+    words(candidate, Dress::Index)
+}
+
+fn words(candidate: &Candidate<'_>, dress: Dress) -> Vec<Reason> {
+    if candidate.survey.is_none() {
+        return Vec::new();
+    }
+    let found = obstacle(candidate.run, candidate.repo(), dress, candidate.args);
+    found.map(Reason::command_line).into_iter().collect()
+}
+
+/// Finds an argument that should be a tree and is none, or a path that does not exist or is a revision too.
+fn obstacle(run: &Invocation, repo: &Repository, dress: Dress, args: &[BString]) -> Option<&'static str> {
     let Ok(request) = Request::parse(dress, args) else {
         return Some("options or arguments that do not go together");
     };

@@ -12,7 +12,7 @@ use format::{ObjectId, index::Stage};
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
 
 use crate::term::{
-    args::{Event, Opt, Stop, Survey, Table},
+    args::{Event, Grammar, Native, Opt, Stop, Table},
     console::text,
 };
 
@@ -24,7 +24,7 @@ pub(crate) enum Dress {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+pub(super) enum Key {
     Raw,
     NameOnly,
     NameStatus,
@@ -74,52 +74,52 @@ const fn foreign(spelling: &'static str) -> Opt<Key> {
 }
 
 const fn idle(spelling: &'static str, help: &'static str) -> Opt<Key> {
-    Opt::new(Key::Idle(spelling), spelling, help).only()
+    Opt::new(Key::Idle(spelling), spelling, help).only().native(Native::On)
 }
 
 /// A command's own options, and those that both have.
 macro_rules! table {
-    ($usage:literal, $($own:expr),* $(,)?) => {
+    ($usage:literal, $revisions:literal, $($own:expr),* $(,)?) => {
         Table {
             usage: &[$usage],
             options: &[
                 $($own,)*
-                Opt::new(Key::Raw, "--raw", "generate the diff in raw format").only(),
-                Opt::new(Key::NameOnly, "--name-only", "show only names of changed files").only(),
+                Opt::new(Key::Raw, "--raw", "generate the diff in raw format").only().native(Native::On),
+                Opt::new(Key::NameOnly, "--name-only", "show only names of changed files").only().native(Native::On),
                 Opt::new(Key::NameStatus, "--name-status", "show only names and status of changed files")
-                    .only(),
-                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output"),
-                Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only(),
-                Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names"),
-                Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only(),
-                Opt::new(Key::Break, "-B, --break-rewrites[=<n>[/<m>]]", "find what was rewritten").only(),
-                Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only(),
-                Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only(),
-                Opt::new(Key::Harder, "--find-copies-harder", "find copies of unmodified files, too"),
-                Opt::new(Key::RenameEmpty, "--rename-empty", "take empty files for renamed, too"),
-                Opt::new(Key::NoRenames, "--no-renames", "disable rename detection").only(),
-                Opt::new(Key::RenameLimit, "-l <n>", "detect no renames if there are more files").only(),
-                Opt::new(Key::Relative, "--relative[=<prefix>]", "show only what is in a directory, from there"),
-                Opt::new(Key::Reverse, "-R", "swap two inputs, reverse the diff").only(),
-                Opt::new(Key::ExitCode, "--exit-code", "exit with 1 if there were differences, 0 otherwise"),
-                Opt::new(Key::Quiet, "--quiet", "disable all output of the program"),
-                Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only(),
-                Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only(),
-                Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only(),
-                Opt::new(Key::Lines, "-G <regex>", "show only where a line that matches was removed or added").only(),
-                Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only(),
-                Opt::new(Key::AsRegex, "--pickaxe-regex", "take the text of '-S' for a regular expression").only(),
-                Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only(),
-                Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only(),
-                Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only(),
+                    .only().native(Native::On),
+                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output").native(Native::On),
+                Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only().native(Native::On),
+                Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names").native(Native::Both),
+                Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only().native(Native::On),
+                Opt::new(Key::Break, "-B, --break-rewrites[=<n>[/<m>]]", "find what was rewritten").only().native(Native::On),
+                Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only().native(Native::On),
+                Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only().native(Native::On),
+                Opt::new(Key::Harder, "--find-copies-harder", "find copies of unmodified files, too").native(Native::Both),
+                Opt::new(Key::RenameEmpty, "--rename-empty", "take empty files for renamed, too").native(Native::Both),
+                Opt::new(Key::NoRenames, "--no-renames", "disable rename detection").only().native(Native::On),
+                Opt::new(Key::RenameLimit, "-l <n>", "detect no renames if there are more files").only().native(Native::On),
+                Opt::new(Key::Relative, "--relative[=<prefix>]", "show only what is in a directory, from there").native(Native::Both),
+                Opt::new(Key::Reverse, "-R", "swap two inputs, reverse the diff").only().native(Native::On),
+                Opt::new(Key::ExitCode, "--exit-code", "exit with 1 if there were differences, 0 otherwise").native(Native::Both),
+                Opt::new(Key::Quiet, "--quiet", "disable all output of the program").native(Native::Both),
+                Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only().native(Native::On),
+                Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only().native(Native::On),
+                Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only().native(Native::On),
+                Opt::new(Key::Lines, "-G <regex>", "show only where a line that matches was removed or added").only().native(Native::On),
+                Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only().native(Native::On),
+                Opt::new(Key::AsRegex, "--pickaxe-regex", "take the text of '-S' for a regular expression").only().native(Native::On),
+                Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only().native(Native::On),
+                Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only().native(Native::On),
+                Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only().native(Native::On),
                 Opt::new(Key::IgnoreSubmodules, "--ignore-submodules[=<when>]", "ignore changes to submodules")
-                    .only(),
+                    .only().native(Native::On),
                 Opt::new(Key::Hidden, "--ita-invisible-in-index", "hide 'git add -N' entries from the index")
-                    .only(),
+                    .only().native(Native::On),
                 Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
-                    .only(),
-                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").of_revisions(),
-                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").of_revisions(),
+                    .only().native(Native::On),
+                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").of_revisions().native(Native::On),
+                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").of_revisions().native(Native::On),
                 idle("--full-index", "show full object names in patches"),
                 idle("--no-ext-diff", "run no external diff helper"),
                 idle("--no-textconv", "run no text conversion filters"),
@@ -182,42 +182,51 @@ macro_rules! table {
                 foreign("--max-depth <depth>"),
                 foreign("--output <file>"),
             ],
-        }
+    grammar: Grammar::Revisions($revisions),
+}
     };
 }
 
-const FILES: Table<Key> = table!(
+pub(super) const FILES: Table<Key> = table!(
     "sapwood diff-files [-q] [-0 | -1 | -2 | -3] [<common-diff-options>] [<path>...]",
+    0,
     idle("-q", "say nothing of removed files: without effect").of_the_command(),
-    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").of_revisions(),
-    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base").of_revisions(),
-    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version").of_revisions(),
+    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").of_revisions().native(Native::On),
+    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base")
+        .of_revisions()
+        .native(Native::On),
+    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version")
+        .of_revisions()
+        .native(Native::On),
     Opt::new(Key::Stage(Some(Stage::Theirs)), "-3", "compare unmerged files with their version")
-        .of_revisions(),
-    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base").of_the_command(),
-    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version").of_the_command(),
+        .of_revisions()
+        .native(Native::On),
+    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base")
+        .of_the_command()
+        .native(Native::On),
+    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version")
+        .of_the_command()
+        .native(Native::On),
     Opt::new(Key::Side(Stage::Theirs), "--theirs", "compare unmerged files with their version")
-        .of_the_command(),
+        .of_the_command()
+        .native(Native::On),
 );
 
-const INDEX: Table<Key> = table!(
+pub(super) const INDEX: Table<Key> = table!(
     "sapwood diff-index [-m] [--cached] [--merge-base] [<common-diff-options>] <tree-ish> [<path>...]",
-    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree").of_the_command(),
+    1,
+    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree")
+        .of_the_command()
+        .native(Native::On),
     Opt::new(Key::MergeBase, "--merge-base", "compare the merge base of the commit and HEAD")
-        .of_the_command(),
-    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged").of_the_command(),
+        .of_the_command()
+        .native(Native::On),
+    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged")
+        .of_the_command()
+        .native(Native::On),
 );
 
 impl Dress {
-    /// That of a command's name.
-    pub(crate) fn of(command: &str) -> Option<Dress> {
-        match command {
-            "diff-files" => Some(Dress::Files),
-            "diff-index" => Some(Dress::Index),
-            _ => None,
-        }
-    }
-
     /// How many it takes.
     fn revisions(self) -> usize {
         usize::from(self == Dress::Index)
@@ -365,12 +374,6 @@ pub(super) struct Request {
     pub(super) paths: Option<Vec<BString>>,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(dress: Dress, args: &[BString]) -> Result<Survey, Stop> {
-    let table = dress.table();
-    Ok(table.named(table.one_by_one(args, dress.revisions())?))
-}
-
 fn mistake(message: impl Into<BString>) -> Stop {
     Stop::Mistake { message: message.into(), usage: None }
 }
@@ -392,7 +395,7 @@ impl Request {
 
     pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
         let table = dress.table();
-        let parsed = table.one_by_one(args, dress.revisions())?;
+        let parsed = table.parse(args)?;
         let mut request = Request {
             kind: Kind::Raw,
             nul: false,

@@ -25,17 +25,23 @@ use engine::{
 };
 use repo::Repository;
 
-pub(crate) use self::request::{is_handed_over, survey};
 use self::{recurse::Recursion, request::Request, show::Show};
 use crate::{
-    commands::paths,
+    commands::{
+        obstacles::{
+            ANSWERING, Candidate, LOOKING, When, attributes_of_pathspecs, partial, submodules::listed,
+        },
+        paths,
+        reason::Reason,
+        record::{Command, Group},
+    },
     session::{
         apply,
         invocation::Invocation,
         monitor,
         settings::Settings,
         sparse_index::{self, Fill, Read, Tell},
-        trace,
+        submodules, trace,
     },
     term::{
         console::{self, text},
@@ -43,9 +49,39 @@ use crate::{
     },
 };
 
+/// The record of `ls-files`.
+pub(super) const COMMAND: Command = Command {
+    name: "ls-files",
+    summary: "Show information about files in the index and the working tree",
+    group: Group::Looks,
+    syntax: &request::TABLE,
+    settings: &[LOOKING, &[("attr.tree", When::Set)]],
+    line: &[request::wrong_together, attributes_of_pathspecs],
+    checks: &[ANSWERING, &[worktree, other_sources]],
+    run,
+    ..Command::BASE
+};
+
+/// A repository without worktree.
+fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let missing = candidate.repo().work_tree().is_none();
+    missing.then(|| Reason::repository("there is no worktree")).into_iter().collect()
+}
+
+/// Submodules and trees that the command lists beside the index.
+fn other_sources(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let asked = candidate.survey.and_then(|survey| submodules::asked(survey).ok().flatten());
+    let mut found = if asked == Some(true) { listed(repo) } else { Vec::new() };
+    if candidate.has("--with-tree") {
+        found.extend(partial(repo));
+    }
+    found
+}
+
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let request = Request::parse(&run.args)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let request = Request::parse(args)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?.for_answers();
     if request.needs_worktree() && repo.work_tree().is_none() {

@@ -13,14 +13,17 @@ use engine::{
 use repo::Repository;
 use sys::{UserPath, by_path};
 
-use crate::term::{
-    args::{DashDash, Opt, Stop, Survey, Table},
-    console::text,
-    failure::Failure,
+use crate::{
+    commands::reason::Reason,
+    term::{
+        args::{Grammar, Native, Opt, Stop, Survey, Table},
+        console::text,
+        failure::Failure,
+    },
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+pub(super) enum Key {
     Nul,
     Tag,
     ValidBit,
@@ -52,52 +55,72 @@ enum Key {
     Format,
 }
 
-const TABLE: Table<Key> = Table {
+pub(super) const TABLE: Table<Key> = Table {
     usage: &["sapwood ls-files [<options>] [<file>...]"],
     options: &[
-        Opt::new(Key::Nul, "-z", "separate paths with the NUL character"),
-        Opt::new(Key::Tag, "-t", "identify the file status with tags"),
-        Opt::new(Key::ValidBit, "-v", "use lowercase letters for 'assume unchanged' files"),
-        Opt::new(Key::FsmonitorBit, "-f", "use lowercase letters for 'fsmonitor clean' files"),
-        Opt::new(Key::Cached, "-c, --cached", "show cached files in the output (default)"),
-        Opt::new(Key::Deleted, "-d, --deleted", "show deleted files in the output"),
-        Opt::new(Key::Modified, "-m, --modified", "show modified files in the output"),
-        Opt::new(Key::Others, "-o, --others", "show other files in the output"),
-        Opt::new(Key::Ignored, "-i, --ignored", "show ignored files in the output"),
-        Opt::new(Key::Stage, "-s, --stage", "show staged contents' object name in the output"),
-        Opt::new(Key::Killed, "-k, --killed", "show files on the filesystem that need to be removed"),
-        Opt::new(Key::Directory, "--directory", "show 'other' directories' names only"),
-        Opt::new(Key::Eol, "--eol", "show line endings of files"),
-        Opt::new(Key::EmptyDirectory, "--empty-directory", "don't show empty directories"),
-        Opt::new(Key::Unmerged, "-u, --unmerged", "show unmerged files in the output"),
-        Opt::new(Key::ResolveUndo, "--resolve-undo", "show resolve-undo information"),
-        Opt::new(Key::Exclude, "-x, --exclude <pattern>", "skip files matching pattern").only(),
-        Opt::new(Key::ExcludeFrom, "-X, --exclude-from <file>", "read exclude patterns from <file>").only(),
+        Opt::new(Key::Nul, "-z", "separate paths with the NUL character").native(Native::Both),
+        Opt::new(Key::Tag, "-t", "identify the file status with tags").native(Native::Both),
+        Opt::new(Key::ValidBit, "-v", "use lowercase letters for 'assume unchanged' files")
+            .native(Native::Both),
+        Opt::new(Key::FsmonitorBit, "-f", "use lowercase letters for 'fsmonitor clean' files")
+            .native(Native::Both),
+        Opt::new(Key::Cached, "-c, --cached", "show cached files in the output (default)")
+            .native(Native::Both),
+        Opt::new(Key::Deleted, "-d, --deleted", "show deleted files in the output").native(Native::Both),
+        Opt::new(Key::Modified, "-m, --modified", "show modified files in the output").native(Native::Both),
+        Opt::new(Key::Others, "-o, --others", "show other files in the output").native(Native::Both),
+        Opt::new(Key::Ignored, "-i, --ignored", "show ignored files in the output").native(Native::Both),
+        Opt::new(Key::Stage, "-s, --stage", "show staged contents' object name in the output")
+            .native(Native::Both),
+        Opt::new(Key::Killed, "-k, --killed", "show files on the filesystem that need to be removed")
+            .native(Native::Both),
+        Opt::new(Key::Directory, "--directory", "show 'other' directories' names only").native(Native::Both),
+        Opt::new(Key::Eol, "--eol", "show line endings of files").native(Native::Both),
+        Opt::new(Key::EmptyDirectory, "--empty-directory", "don't show empty directories")
+            .native(Native::Both),
+        Opt::new(Key::Unmerged, "-u, --unmerged", "show unmerged files in the output").native(Native::Both),
+        Opt::new(Key::ResolveUndo, "--resolve-undo", "show resolve-undo information").native(Native::Both),
+        Opt::new(Key::Exclude, "-x, --exclude <pattern>", "skip files matching pattern")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::ExcludeFrom, "-X, --exclude-from <file>", "read exclude patterns from <file>")
+            .only()
+            .native(Native::On),
         Opt::new(
             Key::ExcludePerDirectory,
             "--exclude-per-directory <file>",
             "read additional per-directory exclude patterns in <file>",
-        ),
-        Opt::new(Key::ExcludeStandard, "--exclude-standard", "add the standard git exclusions").only(),
+        )
+        .native(Native::Both),
+        Opt::new(Key::ExcludeStandard, "--exclude-standard", "add the standard git exclusions")
+            .only()
+            .native(Native::On),
         Opt::new(Key::FullName, "--full-name", "make the output relative to the project top directory")
-            .only(),
-        Opt::new(Key::RecurseSubmodules, "--recurse-submodules", "recurse through submodules"),
+            .only()
+            .native(Native::On),
+        Opt::new(Key::RecurseSubmodules, "--recurse-submodules", "recurse through submodules")
+            .native(Native::Both),
         Opt::new(
             Key::ErrorUnmatch,
             "--error-unmatch",
             "if any <file> is not in the index, treat this as an error",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(
             Key::WithTree,
             "--with-tree <tree-ish>",
             "pretend that paths removed since <tree-ish> are still present",
-        ),
-        Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names"),
-        Opt::new(Key::Debug, "--debug", "show debugging data"),
-        Opt::new(Key::Deduplicate, "--deduplicate", "suppress duplicate entries"),
-        Opt::new(Key::Sparse, "--sparse", "show sparse directories in the presence of a sparse index"),
-        Opt::new(Key::Format, "--format <format>", "format to use for the output").only(),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names")
+            .native(Native::Both),
+        Opt::new(Key::Debug, "--debug", "show debugging data").native(Native::Both),
+        Opt::new(Key::Deduplicate, "--deduplicate", "suppress duplicate entries").native(Native::Both),
+        Opt::new(Key::Sparse, "--sparse", "show sparse directories in the presence of a sparse index")
+            .native(Native::Both),
+        Opt::new(Key::Format, "--format <format>", "format to use for the output").only().native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 /// How object names are shown.
@@ -148,19 +171,14 @@ pub(super) struct Request {
     pub(super) paths: Vec<BString>,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
-}
-
-/// Whether the options, each of which is native, are wrong together or with their values: Git says so in its own way.
-pub(crate) fn is_handed_over(args: &[BString]) -> bool {
-    Request::parse(args).is_err()
+/// Options that are wrong together, or with their values.
+pub(super) fn wrong_together(_: &Survey, args: &[BString]) -> Option<Reason> {
+    Request::parse(args).is_err().then(|| Reason::command_line("options or values that do not go together"))
 }
 
 impl Request {
     pub(super) fn parse(args: &[BString]) -> Result<Request, Failure> {
-        let parsed = TABLE.parse(args, DashDash::Drop)?;
+        let parsed = TABLE.parse(args)?;
         let mut request = Request { paths: parsed.rest, ..Request::default() };
         for event in parsed.events {
             let on = event.on;

@@ -6,6 +6,13 @@
 use bstr::BString;
 
 use crate::{
+    commands::{
+        obstacles::{
+            Candidate, GENERAL, RECURSING, WRITING, no_attributes_in_pathspecs, partial, recursion_is_boolean,
+        },
+        reason::Reason,
+        record::{Command, Group, Revisions, Traits},
+    },
     session::{
         invocation::Invocation,
         submodules::{
@@ -14,7 +21,7 @@ use crate::{
         },
     },
     term::{
-        args::{DashDash, Event, Opt, Stop, Survey, Table},
+        args::{Event, Grammar, Native, Opt, Survey, Table},
         failure::Failure,
     },
 };
@@ -46,47 +53,84 @@ const TABLE: Table<Key> = Table {
               (--empty | <tree-ish1> [<tree-ish2> [<tree-ish3>]])",
     ],
     options: &[
-        Opt::new(Key::IndexOutput, "--index-output <file>", "write resulting index to <file>").only(),
-        Opt::new(Key::Empty, "--empty", "only empty the index"),
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose"),
-        Opt::new(Key::Merge, "-m", "perform a merge in addition to a read").only(),
-        Opt::new(Key::Trivial, "--trivial", "3-way merge if no file level merging required"),
-        Opt::new(Key::Aggressive, "--aggressive", "3-way merge in presence of adds and removes"),
-        Opt::new(Key::Reset, "--reset", "same as -m, but discard unmerged entries"),
+        Opt::new(Key::IndexOutput, "--index-output <file>", "write resulting index to <file>")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::Empty, "--empty", "only empty the index").native(Native::Both),
+        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Both),
+        Opt::new(Key::Merge, "-m", "perform a merge in addition to a read").only().native(Native::On),
+        Opt::new(Key::Trivial, "--trivial", "3-way merge if no file level merging required")
+            .native(Native::Both),
+        Opt::new(Key::Aggressive, "--aggressive", "3-way merge in presence of adds and removes")
+            .native(Native::Both),
+        Opt::new(Key::Reset, "--reset", "same as -m, but discard unmerged entries").native(Native::Both),
         Opt::new(
             Key::Prefix,
             "--prefix <subdirectory>/",
             "read the tree into the index under <subdirectory>/",
         )
-        .only(),
-        Opt::new(Key::Update, "-u", "update working tree with merge result").only(),
+        .only()
+        .native(Native::On),
+        Opt::new(Key::Update, "-u", "update working tree with merge result").only().native(Native::On),
         Opt::new(
             Key::ExcludePerDirectory,
             "--exclude-per-directory <gitignore>",
             "allow explicitly ignored files to be overwritten",
         )
-        .only(),
-        Opt::new(Key::IndexOnly, "-i", "don't check the working tree after merging").only(),
-        Opt::new(Key::DryRun, "-n, --dry-run", "don't update the index or the work tree"),
-        Opt::new(Key::NoSparseCheckout, "--no-sparse-checkout", "skip applying sparse checkout filter"),
-        Opt::new(Key::DebugUnpack, "--debug-unpack", "debug unpack-trees"),
+        .only()
+        .native(Native::On),
+        Opt::new(Key::IndexOnly, "-i", "don't check the working tree after merging")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::DryRun, "-n, --dry-run", "don't update the index or the work tree")
+            .native(Native::Both),
+        Opt::new(Key::NoSparseCheckout, "--no-sparse-checkout", "skip applying sparse checkout filter")
+            .native(Native::Both),
+        Opt::new(Key::DebugUnpack, "--debug-unpack", "debug unpack-trees").native(Native::Off),
         Opt::new(
             Key::RecurseSubmodules,
             "--recurse-submodules[=<checkout>]",
             "control recursive updating of submodules",
-        ),
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress feedback messages"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress feedback messages").native(Native::Both),
     ],
+    grammar: Grammar::Mixed,
 };
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Drop)
+/// The record of `read-tree`.
+pub(super) const COMMAND: Command = Command {
+    name: "read-tree",
+    summary: "Read trees into the index",
+    group: Group::Changes,
+    syntax: &TABLE,
+    revisions: Revisions::Leading,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    settings: &[GENERAL],
+    line: &[recursion_is_boolean, prefix_of_several, no_attributes_in_pathspecs],
+    checks: &[WRITING, &[overlay], RECURSING],
+    run,
+    ..Command::BASE
+};
+
+/// `--prefix` with several trees.
+fn prefix_of_several(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let binds = survey.options.iter().any(|given| given.name == "--prefix");
+    (binds && survey.rest.len() > 1).then(|| Reason::command_line("'--prefix' with several trees"))
+}
+
+/// Git fetches the objects of trees that it lays over each other, to make sure that their union can be a tree.
+fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
+    match candidate.survey.is_some() && !candidate.args.iter().any(merges) {
+        true => partial(candidate.repo()),
+        false => Vec::new(),
+    }
 }
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     carry_out(run, &request(parsed.events)?, &parsed.rest)
 }
 

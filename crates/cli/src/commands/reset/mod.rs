@@ -16,7 +16,12 @@ use format::ObjectId;
 use repo::{Repository, convert::Metadata};
 
 use crate::{
-    commands::{paths, pathspec_file::PathspecFile},
+    commands::{
+        obstacles::{GENERAL, RECURSING, WRITING, attributes_of_pathspecs, recursion_is_boolean},
+        paths,
+        pathspec_file::PathspecFile,
+        record::{Command, Group, Revisions, Traits},
+    },
     session::{
         apply::{self, Done, Foresee, Recorded, Work},
         hooks::Changed,
@@ -30,7 +35,7 @@ use crate::{
         submodules,
     },
     term::{
-        args::{DashDash, Opt, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Table},
         console::{self, text},
         failure::Failure,
     },
@@ -81,18 +86,26 @@ const TABLE: Table<Key> = Table {
         "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
     ],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "be quiet, only report errors"),
-        Opt::new(Key::NoRefresh, "--no-refresh", "skip refreshing the index after reset"),
-        Opt::new(Key::Mode(Mode::Mixed), "--mixed", "reset HEAD and index").only(),
-        Opt::new(Key::Mode(Mode::Soft), "--soft", "reset only HEAD").only(),
-        Opt::new(Key::Mode(Mode::Hard), "--hard", "reset HEAD, index and working tree").only(),
-        Opt::new(Key::Mode(Mode::Merge), "--merge", "reset HEAD, index and working tree").only(),
-        Opt::new(Key::Mode(Mode::Keep), "--keep", "reset HEAD but keep local changes").only(),
+        Opt::new(Key::Quiet, "-q, --quiet", "be quiet, only report errors").native(Native::Both),
+        Opt::new(Key::NoRefresh, "--no-refresh", "skip refreshing the index after reset")
+            .native(Native::Both),
+        Opt::new(Key::Mode(Mode::Mixed), "--mixed", "reset HEAD and index").only().native(Native::Both),
+        Opt::new(Key::Mode(Mode::Soft), "--soft", "reset only HEAD").only().native(Native::Both),
+        Opt::new(Key::Mode(Mode::Hard), "--hard", "reset HEAD, index and working tree")
+            .only()
+            .native(Native::Both),
+        Opt::new(Key::Mode(Mode::Merge), "--merge", "reset HEAD, index and working tree")
+            .only()
+            .native(Native::Both),
+        Opt::new(Key::Mode(Mode::Keep), "--keep", "reset HEAD but keep local changes")
+            .only()
+            .native(Native::Both),
         Opt::new(
             Key::RecurseSubmodules,
             "--recurse-submodules[=<reset>]",
             "control recursive updating of submodules",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(Key::Patch, "-p, --patch", "select hunks interactively"),
         Opt::new(
             Key::AutoAdvance,
@@ -110,15 +123,19 @@ const TABLE: Table<Key> = Table {
             Key::IntentToAdd,
             "-N, --intent-to-add",
             "record only the fact that removed paths will be added later",
-        ),
-        Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file")
+            .native(Native::Both),
         Opt::new(
             Key::PathspecFileNul,
             "--pathspec-file-nul",
             "with --pathspec-from-file, pathspec elements are separated with NUL character",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
     ],
+    grammar: Grammar::MixedWithDashes,
 };
 
 #[derive(Default)]
@@ -132,14 +149,24 @@ struct Request {
     pathspec_file: PathspecFile,
 }
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    TABLE.survey(args, DashDash::Keep)
-}
+/// The record of `reset`.
+pub(super) const COMMAND: Command = Command {
+    name: "reset",
+    summary: "Set `HEAD` or the index to a known state",
+    group: Group::Changes,
+    syntax: &TABLE,
+    revisions: Revisions::Leading,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    settings: &[GENERAL],
+    line: &[recursion_is_boolean, attributes_of_pathspecs],
+    checks: &[WRITING, RECURSING],
+    run,
+    ..Command::BASE
+};
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(&run.args, DashDash::Keep)?;
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
     for event in parsed.events {
         match event.key {

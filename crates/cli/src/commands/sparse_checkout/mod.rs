@@ -17,23 +17,95 @@ use repo::Repository;
 
 use self::options::{Action, Key};
 use crate::{
-    session::{invocation::Invocation, settings::Settings},
-    term::{
-        args::{Event, Stop, Survey},
-        failure::Failure,
+    commands::{
+        obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
+        record::{Command, Group},
     },
+    session::{invocation::Invocation, settings::Settings},
+    term::{args::Event, failure::Failure},
 };
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    let (action, args) = options::action(args)?;
-    action.table().survey(args, crate::term::args::DashDash::Drop)
-}
+/// The record of `sparse-checkout`.
+pub(super) const COMMAND: Command = Command {
+    name: "sparse-checkout",
+    summary: "Reduce your working tree to a subset of tracked files",
+    group: Group::Changes,
+    syntax: &options::USAGE,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+};
 
-/// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let (action, args) = options::action(&run.args)?;
-    let parsed = action.table().parse(args, crate::term::args::DashDash::Drop)?;
+/// The fields that the records of all subcommands share.
+const SUBCOMMAND: Command = Command {
+    group: Group::Changes,
+    settings: &[GENERAL],
+    line: &[no_attributes_in_pathspecs],
+    checks: &[WRITING],
+    ..Command::BASE
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "sparse-checkout list",
+        summary: "List the patterns of the sparse checkout",
+        syntax: &options::LIST,
+        run: |run, args| perform(run, Action::List, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout init",
+        summary: "Start a sparse checkout with the files at the root",
+        syntax: &options::INIT,
+        run: |run, args| perform(run, Action::Init, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout set",
+        summary: "Replace the patterns of the sparse checkout",
+        syntax: &options::SET,
+        run: |run, args| perform(run, Action::Set, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout add",
+        summary: "Add patterns to the sparse checkout",
+        syntax: &options::ADD,
+        run: |run, args| perform(run, Action::Add, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout reapply",
+        summary: "Apply the patterns again",
+        syntax: &options::REAPPLY,
+        run: |run, args| perform(run, Action::Reapply, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout clean",
+        summary: "Remove directories outside of the sparse checkout",
+        syntax: &options::CLEAN,
+        run: |run, args| perform(run, Action::Clean, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout disable",
+        summary: "Fill the working tree again",
+        syntax: &options::DISABLE,
+        run: |run, args| perform(run, Action::Disable, args),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "sparse-checkout check-rules",
+        summary: "Check which paths match the patterns",
+        syntax: &options::CHECK_RULES,
+        run: |run, args| perform(run, Action::CheckRules, args),
+        ..SUBCOMMAND
+    },
+];
+
+/// Runs a subcommand. Returns its exit code.
+fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = action.table().parse(args)?;
     let repo = run.open()?;
     // Before anything is written.
     let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
@@ -81,7 +153,7 @@ struct Request {
 impl Request {
     fn new(events: Vec<Event<Key>>) -> Request {
         let mut request = Request::default();
-        for Event { key, on, value } in events {
+        for Event { key, on, value, .. } in events {
             match key {
                 Key::Cone => request.cone = Some(on),
                 Key::SparseIndex => request.sparse_index = Some(on),

@@ -20,6 +20,10 @@ use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
 use crate::{
+    commands::{
+        obstacles::{GENERAL, READING, attributes_of_pathspecs},
+        record::{Command, Group, Traits},
+    },
     session::{
         invocation::Invocation,
         output,
@@ -29,22 +33,28 @@ use crate::{
         },
     },
     term::{
-        args::{Stop, Survey},
         console::{self, text},
         failure::{self, Failure},
         text::relative::relative,
     },
 };
 
-pub(crate) use obstacle::obstacle;
-
 use collect::{Change, Collected};
 use options::{Format, Request};
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    options::TABLE.survey(args, crate::term::args::DashDash::Drop)
-}
+/// The record of `status`.
+pub(super) const COMMAND: Command = Command {
+    name: "status",
+    summary: "Show the working tree status",
+    group: Group::Changes,
+    syntax: &options::TABLE,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    settings: &[GENERAL, obstacle::SETTINGS],
+    line: &[attributes_of_pathspecs],
+    checks: &[READING, &[obstacle::settings_together]],
+    run,
+    ..Command::BASE
+};
 
 /// The commands whose settings are read.
 const READERS: [Reader; 8] = [
@@ -59,8 +69,8 @@ const READERS: [Reader; 8] = [
 ];
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let parsed = options::TABLE.parse(&run.args, crate::term::args::DashDash::Drop)?;
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = options::TABLE.parse(args)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     refused::check(&repo, &READERS)?;

@@ -9,19 +9,55 @@ use super::{
     options::{Request, TABLE},
 };
 use crate::{
-    commands::reason::Reason,
-    session::invocation::Invocation,
-    term::{
-        args::DashDash,
-        text::{
-            color,
-            columns::{Columns, When},
-        },
+    commands::{
+        obstacles::{Candidate, Setting, When},
+        reason::Reason,
+    },
+    term::text::{
+        color,
+        columns::{self, Columns},
     },
 };
 
-/// Why this command line, which has been parsed without a mistake, is not native in this repository.
-pub(crate) fn obstacle(run: &Invocation, repo: &Repository) -> Option<Reason> {
+/// Values of colour settings.
+const COLOR: When =
+    When::Not(&["always", "never", "auto", "true", "false", "yes", "no", "on", "off", "1", "0"]);
+
+/// Values of rename settings.
+const RENAMES: When = When::Not(&["copies", "copy", "true", "false", "yes", "no", "on", "off", "1", "0"]);
+
+/// Settings of `status`.
+pub(super) const SETTINGS: &[Setting] = &[
+    ("advice.statusaheadbehindwarning", When::NotBoolean),
+    ("advice.statushints", When::NotBoolean),
+    ("advice.statusuoption", When::NotBoolean),
+    ("color.pager", When::NotBoolean),
+    ("color.status", COLOR),
+    ("color.ui", COLOR),
+    ("diff.orderfile", When::Set),
+    ("diff.renames", RENAMES),
+    ("status.aheadbehind", When::NotBoolean),
+    ("status.branch", When::NotBoolean),
+    ("status.color", COLOR),
+    ("status.displaycommentprefix", When::NotBoolean),
+    ("status.relativepaths", When::NotBoolean),
+    ("status.renames", RENAMES),
+    ("status.short", When::NotBoolean),
+    ("status.showstash", When::NotBoolean),
+    (
+        "status.showuntrackedfiles",
+        When::Not(&["normal", "all", "true", "false", "yes", "no", "on", "off", "1", "0"]),
+    ),
+    ("status.submodulesummary", When::NotBoolean),
+];
+
+/// Settings that matter by their order, or only with some options.
+pub(super) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
+    first(candidate.repo(), candidate.survey.map(|_| candidate.args)).into_iter().collect()
+}
+
+/// Finds the first of them. `args`: the command line, if it is known.
+fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reason> {
     let set = |key: &str| Some(Reason::Setting(key.to_owned()));
     let is_set = |key: &str| repo.config_str(key).is_some();
     for (one, other) in [("color.status", "status.color"), ("core.commentchar", "core.commentstring")] {
@@ -69,12 +105,12 @@ pub(crate) fn obstacle(run: &Invocation, repo: &Repository) -> Option<Reason> {
     if repo.head().is_err() {
         return Some(Reason::Repository("HEAD cannot be read".into()));
     }
-    let parsed = TABLE.parse(&run.args, DashDash::Drop).ok()?;
+    let parsed = TABLE.parse(args?).ok()?;
     // What is wrong is said here as Git says it.
     let request = Request::fold(repo, parsed).ok()?;
     // How wide letters are is not known here.
     let ascii = repo.config_bool("core.quotePath").ok()?.unwrap_or(true);
-    if request.columns.when != When::Never && !ascii {
+    if request.columns.when != columns::When::Never && !ascii {
         return Some(Reason::CommandLine("columns of paths that need not be ASCII".into()));
     }
     None

@@ -7,7 +7,7 @@ use repo::{Repository, submodule::Ignore};
 use crate::{
     session::tracking::AheadBehind,
     term::{
-        args::{Opt, Parsed, Stop, Table},
+        args::{Grammar, Native, Opt, Parsed, Stop, Table},
         failure::Failure,
         text::columns::{Columns, When},
     },
@@ -34,38 +34,43 @@ pub(super) enum Key {
 pub(super) const TABLE: Table<Key> = Table {
     usage: &["sapwood status [<options>] [--] [<pathspec>...]"],
     options: &[
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose"),
-        Opt::new(Key::Short, "-s, --short", "show status concisely"),
-        Opt::new(Key::Branch, "-b, --branch", "show branch information"),
-        Opt::new(Key::ShowStash, "--show-stash", "show stash information"),
-        Opt::new(Key::AheadBehind, "--ahead-behind", "compute full ahead/behind values"),
-        Opt::new(Key::Porcelain, "--porcelain[=<version>]", "machine-readable output"),
-        Opt::new(Key::Long, "--long", "show status in long format (default)"),
-        Opt::new(Key::Nul, "-z, --null", "terminate entries with NUL"),
+        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Off),
+        Opt::new(Key::Short, "-s, --short", "show status concisely").native(Native::Both),
+        Opt::new(Key::Branch, "-b, --branch", "show branch information").native(Native::Both),
+        Opt::new(Key::ShowStash, "--show-stash", "show stash information").native(Native::Both),
+        Opt::new(Key::AheadBehind, "--ahead-behind", "compute full ahead/behind values").native(Native::Both),
+        Opt::new(Key::Porcelain, "--porcelain[=<version>]", "machine-readable output").native(Native::Both),
+        Opt::new(Key::Long, "--long", "show status in long format (default)").native(Native::Both),
+        Opt::new(Key::Nul, "-z, --null", "terminate entries with NUL").native(Native::Both),
         Opt::new(
             Key::Untracked,
             "-u, --untracked-files[=<mode>]",
             "show untracked files, optional modes: all, normal, no. (Default: all)",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(
             Key::Ignored,
             "--ignored[=<mode>]",
             "show ignored files, optional modes: traditional, matching, no. (Default: traditional)",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(
             Key::IgnoreSubmodules,
             "--ignore-submodules[=<when>]",
             "ignore changes to submodules, optional when: all, dirty, untracked. (Default: all)",
-        ),
-        Opt::new(Key::Column, "--column[=<style>]", "list untracked files in columns"),
-        Opt::new(Key::NoRenames, "--no-renames", "do not detect renames"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Column, "--column[=<style>]", "list untracked files in columns").native(Native::Both),
+        Opt::new(Key::NoRenames, "--no-renames", "do not detect renames").native(Native::Both),
         Opt::new(
             Key::FindRenames,
             "-M, --find-renames[=<n>]",
             "detect renames, optionally set similarity index",
         )
-        .only(),
+        .only()
+        .native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use crate::term::args::{Given, Item, Opt, Stop, Survey, Table};
+use crate::term::args::{Given, Grammar, Item, Native, Opt, Spec, Stop, Survey, Syntax, Table};
 
 /// Options that only say how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,68 +49,109 @@ pub(super) enum Key {
 pub(super) const TABLE: Table<Key> = Table {
     usage: &["sapwood update-index [<options>] [--] [<file>...]"],
     options: &[
-        Opt::new(Key::Quiet, "-q", "continue refresh even when index needs update").only(),
-        Opt::new(Key::IgnoreSubmodules, "--ignore-submodules", "refresh: ignore submodules"),
-        Opt::new(Key::Add, "--add", "do not ignore new files"),
-        Opt::new(Key::Replace, "--replace", "let files replace directories and vice-versa"),
-        Opt::new(Key::Remove, "--remove", "notice files missing from worktree"),
-        Opt::new(Key::Unmerged, "--unmerged", "refresh even if index contains unmerged entries"),
-        Opt::new(Key::Refresh, "--refresh", "refresh stat information").only(),
+        Opt::new(Key::Quiet, "-q", "continue refresh even when index needs update").only().native(Native::On),
+        Opt::new(Key::IgnoreSubmodules, "--ignore-submodules", "refresh: ignore submodules")
+            .native(Native::Both),
+        Opt::new(Key::Add, "--add", "do not ignore new files").native(Native::Both),
+        Opt::new(Key::Replace, "--replace", "let files replace directories and vice-versa")
+            .native(Native::Both),
+        Opt::new(Key::Remove, "--remove", "notice files missing from worktree").native(Native::Both),
+        Opt::new(Key::Unmerged, "--unmerged", "refresh even if index contains unmerged entries")
+            .native(Native::Both),
+        Opt::new(Key::Refresh, "--refresh", "refresh stat information").only().native(Native::On),
         Opt::new(
             Key::ReallyRefresh,
             "--really-refresh",
             "like --refresh, but ignore assume-unchanged setting",
         )
-        .only(),
-        Opt::new(Key::CacheInfo, "--cacheinfo", "add the specified entry to the index").only(),
-        Opt::new(Key::Chmod, "--chmod <(+|-)x>", "override the executable bit of the listed files").only(),
-        Opt::new(Key::AssumeUnchanged, "--assume-unchanged", "mark files as \"not changing\"").only(),
-        Opt::new(Key::NoAssumeUnchanged, "--no-assume-unchanged", "clear assumed-unchanged bit").only(),
-        Opt::new(Key::SkipWorktree, "--skip-worktree", "mark files as \"index-only\"").only(),
-        Opt::new(Key::NoSkipWorktree, "--no-skip-worktree", "clear skip-worktree bit").only(),
+        .only()
+        .native(Native::On),
+        Opt::new(Key::CacheInfo, "--cacheinfo", "add the specified entry to the index")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::Chmod, "--chmod <(+|-)x>", "override the executable bit of the listed files")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::AssumeUnchanged, "--assume-unchanged", "mark files as \"not changing\"")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::NoAssumeUnchanged, "--no-assume-unchanged", "clear assumed-unchanged bit")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::SkipWorktree, "--skip-worktree", "mark files as \"index-only\"")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::NoSkipWorktree, "--no-skip-worktree", "clear skip-worktree bit")
+            .only()
+            .native(Native::On),
         Opt::new(
             Key::IgnoreSkipWorktree,
             "--ignore-skip-worktree-entries",
             "do not touch index-only entries",
-        ),
-        Opt::new(Key::InfoOnly, "--info-only", "add to index only; do not add content to object database"),
-        Opt::new(Key::ForceRemove, "--force-remove", "remove named paths even if present in worktree"),
-        Opt::new(Key::Nul, "-z", "with --stdin: input lines are terminated by null bytes").only(),
-        Opt::new(Key::Stdin, "--stdin", "read list of paths to be updated from standard input").only(),
-        Opt::new(Key::IndexInfo, "--index-info", "add entries from standard input to the index").only(),
-        Opt::new(Key::Unresolve, "--unresolve", "repopulate stages #2 and #3 for the listed paths").only(),
-        Opt::new(Key::Again, "-g, --again", "only update entries that differ from HEAD").only(),
-        Opt::new(Key::IgnoreMissing, "--ignore-missing", "ignore files missing from worktree"),
-        Opt::new(Key::Verbose, "--verbose", "report actions to standard output"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::InfoOnly, "--info-only", "add to index only; do not add content to object database")
+            .native(Native::Both),
+        Opt::new(Key::ForceRemove, "--force-remove", "remove named paths even if present in worktree")
+            .native(Native::Both),
+        Opt::new(Key::Nul, "-z", "with --stdin: input lines are terminated by null bytes")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::Stdin, "--stdin", "read list of paths to be updated from standard input")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::IndexInfo, "--index-info", "add entries from standard input to the index")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::Unresolve, "--unresolve", "repopulate stages #2 and #3 for the listed paths")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::Again, "-g, --again", "only update entries that differ from HEAD")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::IgnoreMissing, "--ignore-missing", "ignore files missing from worktree")
+            .native(Native::Both),
+        Opt::new(Key::Verbose, "--verbose", "report actions to standard output").native(Native::Both),
         Opt::new(
             Key::ClearResolveUndo,
             "--clear-resolve-undo",
             "(for porcelains) forget saved unresolved conflicts",
         )
-        .only(),
-        Opt::new(Key::IndexVersion, "--index-version <n>", "write index in this format"),
-        Opt::new(Key::ShowIndexVersion, "--show-index-version", "report on-disk index format version"),
-        Opt::new(Key::SplitIndex, "--split-index", "enable or disable split index"),
-        Opt::new(Key::UntrackedCache, "--untracked-cache", "enable/disable untracked cache"),
+        .only()
+        .native(Native::On),
+        Opt::new(Key::IndexVersion, "--index-version <n>", "write index in this format").native(Native::Both),
+        Opt::new(Key::ShowIndexVersion, "--show-index-version", "report on-disk index format version")
+            .native(Native::Both),
+        Opt::new(Key::SplitIndex, "--split-index", "enable or disable split index").native(Native::Both),
+        Opt::new(Key::UntrackedCache, "--untracked-cache", "enable/disable untracked cache")
+            .native(Native::Both),
         Opt::new(
             Key::TestUntrackedCache,
             "--test-untracked-cache",
             "test if the filesystem supports untracked cache",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(
             Key::ForceUntrackedCache,
             "--force-untracked-cache",
             "enable untracked cache without testing the filesystem",
-        ),
+        )
+        .native(Native::Both),
         Opt::new(
             Key::ForceWriteIndex,
             "--force-write-index",
             "write out the index even if is not flagged as changed",
-        ),
-        Opt::new(Key::Fsmonitor, "--fsmonitor", "enable or disable file system monitor"),
-        Opt::new(Key::FsmonitorValid, "--fsmonitor-valid", "mark files as fsmonitor valid").only(),
-        Opt::new(Key::NoFsmonitorValid, "--no-fsmonitor-valid", "clear fsmonitor valid bit").only(),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Fsmonitor, "--fsmonitor", "enable or disable file system monitor").native(Native::Both),
+        Opt::new(Key::FsmonitorValid, "--fsmonitor-valid", "mark files as fsmonitor valid")
+            .only()
+            .native(Native::On),
+        Opt::new(Key::NoFsmonitorValid, "--no-fsmonitor-valid", "clear fsmonitor valid bit")
+            .only()
+            .native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 /// An entry of `--cacheinfo`, as it was spelt.
@@ -159,17 +200,34 @@ pub(super) fn acts(args: &[BString]) -> Vec<Act> {
     acts
 }
 
-/// The command line, without a repository. What is a mistake only where it stands is none here: it is told in Git's words.
-pub(super) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    let mut acts = Vec::new();
-    let mut options = Vec::new();
-    collect(args, &mut acts, &mut |given| options.push(given))?;
-    let rest = acts.into_iter().flat_map(|act| match act {
-        Act::Path(path) => vec![path],
-        Act::Again(paths) | Act::Unresolve(paths) => paths,
-        _ => Vec::new(),
-    });
-    Ok(Survey { options, rest: rest.collect() })
+/// The command line for callers that only look at it.
+pub(super) struct Line;
+
+impl Syntax for Line {
+    fn usage(&self) -> &'static [&'static str] {
+        TABLE.usage
+    }
+
+    fn specs(&self) -> Vec<&Spec> {
+        (&TABLE as &'static Table<Key>).specs()
+    }
+
+    fn help(&self) -> String {
+        TABLE.help()
+    }
+
+    /// A mistake that counts only at its place is none here: the command prints it in Git's words.
+    fn survey(&self, args: &[BString]) -> Result<Survey, Stop> {
+        let mut acts = Vec::new();
+        let mut options = Vec::new();
+        collect(args, &mut acts, &mut |given| options.push(given))?;
+        let rest = acts.into_iter().flat_map(|act| match act {
+            Act::Path(path) => vec![path],
+            Act::Again(paths) | Act::Unresolve(paths) => paths,
+            _ => Vec::new(),
+        });
+        Ok(Survey { options, rest: rest.collect() })
+    }
 }
 
 /// Stops at a mistake that is Git's own parser's; others become acts, the last ones.
@@ -185,7 +243,7 @@ fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -
             }
             Item::Option(event) => event,
         };
-        tell(TABLE.given(event.clone()));
+        tell(Given { name: event.name, on: event.on, value: event.value.clone() });
         let value = event.value.unwrap_or_default();
         let act = match event.key {
             Key::Refresh => Act::Refresh { really: false },

@@ -27,6 +27,10 @@ use format::{
 use repo::Repository;
 
 use crate::{
+    commands::{
+        obstacles::{GENERAL, WRITING, attributes_of_pathspecs},
+        record::{Command, Group},
+    },
     session::{
         apply::Work,
         invocation::Invocation,
@@ -35,7 +39,7 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::{Stop, Survey},
+        args::Stop,
         console::{self, text},
         failure::{self, Failure},
     },
@@ -43,14 +47,22 @@ use crate::{
 use line::{Act, Key};
 use whole::Whole;
 
-/// The command line, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    line::survey(args)
-}
+/// The record of `update-index`.
+pub(super) const COMMAND: Command = Command {
+    name: "update-index",
+    summary: "Register file contents in the working tree to the index",
+    group: Group::Changes,
+    syntax: &line::Line,
+    settings: &[GENERAL],
+    line: &[attributes_of_pathspecs],
+    checks: &[WRITING],
+    run,
+    ..Command::BASE
+};
 
 /// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let acts = line::acts(&run.args);
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let acts = line::acts(args);
     if let [Act::Mistake(stop @ Stop::Help(_))] = &acts[..] {
         return Err(stop.clone().into());
     }

@@ -584,7 +584,7 @@ impl Add<'_> {
             opened: Default::default(),
             objects: Default::default(),
         };
-        let code = reset::run(&inner);
+        let code = reset::run(&inner, &inner.args);
         console::flush();
         match code {
             Err(failure @ Failure::Signal(_)) => Err(failure),

@@ -5,6 +5,7 @@
 mod add;
 mod keep;
 mod list;
+mod obstacles;
 mod relocate;
 mod remove;
 
@@ -25,17 +26,21 @@ use store::SharedRepository;
 use sys::{FileType, UserPath, by_path};
 
 use crate::{
-    commands::trash,
+    commands::{
+        obstacles::no_attributes_in_pathspecs,
+        record::{Command, Group, Revisions},
+        trash,
+    },
     session::{invocation::Invocation, settings::Settings},
     term::{
-        args::{DashDash, Opt, Parsed, Stop, Survey, Table},
+        args::{Grammar, Native, Opt, Parsed, Table},
         console::text,
         failure::Failure,
     },
 };
 
-pub(crate) use add::basename;
-pub(crate) use remove::open_worktree;
+use add::basename;
+use remove::open_worktree;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
@@ -58,30 +63,6 @@ enum Key {
     DryRun,
 }
 
-/// The subcommands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sub {
-    Add,
-    List,
-    Lock,
-    Move,
-    Prune,
-    Remove,
-    Repair,
-    Unlock,
-}
-
-const SUBCOMMANDS: &[(&str, Sub, Table<Key>)] = &[
-    ("add", Sub::Add, ADD),
-    ("list", Sub::List, LIST),
-    ("lock", Sub::Lock, LOCK),
-    ("move", Sub::Move, MOVE),
-    ("prune", Sub::Prune, PRUNE),
-    ("remove", Sub::Remove, REMOVE),
-    ("repair", Sub::Repair, REPAIR),
-    ("unlock", Sub::Unlock, UNLOCK),
-];
-
 const ADD: Table<Key> = Table {
     usage: &[
         "sapwood worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]\n                            \
@@ -92,120 +73,205 @@ const ADD: Table<Key> = Table {
             Key::Force,
             "-f, --force",
             "checkout <branch> even if already checked out in other worktree",
-        ),
-        Opt::new(Key::Branch, "-b <branch>", "create a new branch"),
-        Opt::new(Key::ForceBranch, "-B <branch>", "create or reset a branch"),
-        Opt::new(Key::Orphan, "--orphan", "create unborn branch"),
-        Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit"),
-        Opt::new(Key::Checkout, "--checkout", "populate the new working tree"),
-        Opt::new(Key::Lock, "--lock", "keep the new working tree locked"),
-        Opt::new(Key::Reason, "--reason <string>", "reason for locking"),
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting"),
-        Opt::new(Key::Track, "--track[=(direct|inherit)]", "set up tracking mode (see git-branch(1))"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Branch, "-b <branch>", "create a new branch").native(Native::Both),
+        Opt::new(Key::ForceBranch, "-B <branch>", "create or reset a branch").native(Native::Both),
+        Opt::new(Key::Orphan, "--orphan", "create unborn branch").native(Native::Both),
+        Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit").native(Native::Both),
+        Opt::new(Key::Checkout, "--checkout", "populate the new working tree").native(Native::Both),
+        Opt::new(Key::Lock, "--lock", "keep the new working tree locked").native(Native::Both),
+        Opt::new(Key::Reason, "--reason <string>", "reason for locking").native(Native::Both),
+        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting").native(Native::Both),
+        Opt::new(Key::Track, "--track[=(direct|inherit)]", "set up tracking mode (see git-branch(1))")
+            .native(Native::Both),
         Opt::new(
             Key::GuessRemote,
             "--guess-remote",
             "try to match the new branch name with a remote-tracking branch",
-        ),
-        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees"),
+        )
+        .native(Native::Both),
+        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
+            .native(Native::Both),
     ],
+    grammar: Grammar::Mixed,
 };
 
 const LIST: Table<Key> = Table {
     usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
     options: &[
-        Opt::new(Key::Porcelain, "--porcelain", "machine-readable output"),
-        Opt::new(Key::Verbose, "-v, --verbose", "show extended annotations and reasons, if available"),
+        Opt::new(Key::Porcelain, "--porcelain", "machine-readable output").native(Native::Both),
+        Opt::new(Key::Verbose, "-v, --verbose", "show extended annotations and reasons, if available")
+            .native(Native::Both),
         Opt::new(
             Key::Expire,
             "--expire <expiry-date>",
             "add 'prunable' annotation to missing worktrees older than <time>",
-        ),
-        Opt::new(Key::Nul, "-z", "terminate records with a NUL character").only(),
+        )
+        .native(Native::Both),
+        Opt::new(Key::Nul, "-z", "terminate records with a NUL character").only().native(Native::On),
     ],
+    grammar: Grammar::Mixed,
 };
 
 const LOCK: Table<Key> = Table {
     usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
-    options: &[Opt::new(Key::Reason, "--reason <string>", "reason for locking")],
+    options: &[Opt::new(Key::Reason, "--reason <string>", "reason for locking").native(Native::Both)],
+    grammar: Grammar::Mixed,
 };
 
 const MOVE: Table<Key> = Table {
     usage: &["sapwood worktree move <worktree> <new-path>"],
     options: &[
-        Opt::new(Key::Force, "-f, --force", "force move even if worktree is dirty or locked"),
-        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees"),
+        Opt::new(Key::Force, "-f, --force", "force move even if worktree is dirty or locked")
+            .native(Native::Both),
+        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
+            .native(Native::Both),
     ],
+    grammar: Grammar::Mixed,
 };
 
 const PRUNE: Table<Key> = Table {
     usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
     options: &[
-        Opt::new(Key::DryRun, "-n, --dry-run", "do not remove, show only"),
-        Opt::new(Key::Verbose, "-v, --verbose", "report pruned working trees"),
-        Opt::new(Key::Expire, "--expire <expiry-date>", "prune missing working trees older than <time>"),
+        Opt::new(Key::DryRun, "-n, --dry-run", "do not remove, show only").native(Native::Both),
+        Opt::new(Key::Verbose, "-v, --verbose", "report pruned working trees").native(Native::Both),
+        Opt::new(Key::Expire, "--expire <expiry-date>", "prune missing working trees older than <time>")
+            .native(Native::Both),
     ],
+    grammar: Grammar::Mixed,
 };
 
 const REMOVE: Table<Key> = Table {
     usage: &["sapwood worktree remove [-f] <worktree>"],
-    options: &[Opt::new(Key::Force, "-f, --force", "force removal even if worktree is dirty or locked")],
+    options: &[Opt::new(Key::Force, "-f, --force", "force removal even if worktree is dirty or locked")
+        .native(Native::Both)],
+    grammar: Grammar::Mixed,
 };
 
 const REPAIR: Table<Key> = Table {
     usage: &["sapwood worktree repair [<path>...]"],
-    options: &[Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")],
+    options: &[Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
+        .native(Native::Both)],
+    grammar: Grammar::Mixed,
 };
 
-const UNLOCK: Table<Key> = Table { usage: &["sapwood worktree unlock <worktree>"], options: &[] };
+const UNLOCK: Table<Key> =
+    Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
 
-/// The command line of a subcommand, without a repository.
-pub(crate) fn survey(args: &[BString]) -> Result<Survey, Stop> {
-    let (_, table, rest) = subcommand(args)?;
-    table.survey(rest, DashDash::Drop)
+/// The record of `worktree`.
+pub(super) const COMMAND: Command = Command {
+    name: "worktree",
+    summary: "Manage multiple working trees",
+    group: Group::Changes,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+};
+
+/// The fields that the records of most subcommands share.
+const SUBCOMMAND: Command = Command {
+    group: Group::Changes,
+    settings: obstacles::RECORDS,
+    line: &[no_attributes_in_pathspecs, obstacles::arguments::<1, 1>],
+    checks: &[obstacles::RECORDING],
+    ..Command::BASE
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "worktree add",
+        summary: "Create a worktree",
+        syntax: &ADD,
+        line: &[obstacles::index_entries, no_attributes_in_pathspecs, obstacles::arguments::<1, 2>],
+        revisions: Revisions::AfterFirst,
+        settings: obstacles::FILES,
+        checks: &[obstacles::FILLING_CHECKS, &[obstacles::add]],
+        run: |run, args| perform(run, &ADD, args, add::run, Trash::Emptied),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree list",
+        summary: "List the worktrees",
+        syntax: &LIST,
+        line: &[no_attributes_in_pathspecs, obstacles::arguments::<0, 0>],
+        checks: &[obstacles::RECORDING, &[obstacles::list]],
+        run: |run, args| perform(run, &LIST, args, list::run, Trash::Left),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree lock",
+        summary: "Protect a worktree from pruning",
+        syntax: &LOCK,
+
+        run: |run, args| perform(run, &LOCK, args, keep::lock, Trash::Left),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree move",
+        summary: "Move a worktree",
+        syntax: &MOVE,
+        line: &[no_attributes_in_pathspecs, obstacles::arguments::<2, 2>],
+        checks: &[obstacles::RECORDING, &[obstacles::relocate]],
+        run: |run, args| perform(run, &MOVE, args, relocate::run, Trash::Emptied),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree prune",
+        summary: "Forget worktrees that are gone",
+        syntax: &PRUNE,
+        line: &[no_attributes_in_pathspecs, obstacles::arguments::<0, 0>],
+        checks: &[obstacles::RECORDING, &[obstacles::list]],
+        run: |run, args| perform(run, &PRUNE, args, keep::prune, Trash::Emptied),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree remove",
+        summary: "Remove a worktree",
+        syntax: &REMOVE,
+        settings: obstacles::FILES,
+        checks: &[obstacles::FILLING_CHECKS, &[obstacles::remove]],
+        run: |run, args| perform(run, &REMOVE, args, remove::run, Trash::Emptied),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree repair",
+        summary: "Repair the links between worktrees and repository",
+        syntax: &REPAIR,
+        line: &[no_attributes_in_pathspecs],
+        run: |run, args| perform(run, &REPAIR, args, keep::repair, Trash::Left),
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "worktree unlock",
+        summary: "Allow pruning of a worktree",
+        syntax: &UNLOCK,
+
+        run: |run, args| perform(run, &UNLOCK, args, keep::unlock, Trash::Left),
+        ..SUBCOMMAND
+    },
+];
+
+/// The trash after a subcommand that may discard directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trash {
+    /// A process of its own empties it.
+    Emptied,
+    Left,
 }
 
-fn subcommand(args: &[BString]) -> Result<(Sub, &'static Table<Key>, &[BString]), Stop> {
-    let wrong = |message: BString| Err(Stop::Mistake { message, usage: Some(usage()) });
-    let Some((name, rest)) = args.split_first() else { return wrong("need a subcommand".into()) };
-    if rest.is_empty() && name == "-h" {
-        return Err(Stop::Help(usage()));
-    }
-    match SUBCOMMANDS.iter().find(|(known, ..)| known.as_bytes() == name.as_bytes()) {
-        Some((_, sub, table)) => Ok((*sub, table, rest)),
-        None if name.starts_with(b"-") => {
-            wrong(text!("unknown option `", name.trim_start_with(|letter| letter == '-'), "'"))
-        }
-        None => wrong(text!("unknown subcommand: `", name, "'")),
-    }
-}
-
-fn usage() -> String {
-    let lines = SUBCOMMANDS.iter().flat_map(|(.., table)| table.usage);
-    let mut text = String::new();
-    for (number, line) in lines.enumerate() {
-        text += &format!("{} {line}\n", if number == 0 { "usage:" } else { "   or:" });
-    }
-    text + "\n"
-}
-
-/// Runs the command. Returns its exit code.
-pub(crate) fn run(run: &Invocation) -> Result<u8, Failure> {
-    let (sub, table, args) = subcommand(&run.args)?;
-    let parsed = table.parse(args, DashDash::Drop)?;
+/// Runs a subcommand. Returns its exit code.
+fn perform(
+    run: &Invocation,
+    table: &'static Table<Key>,
+    args: &[BString],
+    act: fn(&Scene<'_>, Parsed<Key>) -> Result<u8, Failure>,
+    trash: Trash,
+) -> Result<u8, Failure> {
+    let parsed = table.parse(args)?;
     let repo = run.open()?;
     let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
-    let code = match sub {
-        Sub::Add => add::run(&scene, parsed),
-        Sub::List => list::run(&scene, parsed),
-        Sub::Lock => keep::lock(&scene, parsed),
-        Sub::Unlock => keep::unlock(&scene, parsed),
-        Sub::Prune => keep::prune(&scene, parsed),
-        Sub::Move => relocate::run(&scene, parsed),
-        Sub::Remove => remove::run(&scene, parsed),
-        Sub::Repair => keep::repair(&scene, parsed),
-    };
-    if matches!(sub, Sub::Add | Sub::Move | Sub::Prune | Sub::Remove) {
+    let code = act(&scene, parsed);
+    if trash == Trash::Emptied {
         trash::empty_behind_us(&scene.common);
     }
     code
@@ -357,8 +423,8 @@ fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<
     }
 }
 
-/// The worktree `arg` means, for who only looks.
-pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
+/// The worktree that `arg` names.
+fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
     let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
     find(&scene, &repo.worktrees().ok()?, arg).cloned()
 }

@@ -13,6 +13,8 @@ mod one_shot;
 use bstr::{BStr, BString, ByteSlice, ByteVec};
 use one_shot::Reader;
 
+use crate::term::failure::Failure;
+
 /// Printed after a wrong global option, and by `--help`.
 pub(crate) const USAGE: &str = "\
 usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
@@ -32,36 +34,161 @@ enum Takes {
     Optional(&'static str),
 }
 
-/// One option of a command.
+/// The forms of an option that sapwood serves as Git does. The others are left to the real Git.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Native {
+    /// No form.
+    Neither,
+    /// `--name` and `--no-name`.
+    Both,
+    /// `--name` only.
+    On,
+    /// `--no-name` only.
+    Off,
+}
+
+/// The declaration of one option, without the setter: its spelling, its help and its rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spec {
+    spelling: &'static str,
+    /// One line for `-h` and the manual.
+    pub(crate) help: &'static str,
+    negatable: bool,
+    /// Left out of `-h` and the manual.
+    pub(crate) hidden: bool,
+    reader: Reader,
+    native: Native,
+}
+
+/// One option of a command: its declaration, and the key by which the command knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt<K: 'static> {
     key: K,
-    spelling: &'static str,
-    negatable: bool,
-    hidden: bool,
-    reader: Reader,
-    help: &'static str,
+    spec: Spec,
+}
+
+/// The value of an option on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Value {
+    /// `false` for the `--no-` form.
+    pub(crate) on: bool,
+    /// The text after the option, if the option takes one and the user gave one.
+    pub(crate) text: Option<BString>,
+}
+
+/// Stores the value of an option in the request `R` of a command.
+#[derive(Debug)]
+pub(crate) enum Set<R: 'static> {
+    /// `--name` sets the field, `--no-name` clears it.
+    Flag(fn(&mut R) -> &mut bool),
+    /// As `Flag`, for a field that also tells that the option was not given.
+    Choice(fn(&mut R) -> &mut Option<bool>),
+    /// The field takes the text; `--no-name` clears it.
+    Text(fn(&mut R) -> &mut Option<BString>),
+    /// The function judges and stores the value.
+    Call(fn(&mut R, Value) -> Result<(), Failure>),
+}
+
+impl<R> Clone for Set<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Set<R> {}
+
+impl<R> Set<R> {
+    fn apply(self, request: &mut R, value: Value) -> Result<(), Failure> {
+        match self {
+            Set::Flag(field) => *field(request) = value.on,
+            Set::Choice(field) => *field(request) = Some(value.on),
+            Set::Text(field) => *field(request) = value.text,
+            Set::Call(set) => set(request, value)?,
+        }
+        Ok(())
+    }
+}
+
+impl<R> Opt<Set<R>> {
+    /// An option that `set` stores. `spelling` has the form that `-h` shows, without `--no-`:
+    /// `-q, --quiet`, `--jobs <n>`, `-t, --track[=<how>]`.
+    pub(crate) const fn with(
+        spelling: &'static str,
+        help: &'static str,
+        set: fn(&mut R, Value) -> Result<(), Failure>,
+    ) -> Self {
+        Opt::new(Set::Call(set), spelling, help)
+    }
+
+    /// An option that is on or off.
+    pub(crate) const fn flag(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut bool,
+    ) -> Self {
+        Opt::new(Set::Flag(field), spelling, help)
+    }
+
+    /// An option that is on, off or not given.
+    pub(crate) const fn choice(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut Option<bool>,
+    ) -> Self {
+        Opt::new(Set::Choice(field), spelling, help)
+    }
+
+    /// An option with a text.
+    pub(crate) const fn text(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut Option<BString>,
+    ) -> Self {
+        Opt::new(Set::Text(field), spelling, help)
+    }
 }
 
 impl<K: Copy> Opt<K> {
     /// `spelling` is what the help shows, without the `--no-` form: `-q, --quiet`, `--jobs <n>`,
     /// `-t, --track[=<how>]`.
     pub(crate) const fn new(key: K, spelling: &'static str, help: &'static str) -> Self {
-        Opt { key, spelling, negatable: true, hidden: false, reader: Reader::Options, help }
+        let spec = Spec {
+            spelling,
+            help,
+            negatable: true,
+            hidden: false,
+            reader: Reader::Options,
+            native: Native::Neither,
+        };
+        Opt { key, spec }
     }
 
     /// Without a `--no-` form.
     pub(crate) const fn only(mut self) -> Self {
-        self.negatable = false;
+        self.spec.negatable = false;
         self
     }
 
-    /// Not in the help.
+    /// Left out of `-h` and the manual.
     pub(crate) const fn hidden(mut self) -> Self {
-        self.hidden = true;
+        self.spec.hidden = true;
         self
     }
 
+    /// Says which forms sapwood serves as Git does.
+    pub(crate) const fn native(mut self, native: Native) -> Self {
+        self.spec.native = native;
+        self
+    }
+}
+
+impl<K: Copy> Opt<K> {
+    fn event(&self, on: bool, value: Option<BString>) -> Event<K> {
+        Event { key: self.key, name: self.spec.name(), on, value }
+    }
+}
+
+impl Spec {
     /// The names as they are spelt, and what follows them.
     fn parts(&self) -> (&'static str, &'static str) {
         let end = self.spelling.find(['<', '[']).unwrap_or(self.spelling.len());
@@ -79,8 +206,8 @@ impl<K: Copy> Opt<K> {
         self.parts().0.split_once("--").map(|(_, long)| long)
     }
 
-    /// As [`Given::name`].
-    fn name(&self) -> &'static str {
+    /// The long name, or the short one if there is no other, with dashes: `--quiet`, `-b`.
+    pub(crate) fn name(&self) -> &'static str {
         let names = self.parts().0;
         names.rsplit(", ").next().unwrap_or(names)
     }
@@ -92,6 +219,72 @@ impl<K: Copy> Opt<K> {
             form => Takes::Optional(form),
         }
     }
+
+    /// Returns true if sapwood serves this form (`on`: without `--no-`) as Git does.
+    pub(crate) fn is_native(&self, on: bool) -> bool {
+        match self.native {
+            Native::Neither => false,
+            Native::Both => true,
+            Native::On => on,
+            Native::Off => !on,
+        }
+    }
+
+    /// The native form as a user writes it: `--quiet`, `--no-merge`.
+    pub(crate) fn native_form(&self) -> Option<String> {
+        match (self.native, self.name().strip_prefix("--")) {
+            (Native::Neither, _) => None,
+            (Native::Off, Some(long)) => Some(format!("--no-{long}")),
+            _ => Some(self.name().to_owned()),
+        }
+    }
+
+    /// The option with its `--no-` form and its value, as `-h` and the manual show it.
+    pub(crate) fn head(&self) -> String {
+        let mut head = String::new();
+        if let Some(short) = self.short() {
+            head += &format!("-{}", short as char);
+        }
+        if let Some(long) = self.long() {
+            head += if self.short().is_some() { ", " } else { "" };
+            let negation = self.negatable && !long.starts_with("no-");
+            head += &format!("--{}{long}", if negation { "[no-]" } else { "" });
+        }
+        match self.takes() {
+            Takes::Nothing => {}
+            Takes::Value(name) => head += &format!(" {name}"),
+            Takes::Optional(form) => head += form,
+        }
+        head
+    }
+
+    /// For `--no-<x>` that has an opposite `--<x>`: `x`.
+    fn opposite(&self) -> Option<&'static str> {
+        self.long().and_then(|long| long.strip_prefix("no-")).filter(|_| self.negatable)
+    }
+
+    /// The spellings that a shell completes: long names and short ones, with dashes.
+    pub(crate) fn spellings(&self) -> Vec<String> {
+        let mut found: Vec<String> = self.parts().0.split(", ").map(str::to_owned).collect();
+        match (self.long(), self.opposite()) {
+            (_, Some(opposite)) => found.push(format!("--{opposite}")),
+            (Some(long), None) if self.negatable => found.push(format!("--no-{long}")),
+            _ => {}
+        }
+        found
+    }
+}
+
+/// The rules by which a command takes its arguments apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grammar {
+    /// Options and arguments mix; `--` ends the options and is dropped.
+    Mixed,
+    /// As `Mixed`, but the first `--` stays among the arguments.
+    MixedWithDashes,
+    /// Options come first and are read one at a time, as Git's commands for revisions do. The number is that of the
+    /// revisions which options may follow.
+    Revisions(usize),
 }
 
 /// A command's usage lines (without `usage: `) and options, in the help's order.
@@ -101,13 +294,52 @@ pub(crate) struct Table<K: 'static> {
     pub(crate) usage: &'static [&'static str],
     /// The options.
     pub(crate) options: &'static [Opt<K>],
+    /// The rules.
+    pub(crate) grammar: Grammar,
+}
+
+/// The command line of a command, for callers that do not know the type of its request.
+pub(crate) trait Syntax: Sync {
+    /// The usage lines, without `usage: `.
+    fn usage(&self) -> &'static [&'static str];
+
+    /// The options.
+    fn specs(&self) -> Vec<&Spec>;
+
+    /// The text that `-h` prints.
+    fn help(&self) -> String;
+
+    /// The options by name, and the arguments.
+    fn survey(&self, args: &[BString]) -> Result<Survey, Stop>;
+}
+
+impl<K: Copy + Sync> Syntax for Table<K> {
+    fn usage(&self) -> &'static [&'static str] {
+        self.usage
+    }
+
+    fn specs(&self) -> Vec<&Spec> {
+        self.options.iter().map(|option| &option.spec).collect()
+    }
+
+    fn help(&self) -> String {
+        Table::help(self)
+    }
+
+    fn survey(&self, args: &[BString]) -> Result<Survey, Stop> {
+        let parsed = self.parse(args)?;
+        let given = |event: Event<K>| Given { name: event.name, on: event.on, value: event.value };
+        Ok(Survey { options: parsed.events.into_iter().map(given).collect(), rest: parsed.rest })
+    }
 }
 
 /// One option met on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Event<K> {
     /// Which.
     pub(crate) key: K,
+    /// As [`Spec::name`].
+    pub(crate) name: &'static str,
     /// `false` for the `--no-` form.
     pub(crate) on: bool,
     /// Its value, if it takes one and it was given.
@@ -115,12 +347,22 @@ pub(crate) struct Event<K> {
 }
 
 /// The command line, taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parsed<K> {
     /// The options in order.
     pub(crate) events: Vec<Event<K>>,
     /// All else, in order; with the first `--` if it was to be kept.
     pub(crate) rest: Vec<BString>,
+}
+
+impl<R> Parsed<Set<R>> {
+    /// Stores the options in `request`, in order. Returns the arguments.
+    pub(crate) fn store(self, request: &mut R) -> Result<Vec<BString>, Failure> {
+        for event in self.events {
+            event.key.apply(request, Value { on: event.on, text: event.value })?;
+        }
+        Ok(self.rest)
+    }
 }
 
 /// A command line taken apart by somebody who does not know what the options mean.
@@ -135,21 +377,12 @@ pub(crate) struct Survey {
 /// One option of a [`Survey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// Its long name, or its short one if it has no other, with dashes: `--quiet`, `-b`.
+    /// As [`Spec::name`].
     pub(crate) name: &'static str,
     /// `false` for the `--no-` form.
     pub(crate) on: bool,
     /// Its value, if it takes one and it was given.
     pub(crate) value: Option<BString>,
-}
-
-/// What becomes of a `--`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DashDash {
-    /// It ends the options and is dropped.
-    Drop,
-    /// It ends the options and stays among the arguments.
-    Keep,
 }
 
 /// Parsing ended early. The exit code is 129 either way.
@@ -167,7 +400,7 @@ pub(crate) enum Stop {
 }
 
 /// What [`Walk::next`] comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Item<K> {
     /// An option.
     Option(Event<K>),
@@ -188,7 +421,7 @@ pub(crate) struct Walk<'a, K: 'static> {
     ended: bool,
 }
 
-impl<K: Copy + PartialEq> Walk<'_, K> {
+impl<K: Copy> Walk<'_, K> {
     /// The next thing; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Item<K>>, Stop> {
         if let Some(event) = self.waiting.pop_front() {
@@ -229,7 +462,7 @@ impl<K: Copy + PartialEq> Walk<'_, K> {
     }
 }
 
-impl<K: Copy + PartialEq> Table<K> {
+impl<K: Copy> Table<K> {
     /// Begins to take the arguments after the command's name apart.
     pub(crate) fn walk<'a>(&'a self, args: &'a [BString]) -> Walk<'a, K> {
         Walk {
@@ -242,36 +475,21 @@ impl<K: Copy + PartialEq> Table<K> {
     }
 
     /// Parses the arguments after the command's name.
-    pub(crate) fn parse(&self, args: &[BString], dash_dash: DashDash) -> Result<Parsed<K>, Stop> {
+    pub(crate) fn parse(&self, args: &[BString]) -> Result<Parsed<K>, Stop> {
+        if let Grammar::Revisions(count) = self.grammar {
+            return self.one_by_one(args, count);
+        }
         let mut parsed = Parsed { events: Vec::new(), rest: Vec::new() };
         let mut walk = self.walk(args);
         while let Some(item) = walk.next()? {
             match item {
                 Item::Option(event) => parsed.events.push(event),
-                Item::DashDash if dash_dash == DashDash::Keep => parsed.rest.push("--".into()),
+                Item::DashDash if self.grammar == Grammar::MixedWithDashes => parsed.rest.push("--".into()),
                 Item::DashDash => {}
                 Item::Argument(arg) => parsed.rest.push(arg),
             }
         }
         Ok(parsed)
-    }
-
-    /// As [`Table::parse`], with the options by name.
-    pub(crate) fn survey(&self, args: &[BString], dash_dash: DashDash) -> Result<Survey, Stop> {
-        Ok(self.named(self.parse(args, dash_dash)?))
-    }
-
-    /// What was taken apart, with the options by name.
-    pub(crate) fn named(&self, parsed: Parsed<K>) -> Survey {
-        let options = parsed.events.into_iter().map(|event| self.given(event)).collect();
-        Survey { options, rest: parsed.rest }
-    }
-
-    /// An option by name.
-    pub(crate) fn given(&self, event: Event<K>) -> Given {
-        let option = self.options.iter().find(|option| option.key == event.key);
-        let name = option.expect("every event comes from an option of this table").name();
-        Given { name, on: event.on, value: event.value }
     }
 
     fn cluster<'a>(
@@ -282,7 +500,7 @@ impl<K: Copy + PartialEq> Table<K> {
     ) -> Result<(), Stop> {
         let mut left = cluster;
         while let Some((&letter, stuck)) = left.split_first() {
-            let Some(option) = self.options.iter().find(|option| option.short() == Some(letter)) else {
+            let Some(option) = self.options.iter().find(|option| option.spec.short() == Some(letter)) else {
                 if left.len() == cluster.len() {
                     self.two_dashes_meant(cluster)?;
                 }
@@ -315,13 +533,13 @@ impl<K: Copy + PartialEq> Table<K> {
         events: &mut Vec<Event<K>>,
     ) -> Result<&'b [u8], Stop> {
         let name = || format!("switch `{}'", letter as char);
-        let (value, left) = match option.takes() {
+        let (value, left) = match option.spec.takes() {
             Takes::Nothing => (None, stuck),
             Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => (Some(stuck.into()), &[][..]),
             Takes::Optional(_) => (None, stuck),
             Takes::Value(_) => (Some(next_value(queue, name)?), stuck),
         };
-        events.push(Event { key: option.key, on: true, value });
+        events.push(option.event(true, value));
         Ok(left)
     }
 
@@ -330,7 +548,7 @@ impl<K: Copy + PartialEq> Table<K> {
             || self
                 .options
                 .iter()
-                .any(|option| option.long().is_some_and(|long| long.as_bytes().starts_with(word)));
+                .any(|option| option.spec.long().is_some_and(|long| long.as_bytes().starts_with(word)));
         if word.len() < 3 || !meant {
             return Ok(());
         }
@@ -353,14 +571,14 @@ impl<K: Copy + PartialEq> Table<K> {
         queue: &mut impl Iterator<Item = &'a BString>,
     ) -> Result<Event<K>, Stop> {
         let stuck = arg.split_once_str("=").map(|(_, value)| value.as_bstr());
-        let spelt = || match option.long() {
+        let spelt = || match option.spec.long() {
             Some(long) if on => format!("option `{long}'"),
             Some(long) => format!("option `no-{}'", long.trim_start_matches("no-")),
             None => String::from("option"),
         };
         // `--refresh` for an option called `no-refresh` is its negation.
-        let negates = on == option.long().is_some_and(|long| long.starts_with("no-"));
-        let value = match (option.takes(), stuck) {
+        let negates = on == option.spec.long().is_some_and(|long| long.starts_with("no-"));
+        let value = match (option.spec.takes(), stuck) {
             (Takes::Nothing, None) => None,
             (Takes::Nothing, Some(_)) => return Err(takes_no_value(spelt())),
             (Takes::Value(_) | Takes::Optional(_), stuck) if negates => match stuck {
@@ -371,7 +589,7 @@ impl<K: Copy + PartialEq> Table<K> {
             (Takes::Optional(_), None) => None,
             (Takes::Value(_), None) => Some(next_value(queue, spelt)?),
         };
-        Ok(Event { key: option.key, on: !negates, value })
+        Ok(option.event(!negates, value))
     }
 
     /// The option `name` means, and whether it was written without `no-`.
@@ -382,18 +600,18 @@ impl<K: Copy + PartialEq> Table<K> {
         };
         let mut candidates: Vec<(&Opt<K>, bool)> = Vec::new();
         for option in self.options {
-            let Some(long) = option.long() else { continue };
+            let Some(long) = option.spec.long() else { continue };
             let (stem, stem_on) = match long.strip_prefix("no-") {
                 Some(stem) => (stem, false),
                 None => (long, true),
             };
-            if on != stem_on && !option.negatable {
+            if on != stem_on && !option.spec.negatable {
                 continue;
             }
             if bare == stem {
                 return Ok((option, on));
             }
-            let too_short = option.negatable && name.len() <= 3 && b"no-".starts_with(name);
+            let too_short = option.spec.negatable && name.len() <= 3 && b"no-".starts_with(name);
             if stem.as_bytes().starts_with(bare) || too_short {
                 candidates.push((option, on && !too_short));
             }
@@ -406,7 +624,7 @@ impl<K: Copy + PartialEq> Table<K> {
             [one] => Ok(one),
             [.., first, second] => {
                 let spell = |(option, on): (&Opt<K>, bool)| {
-                    let long = option.long().unwrap_or_default();
+                    let long = option.spec.long().unwrap_or_default();
                     format!("--{}{}", if on { "" } else { "no-" }, long.trim_start_matches("no-"))
                 };
                 let mut message = BString::from("ambiguous option: ");
@@ -433,26 +651,10 @@ impl<K: Copy + PartialEq> Table<K> {
                 text += &format!("{head}\n{:COLUMN$}{help}\n", "");
             }
         };
-        for option in self.options.iter().filter(|option| !option.hidden) {
-            let mut head = String::from("    ");
-            if let Some(short) = option.short() {
-                head += &format!("-{}", short as char);
-            }
-            if let Some(long) = option.long() {
-                head += if option.short().is_some() { ", " } else { "" };
-                let negation = option.negatable && !long.starts_with("no-");
-                head += &format!("--{}{long}", if negation { "[no-]" } else { "" });
-            }
-            match option.takes() {
-                Takes::Nothing => {}
-                Takes::Value(name) => head += &format!(" {name}"),
-                Takes::Optional(form) => head += form,
-            }
-            line(head, option.help);
-            if let (Some(positive), true) =
-                (option.long().and_then(|long| long.strip_prefix("no-")), option.negatable)
-            {
-                line(format!("    --{positive}"), &format!("opposite of --no-{positive}"));
+        for spec in self.options.iter().map(|option| &option.spec).filter(|spec| !spec.hidden) {
+            line(format!("    {}", spec.head()), spec.help);
+            if let Some(opposite) = spec.opposite() {
+                line(format!("    --{opposite}"), &format!("opposite of --no-{opposite}"));
             }
         }
         text.push('\n');
@@ -498,11 +700,12 @@ mod tests {
             Opt::new(Key::Hard, "--hard", "all of it").only(),
             Opt::new(Key::Track, "-t, --track[=(direct|inherit)]", "follow"),
         ],
+        grammar: Grammar::MixedWithDashes,
     };
 
     fn parse(args: &[&str]) -> Result<Parsed<Key>, Stop> {
         let args: Vec<BString> = args.iter().map(|&arg| arg.into()).collect();
-        TABLE.parse(&args, DashDash::Keep)
+        TABLE.parse(&args)
     }
 
     fn events(args: &[&str]) -> Vec<(Key, bool, Option<String>)> {
@@ -564,7 +767,7 @@ mod tests {
         let parsed = parse(&["a", "-q", "-", "--", "-q"]).expect("valid");
         assert_eq!(parsed.rest, ["a", "-", "--", "-q"]);
         let args: Vec<BString> = ["a", "--", "b"].map(BString::from).into();
-        assert_eq!(TABLE.parse(&args, DashDash::Drop).expect("valid").rest, ["a", "b"]);
+        assert_eq!(Table { grammar: Grammar::Mixed, ..TABLE }.parse(&args).expect("valid").rest, ["a", "b"]);
     }
 
     #[test]

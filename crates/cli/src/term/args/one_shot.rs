@@ -22,9 +22,9 @@ pub(super) enum Reader {
 const UNKNOWN_OR_PART: &[u8] =
     b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
 
-impl<K: Copy + PartialEq> Table<K> {
+impl<K: Copy> Table<K> {
     /// Takes arguments apart of which so many may be revisions: options may follow these, but no path. The rest has the `--`, if there is one.
-    pub(crate) fn one_by_one(&self, args: &[BString], revisions: usize) -> Result<Parsed<K>, Stop> {
+    pub(super) fn one_by_one(&self, args: &[BString], revisions: usize) -> Result<Parsed<K>, Stop> {
         if matches!(args, [only] if only == "-h") {
             return Err(Stop::Help(self.help()));
         }
@@ -55,7 +55,7 @@ impl<K: Copy + PartialEq> Table<K> {
         events: &mut Vec<Event<K>>,
     ) -> Result<(), Stop> {
         if let Some(option) = self.options.iter().find(|option| option.is_the_word(arg)) {
-            events.push(Event { key: option.key, on: true, value: None });
+            events.push(option.event(true, None));
             return Ok(());
         }
         let unknown =
@@ -72,17 +72,18 @@ impl<K: Copy + PartialEq> Table<K> {
         }
         let mut left = cluster;
         while let Some((&letter, stuck)) = left.split_first() {
-            let mut clustered = self.options.iter().filter(|option| option.reader == Reader::Options);
-            let Some(option) = clustered.find(|option| option.short() == Some(letter)) else {
+            let mut clustered = self.options.iter().filter(|option| option.spec.reader == Reader::Options);
+            let Some(option) = clustered.find(|option| option.spec.short() == Some(letter)) else {
                 if left.len() == cluster.len() {
                     self.two_dashes_meant(cluster)?;
                     return Err(unknown());
                 }
                 let end: BString = [b"-", left].concat().into();
-                let owned =
-                    |option: &&Opt<K>| option.reader == Reader::Command && option.is_the_word(end.as_bstr());
+                let owned = |option: &&Opt<K>| {
+                    option.spec.reader == Reader::Command && option.is_the_word(end.as_bstr())
+                };
                 let option = self.options.iter().find(owned).ok_or_else(unknown)?;
-                events.push(Event { key: option.key, on: true, value: None });
+                events.push(option.event(true, None));
                 return Ok(());
             };
             left = self.switch(option, letter, stuck, queue, events)?;
@@ -96,35 +97,35 @@ impl<K: Copy + PartialEq> Table<K> {
     /// The option of this name, and whether it is one without `no-`: negated if it is called otherwise.
     fn whole(&self, name: &BStr) -> Option<(&Opt<K>, bool)> {
         let named = |name: &BStr| {
-            let mut others = self.options.iter().filter(|option| option.reader != Reader::Command);
-            others.find(|option| option.long().is_some_and(|long| long.as_bytes() == name.as_bytes()))
+            let mut others = self.options.iter().filter(|option| option.spec.reader != Reader::Command);
+            others.find(|option| option.spec.long().is_some_and(|long| long.as_bytes() == name.as_bytes()))
         };
-        let is_negative = |option: &Opt<K>| option.long().is_some_and(|long| long.starts_with("no-"));
+        let is_negative = |option: &Opt<K>| option.spec.long().is_some_and(|long| long.starts_with("no-"));
         if let Some(option) = named(name) {
             return Some((option, !is_negative(option)));
         }
         let option = named(name.strip_prefix(b"no-")?.as_bstr())?;
-        option.negatable.then_some((option, is_negative(option)))
+        option.spec.negatable.then_some((option, is_negative(option)))
     }
 }
 
 impl<K: Copy> Opt<K> {
     /// Taken by what reads revisions: on its own, by its whole name.
     pub(crate) const fn of_revisions(mut self) -> Self {
-        self.reader = Reader::Revisions;
-        self.negatable = false;
+        self.spec.reader = Reader::Revisions;
+        self.spec.negatable = false;
         self
     }
 
     /// Taken by the command itself: on its own, by its whole name.
     pub(crate) const fn of_the_command(mut self) -> Self {
-        self.reader = Reader::Command;
-        self.negatable = false;
+        self.spec.reader = Reader::Command;
+        self.spec.negatable = false;
         self
     }
 
     /// Whether it is one that is taken at its word, and this word.
     fn is_the_word(&self, arg: &BStr) -> bool {
-        self.reader != Reader::Options && arg.as_bytes() == self.parts().0.as_bytes()
+        self.spec.reader != Reader::Options && arg.as_bytes() == self.spec.parts().0.as_bytes()
     }
 }

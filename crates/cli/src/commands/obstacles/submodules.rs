@@ -1,27 +1,35 @@
-//! What of submodules keeps a command from being native.
+//! States of submodules that leave a command to the real Git.
 
 use std::path::Path;
 
 use repo::Repository;
 use sys::{FileType, by_path};
 
-use super::{Reason, obstacles};
-use crate::git::Env;
-use crate::session::submodules;
+use super::{Candidate, GENERAL, hooks, repository, settings_in};
+use crate::{commands::reason::Reason, session::submodules};
 
-/// Commands that can take submodules along (the others pay no heed to `submodule.recurse`).
-const RECURSING: &[&str] = &["checkout", "read-tree", "reset", "restore", "switch"];
+/// Finds states of submodules that are in the way of a command with `--recurse-submodules`.
+pub(crate) fn recursion(candidate: &Candidate<'_>) -> Vec<Reason> {
+    match are_included(candidate) {
+        Ok(true) => blocked(candidate.repo()),
+        Ok(false) => Vec::new(),
+        Err(reason) => vec![reason],
+    }
+}
 
-/// Whether some submodule may have to go along: whether they are to was `asked` for on the command line.
-pub(super) fn go_along(command: &str, asked: Option<bool>, repo: &Repository) -> Result<bool, Reason> {
-    if !RECURSING.contains(&command) || !submodules::may_be_active(repo) {
+/// Returns true if the command has to change submodules too.
+pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
+    let repo = candidate.repo();
+    if !submodules::may_be_active(repo) {
         return Ok(false);
     }
+    let asked = candidate.survey.and_then(|survey| submodules::asked(survey).ok().flatten());
     submodules::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
 }
 
-/// What keeps them from it: whatever would be against a command in one, be it checked out or not, and what only Git can do.
-pub(super) fn recursion(repo: &Repository, env: &Env) -> Vec<Reason> {
+/// Finds what keeps submodules from a recursive change: an obstacle to a command in one of them, whether it is checked
+/// out or not, and states that only Git handles.
+fn blocked(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     if repo.extensions().submodule_paths {
         found.push(Reason::Setting("extensions.submodulepathconfig".into()));
@@ -42,14 +50,14 @@ pub(super) fn recursion(repo: &Repository, env: &Env) -> Vec<Reason> {
         if submodule.head().is_ok_and(|head| head.oid().is_none()) {
             add("its branch is yet to be born");
         }
-        found.extend(recursion(&submodule, env));
+        found.extend(blocked(&submodule));
     }
-    found.extend(kept(repo, &repo.git_dir().join("modules"), env));
+    found.extend(kept(repo, &repo.git_dir().join("modules")));
     found
 }
 
-/// The same of the repositories below `dir`, whose worktrees may be elsewhere or nowhere.
-fn kept(repo: &Repository, dir: &Path, env: &Env) -> Vec<Reason> {
+/// Finds obstacles in the repositories below `dir`. Their worktrees may be elsewhere or missing.
+fn kept(repo: &Repository, dir: &Path) -> Vec<Reason> {
     let mut found = Vec::new();
     for (name, file_type) in by_path::list(dir).unwrap_or_default() {
         let place = dir.join(name);
@@ -57,36 +65,35 @@ fn kept(repo: &Repository, dir: &Path, env: &Env) -> Vec<Reason> {
             continue;
         }
         if !repo.is_git_directory(&place) {
-            found.extend(kept(repo, &place, env));
+            found.extend(kept(repo, &place));
             continue;
         }
         let reasons = match repo.opened_at(&place) {
             Ok(kept) if kept.hash() != repo.hash() => vec![Reason::repository("another kind of hash")],
             Ok(kept) => {
-                let mut reasons = obstacles::warnings(&kept);
-                reasons.extend(obstacles::settings("read-tree", &kept, env));
-                reasons.extend(obstacles::files(&kept));
-                reasons.extend(obstacles::index_at(&kept.index_path(), &kept));
+                let mut reasons = general(&kept);
+                reasons.extend(repository::files(&kept));
+                reasons.extend(repository::index_at(&kept.index_path(), &kept));
                 reasons
             }
             Err(_) => vec![Reason::repository("it cannot be opened")],
         };
         let named = |reason| Reason::repository(format!("submodule at '{}': {reason}", place.display()));
         found.extend(reasons.into_iter().map(named));
-        found.extend(self::kept(repo, &place.join("modules"), env));
+        found.extend(self::kept(repo, &place.join("modules")));
     }
     found
 }
 
-/// The same where those that are not checked out are looked into, too.
-pub(super) fn listed(repo: &Repository, env: &Env) -> Vec<Reason> {
-    let mut found = within(repo, env);
-    found.extend(kept(repo, &repo.git_dir().join("modules"), env));
+/// Finds obstacles in all submodules, also in those that are not checked out.
+pub(crate) fn listed(repo: &Repository) -> Vec<Reason> {
+    let mut found = within(repo);
+    found.extend(kept(repo, &repo.git_dir().join("modules")));
     found
 }
 
-/// What is in submodules against looking into them: whatever would be against a command there.
-pub(super) fn within(repo: &Repository, env: &Env) -> Vec<Reason> {
+/// Finds obstacles to looking into the submodules that are checked out.
+pub(crate) fn within(repo: &Repository) -> Vec<Reason> {
     let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
         return vec![Reason::repository("the index cannot be read")];
     };
@@ -99,9 +106,8 @@ pub(super) fn within(repo: &Repository, env: &Env) -> Vec<Reason> {
                 vec![Reason::repository("another kind of hash")]
             }
             Ok(Some(submodule)) => {
-                let mut reasons = obstacles::warnings(&submodule);
-                reasons.extend(obstacles::settings("checkout", &submodule, env));
-                reasons.extend(obstacles::index("checkout", &submodule, env));
+                let mut reasons = general(&submodule);
+                reasons.extend(repository::index_of(&submodule));
                 reasons
             }
             Err(_) => vec![Reason::repository("it cannot be opened")],
@@ -110,5 +116,13 @@ pub(super) fn within(repo: &Repository, env: &Env) -> Vec<Reason> {
             reasons.into_iter().map(|reason| Reason::repository(format!("submodule '{path}': {reason}"))),
         );
     }
+    found
+}
+
+/// Finds obstacles to any command that writes in `repo`, short of files and the index.
+fn general(repo: &Repository) -> Vec<Reason> {
+    let mut found = repository::warnings(repo);
+    found.extend(settings_in(repo, &[GENERAL], ""));
+    found.extend(hooks::configured_in(repo));
     found
 }

@@ -1,0 +1,241 @@
+//! Reasons for which a clone is left to the real Git: only from a repository that is plainly there, and only to a place
+//! where nothing is. A clone that Git refuses right away is refused here.
+
+use std::path::Path;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::clone::Kind;
+use format::ObjectId;
+use repo::{Outside, Repository};
+use sys::by_path;
+
+use crate::{
+    commands::{
+        obstacles::{Candidate, GENERAL, Home, Setting, Variable, When, find, hooks, is_unknown},
+        reason::Reason,
+    },
+    term::{args::Survey, console::text},
+};
+
+/// Settings of a clone.
+pub(super) const SETTINGS: &[Setting] = &[
+    ("clone.filtersubmodules", When::True),
+    ("color.remote*", When::Set),
+    ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
+    ("core.hookspath", When::Set),
+    ("feature.experimental", When::True),
+    ("init.defaultobjectformat", When::Not(&["sha1"])),
+    ("init.defaultrefformat", When::Not(&["files"])),
+    ("init.defaultsubmodulepathconfig", When::True),
+    ("sideband.*", When::Set),
+    ("transfer.bundleuri", When::True),
+    ("url.*", When::Set),
+];
+
+/// Variables of a clone.
+pub(super) const VARIABLES: &[Variable] = &[
+    ("GIT_NAMESPACE", When::Set),
+    ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
+    ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+];
+
+/// Returns true if a setting given by `clone -c` is an obstacle.
+fn counts(setting: &BStr) -> bool {
+    let (name, value) = setting.split_once_str("=").unwrap_or((setting, b"true"));
+    let name = name.trim_ascii().to_ascii_lowercase();
+    let value = value.to_ascii_lowercase();
+    find(&[GENERAL, SETTINGS], &name).is_some_and(|when| when.applies(Some(value.as_bstr())))
+        || is_unknown(&name)
+        || name.starts_with(b"extensions.")
+        || name.starts_with(b"include")
+}
+
+/// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood understands only the
+/// refs to fetch.
+fn remote(remote: &BString, outside: &Outside, parameters: &[&BString]) -> Vec<Reason> {
+    let prefix = [b"remote.", remote.as_slice(), b"."].concat();
+    let mut pairs: Vec<(BString, Vec<BString>)> = Vec::new();
+    for name in outside.config_names().filter(|name| name.starts_with(b"remote.")) {
+        pairs.push((name.to_owned(), outside.config_all(&name.to_str_lossy())));
+    }
+    for parameter in parameters {
+        let (name, value) = parameter.split_once_str("=").unwrap_or((parameter, b"true"));
+        pairs.push((name.trim_ascii().into(), vec![value.into()]));
+    }
+    let understood = |key: &[u8], values: &[BString]| {
+        let refspec = |value: &BString| engine::clone::understands_refspec(value.as_bstr());
+        key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
+    };
+    let begins =
+        |name: &BString| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(&prefix));
+    let of_it = pairs.iter().filter(|(name, _)| begins(name));
+    let counted = of_it.filter(|(name, values)| !understood(&name[prefix.len()..], values));
+    counted.map(|(name, _)| Reason::Setting(name.to_string())).collect()
+}
+
+/// Settings of a clone that receives its objects as a pack.
+const TRANSPORT_SETTINGS: &[Setting] = &[
+    ("fetch.fsckobjects", When::True),
+    ("protocol.version", When::Not(&["2"])),
+    ("transfer.fsckobjects", When::True),
+];
+
+/// Finds settings, from outside and from `--config`, that leave receiving a pack to Git.
+fn transport(outside: &Outside, parameters: &[&BString]) -> Vec<Reason> {
+    let of = |name: &[u8], value: &[u8]| {
+        let (name, value) = (name.trim_ascii().to_ascii_lowercase(), value.to_ascii_lowercase());
+        let setting = TRANSPORT_SETTINGS.iter().find(|(known, _)| known.as_bytes() == name);
+        setting
+            .filter(|(_, when)| when.applies(Some(value.as_bstr())))
+            .map(|(known, _)| Reason::Setting((*known).to_owned()))
+    };
+    let is_known = |name: &&BStr| TRANSPORT_SETTINGS.iter().any(|(known, _)| **name == *known);
+    let outside = outside.config_names().filter(is_known).filter_map(|name| {
+        let text = name.to_str_lossy();
+        of(
+            name,
+            outside
+                .config_str(&text)
+                .filter(|value| !value.is_empty())
+                .as_deref()
+                .map_or(b"true", |value| value),
+        )
+    });
+    let given = parameters.iter().filter_map(|parameter| {
+        let (name, value) = parameter.split_once_str("=").unwrap_or((parameter, b"true"));
+        of(name, value)
+    });
+    outside.chain(given).collect()
+}
+
+/// Finds files of the template that sapwood does not copy, or that would be obstacles in the clone.
+fn files_of_template(dir: &Path) -> Vec<Reason> {
+    let hooks = hooks::UNSERVED.iter().map(|hook| format!("hooks/{hook}"));
+    let there = hooks.filter(|file| !matches!(by_path::stat(&dir.join(file)), Ok(None)));
+    let mut found: Vec<_> =
+        there.map(|file| Reason::repository(format!("the template has '{file}'"))).collect();
+    // Git writes through links, and has its own words for what it cannot write to.
+    let kinds = [
+        ("HEAD", sys::FileType::File),
+        ("config", sys::FileType::File),
+        ("objects", sys::FileType::Directory),
+        ("refs", sys::FileType::Directory),
+    ];
+    let odd = kinds.into_iter().filter(|(name, kind)| match by_path::stat(&dir.join(name)) {
+        Ok(None) => false,
+        Ok(Some(stat)) => stat.file_type != *kind,
+        Err(_) => true,
+    });
+    found.extend(odd.map(|(name, _)| Reason::repository(format!("what the template has as '{name}'"))));
+    match repo::config_file(&dir.join("config")) {
+        Ok(settings) => {
+            let counted = settings.into_iter().filter(|(name, value)| {
+                let value = value.as_ref().map_or(b"true".as_slice(), |value| value);
+                counts(text!(name, "=", value).as_bstr()) || name.starts_with(b"remote.")
+            });
+            found.extend(counted.map(|(name, _)| Reason::Setting(name.to_string())));
+        }
+        Err(_) => found.push(Reason::repository("the template has 'config'")),
+    }
+    found
+}
+
+/// Finds states of the cloned repository that sapwood does not understand, or reports in other words than Git.
+fn states_of_source(source: &Repository) -> Vec<Reason> {
+    let unknown = source.config_names().filter(|name| is_unknown(name));
+    let mut found: Vec<_> = unknown.map(|name| Reason::Setting(name.to_string())).collect();
+    if !matches!(by_path::stat(&source.common_dir().join("info/grafts")), Ok(None)) {
+        found.push(Reason::repository("the source has grafts"));
+    }
+    let is_broken = |refs: Vec<(BString, ObjectId)>| refs.iter().any(|(_, oid)| oid.is_null());
+    if source.head().is_err() || source.refs("refs/").map_or(true, is_broken) {
+        found.push(Reason::repository("the source has refs that cannot be read"));
+    }
+    if !source.objects().errors().is_empty() || !source.warnings().is_empty() {
+        found.push(Reason::repository("the source has alternates or replacements that are wrong"));
+    }
+    found
+}
+
+/// A wrong number of arguments, and settings given by `--config`.
+pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    if !(1..=2).contains(&survey.rest.len()) {
+        return Some(Reason::command_line("a wrong number of arguments"));
+    }
+    let mut settings = survey
+        .options
+        .iter()
+        .filter(|given| given.name == "--config")
+        .filter_map(|given| given.value.as_ref());
+    settings.find(|value| counts(value.as_bstr())).map(|setting| Reason::Setting(setting.to_string()))
+}
+
+/// The source, the destination, the template and the transport.
+pub(super) fn ends(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let (Some(survey), Home::Outside(outside)) = (candidate.survey, candidate.home) else {
+        return Vec::new();
+    };
+    examine(candidate, survey, outside).err().into_iter().collect()
+}
+
+fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &Outside) -> Result<(), Reason> {
+    let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
+    let looked = super::look(candidate.run, candidate.args).map_err(|failure| Reason::refused(&failure))?;
+    let Some(prepared) = looked else { return Ok(()) };
+    let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
+    first(remote(&prepared.remote(outside), outside, &parameters))?;
+    if given("--shallow-since").next().is_some() && !prepared.takes_files() {
+        return Err(Reason::Option("--shallow-since".into()));
+    }
+    match &prepared.source().kind {
+        Kind::Repository { git_dir } => {
+            let source = Repository::open_source(&candidate.run.outside(), git_dir)
+                .map_err(|error| Reason::repository(error.message))?;
+            first(states_of_source(&source))?;
+        }
+        Kind::File { .. } => {}
+        Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
+        Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
+    }
+    if prepared.takes_files() {
+        if given("--upload-pack").next().is_some() {
+            return Err(Reason::Option("--upload-pack".into()));
+        }
+    } else {
+        first(transport(outside, &parameters))?;
+        // Objects that are there are not asked for again; and progress is counted in another way.
+        let others = ["--reference", "--reference-if-able", "--progress"];
+        if let Some(name) = others.into_iter().find(|&name| given(name).next().is_some()) {
+            return Err(Reason::Option(name.into()));
+        }
+    }
+    let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
+    first(template.map_or_else(Vec::new, |dir| files_of_template(&dir)))?;
+    for place in prepared.work_tree().into_iter().chain([prepared.git_dir()]) {
+        if by_path::list(place).is_ok_and(|names| !names.is_empty()) {
+            return Err(Reason::repository(format!("'{}' is not empty", prepared.directory())));
+        }
+    }
+    Ok(())
+}
+
+fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
+    reasons.into_iter().next().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_clone_that_count() {
+        for counted in
+            ["core.hooksPath=x", "Core.HooksPath", "extensions.x=1", "include.path=a", "url.a.insteadOf=b"]
+        {
+            assert!(counts(counted.into()), "{counted}");
+        }
+        for plain in ["user.name=me", "core.fsmonitor=true", "branch.main.remote=x", "protocol.allow=never"] {
+            assert!(!counts(plain.into()), "{plain}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Reasons for which a command is left to the real Git. SHORTCOMINGS.md lists them for users.
+//!
+//! A [`Candidate`] is a command that may run natively: with a command line for the shim, without one for `doctor`. Each check
+//! returns every reason that it finds: `doctor` shows all, the shim stops at the first. A check prints and changes nothing.
+//! Variables that trace or test are never a reason.
+
+pub(crate) mod hooks;
+mod repository;
+mod settings;
+pub(crate) mod submodules;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::pathspec::{Defaults, Pathspecs};
+use repo::{Outside, Repository};
+
+pub(crate) use self::{
+    repository::{
+        files_of_readers, files_of_writers, index, index_alone, index_at, partial, some_head_is_a_link,
+        warnings,
+    },
+    settings::{
+        Config, GENERAL, LOOKING, Setting, VARIABLES, Variable, When, find, is_unknown, settings, settings_in,
+    },
+};
+use super::{reason::Reason, record::Command};
+use crate::{session::invocation::Invocation, term::args::Survey};
+
+/// A command that may run natively.
+pub(crate) struct Candidate<'a> {
+    pub(crate) run: &'a Invocation,
+    pub(crate) command: &'static Command,
+    /// The command line, parsed without a mistake. `None`: any command line.
+    pub(crate) survey: Option<&'a Survey>,
+    /// The arguments of the command line.
+    pub(crate) args: &'a [BString],
+    pub(crate) home: Home<'a>,
+}
+
+/// The place that a command works in.
+#[derive(Clone, Copy)]
+pub(crate) enum Home<'a> {
+    Repository(&'a Repository),
+    Outside(&'a Outside),
+}
+
+impl<'a> Candidate<'a> {
+    /// The repository. Only commands that run in one have checks that call this.
+    pub(crate) fn repo(&self) -> &'a Repository {
+        match self.home {
+            Home::Repository(repo) => repo,
+            Home::Outside(_) => unreachable!("'{}' runs outside of a repository", self.command.name),
+        }
+    }
+
+    /// The configuration.
+    pub(crate) fn config(&self) -> &'a dyn Config {
+        match self.home {
+            Home::Repository(repo) => repo,
+            Home::Outside(outside) => outside,
+        }
+    }
+
+    /// The reasons, found one check after the other.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> {
+        self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| check(self))
+    }
+
+    /// Returns true if the command line has the option `name`, in any form.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.survey.is_some_and(|survey| survey.options.iter().any(|given| given.name == name))
+    }
+}
+
+/// Finds reasons in the settings, the environment and the state of the repository.
+pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
+
+/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the user gave them.
+pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
+
+/// Checks of a command that writes files, refs or the index.
+pub(crate) const WRITING: &[Check] =
+    &[settings, hooks::configured, files_of_writers, pathspecs, revisions, index];
+
+/// Checks of a command that reads files, and writes nothing but the index if it can.
+pub(crate) const READING: &[Check] =
+    &[settings, hooks::configured, files_of_readers, pathspecs, revisions, index];
+
+/// Checks of a command that runs no hooks, takes no locks, and does not look into submodules.
+pub(crate) const ANSWERING: &[Check] = &[settings, pathspecs, revisions, index_alone];
+
+/// Checks of a command that can change submodules too.
+pub(crate) const RECURSING: &[Check] = &[submodules::recursion];
+
+/// `--recurse-submodules` with a value that is no boolean.
+pub(crate) fn recursion_is_boolean(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let wrong = crate::session::submodules::asked(survey).is_err();
+    wrong.then(|| Reason::command_line("--recurse-submodules with what is no boolean"))
+}
+
+/// Pathspecs that ask for attributes in a way that is not native. sapwood knows no attributes of other repositories, and
+/// `builtin_objectmode` in none.
+pub(crate) fn attributes_of_pathspecs(survey: &Survey, args: &[BString]) -> Option<Reason> {
+    let recurses = survey.options.iter().any(|given| given.name == "--recurse-submodules");
+    if recurses { no_attributes_in_pathspecs(survey, args) } else { asks_for(survey, "builtin_objectmode") }
+}
+
+/// Pathspecs that ask for attributes, for commands in which that is not native.
+pub(crate) fn no_attributes_in_pathspecs(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    asks_for(survey, "attr")
+}
+
+fn asks_for(survey: &Survey, attribute: &str) -> Option<Reason> {
+    let asks = survey.rest.iter().any(|word| has_magic(word, attribute));
+    asks.then(|| Reason::command_line("a pathspec with attributes"))
+}
+
+/// Returns true for a pathspec that may have this magic.
+fn has_magic(word: &[u8], magic: &str) -> bool {
+    word.starts_with(b":(") && word.contains_str(magic)
+}
+
+/// Git dies of some pathspecs with a prefix that only it writes.
+fn pathspecs(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    let prefixed = survey.rest.iter().filter(|word| has_magic(word, "prefix:")).cloned().collect::<Vec<_>>();
+    let parsed = Pathspecs::parse(&prefixed, candidate.repo().prefix(), "".into(), Defaults::default());
+    let wrong = parsed.is_err().then(|| Reason::command_line("a pathspec with a prefix"));
+    wrong.into_iter().collect()
+}
+
+/// Names that stand for several objects, or for something in the index that may not be there: Git prints what the user may
+/// have meant.
+pub(crate) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    let words: Vec<&BStr> = candidate.command.words(survey).collect();
+    let ambiguous = words.iter().filter_map(|word| ambiguous(candidate.repo(), word));
+    let unknown = words.iter().filter_map(|word| unknown(candidate.repo(), word));
+    ambiguous.chain(unknown).collect()
+}
+
+/// A short object name that may stand for several objects: Git lists them.
+pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
+    let end = word.iter().position(|byte| b"^~:".contains(byte)).unwrap_or(word.len());
+    let end = word[..end].find("@{").filter(|&at| at > 0).unwrap_or(end);
+    let base = word[..end].as_bstr();
+    if base.is_empty() || base == "-" || base == "@" || base.starts_with(b"@{") {
+        return None;
+    }
+    let short = (4..repo.hash().hex_len()).contains(&base.len()) && base.iter().all(u8::is_ascii_hexdigit);
+    let several = short && repo.resolve(base).is_err();
+    several.then(|| Reason::repository(format!("'{base}' may be more than one object")))
+}
+
+/// A word that begins with a colon is an entry of the index, the text of a message, or a pathspec.
+fn unknown(repo: &Repository, word: &BStr) -> Option<Reason> {
+    let rest = word.strip_prefix(b":")?;
+    // Git's regular expressions are not ours.
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" _-,'".contains(byte);
+    if rest.strip_prefix(b"/").is_some_and(|text| !text.iter().all(is_plain)) {
+        return Some(Reason::command_line("a pattern for messages"));
+    }
+    match repo.resolve(word) {
+        Ok(Some(_)) => None,
+        _ => Some(Reason::repository(format!("'{word}' may be no object"))),
+    }
+}

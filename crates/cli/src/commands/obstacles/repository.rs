@@ -1,0 +1,145 @@
+//! Files and states of a repository that leave a command to the real Git.
+
+use std::path::Path;
+
+use bstr::{BStr, ByteSlice as _};
+use format::index::Glance;
+use repo::Repository;
+use sys::by_path;
+
+use super::{Candidate, hooks, submodules};
+use crate::{
+    commands::reason::Reason,
+    session::monitor::{self, Monitor},
+};
+
+/// Finds files that are in the way of a command that writes.
+pub(crate) fn files_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
+    files(candidate.repo())
+}
+
+/// Finds files that are in the way of a command that only looks, or that writes nothing but the index if it can: locks are
+/// not in its way.
+pub(crate) fn files_of_readers(candidate: &Candidate<'_>) -> Vec<Reason> {
+    grafts_and_links(candidate.repo())
+}
+
+/// As [`files_of_writers`], in another repository.
+pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
+    let mut found = Vec::new();
+    let mut look = |path: &Path, what: &str| {
+        if !matches!(by_path::stat(path), Ok(None)) {
+            found.push(Reason::repository(what));
+        }
+    };
+    look(&repo.git_dir().join("MERGE_AUTOSTASH"), "a merge has an autostash");
+    let mut lock = repo.index_path().into_os_string();
+    lock.push(".lock");
+    look(Path::new(&lock), "the index is locked");
+    look(&repo.git_dir().join("HEAD.lock"), "HEAD is locked");
+    let branch = repo.head().ok().and_then(|head| head.branch().map(BStr::to_owned));
+    if let Some(mut branch) = branch {
+        branch.extend_from_slice(b".lock");
+        look(&repo.refs_dir().join(sys::os_str(&branch)), "the branch is locked");
+    }
+    found.extend(hooks::present(repo, hooks::UNSERVED));
+    found.extend(grafts_and_links(repo));
+    found
+}
+
+fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
+    let mut found = Vec::new();
+    if !matches!(by_path::stat(&repo.common_dir().join("info/grafts")), Ok(None)) {
+        found.push(Reason::repository("info/grafts exists"));
+    }
+    let is_directory = |path| {
+        let stat = by_path::stat_followed(path).ok().flatten();
+        stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
+    };
+    if repo.work_tree().is_some_and(|top| !is_directory(top)) {
+        found.push(Reason::repository("the work tree is not there"));
+    }
+    if some_head_is_a_link(repo) {
+        found.push(Reason::repository("some HEAD is a symbolic link"));
+    }
+    found
+}
+
+/// Returns true if HEAD of some worktree is a symbolic link, which is the oldest way to name a branch.
+pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
+    let linked = repo.common_dir().join("worktrees");
+    let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
+    let dirs = names.map(|name| linked.join(name)).chain([repo.common_dir().to_owned()]);
+    dirs.map(|dir| by_path::stat(&dir.join("HEAD")))
+        .any(|head| matches!(head, Ok(Some(head)) if head.file_type == sys::FileType::Symlink))
+}
+
+/// Finds the settings that make the repository a partial clone, which lacks objects that a remote promised.
+pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
+    let promises = |name: &&BStr| {
+        let of_remote = name.ends_with(b".promisor") || name.ends_with(b".partialclonefilter");
+        name.starts_with(b"remote.") && of_remote
+    };
+    let remotes = repo.config_names().filter(promises).map(|name| name.to_string());
+    let extension = repo.extensions().partial_clone.iter().map(|_| "extensions.partialclone".to_owned());
+    remotes.chain(extension).map(Reason::Setting).collect()
+}
+
+/// Finds a state of the index that sapwood does not read, and what is in the way in the submodules that it names.
+pub(crate) fn index(candidate: &Candidate<'_>) -> Vec<Reason> {
+    index_of(candidate.repo())
+}
+
+/// As [`index`], for a command that does not look into submodules.
+pub(crate) fn index_alone(candidate: &Candidate<'_>) -> Vec<Reason> {
+    monitored_index(candidate.repo()).err().into_iter().collect()
+}
+
+/// As [`index`], in another repository.
+pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
+    match monitored_index(repo) {
+        Ok(Some(found)) if found.gitlinks => submodules::within(repo),
+        Ok(_) => Vec::new(),
+        Err(reason) => vec![reason],
+    }
+}
+
+fn monitored_index(repo: &Repository) -> Result<Option<Glance>, Reason> {
+    if !matches!(monitor::configured(repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_))) {
+        // Git warns of it whenever it reads an index.
+        return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
+    }
+    glance(&repo.index_path(), repo)
+}
+
+/// Finds a state of the index at `path` that sapwood does not read. Submodules do not matter.
+pub(crate) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
+    glance(path, repo).err().into_iter().collect()
+}
+
+/// Reads the header of an index. Returns `None` if there is no index.
+fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
+    let opened = match by_path::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened,
+    };
+    let look = |file: sys::File| {
+        let unreadable = sys::unreadable_pages();
+        let found = format::index::glance(&sys::Map::of(&file).ok()?, repo.hash())?;
+        // A page that cannot be read is zeros, of which anything may have been made.
+        (sys::unreadable_pages() == unreadable).then_some(found)
+    };
+    let unreadable = || Reason::repository("the index cannot be read");
+    let mut found = opened.ok().and_then(look).ok_or_else(unreadable)?;
+    if let Some(shared) = found.shared {
+        let base = by_path::open(&path.with_file_name(format!("sharedindex.{shared}")));
+        let base = base.ok().and_then(look).ok_or_else(unreadable)?;
+        found.gitlinks |= base.gitlinks;
+    }
+    Ok(Some(found))
+}
+
+/// Finds the warnings that Git prints whenever it looks for the repository.
+pub(crate) fn warnings(repo: &Repository) -> Vec<Reason> {
+    repo.warnings_while_found().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
+}

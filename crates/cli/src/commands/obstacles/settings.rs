@@ -1,0 +1,218 @@
+//! Settings and variables that leave a command to the real Git.
+
+use std::ffi::OsStr;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::{Outside, Repository};
+
+use super::Candidate;
+use crate::{commands::reason::Reason, session::settings::shared_index_expire};
+
+/// The values with which a setting is an obstacle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// No value.
+    Never,
+    /// Every value.
+    Set,
+    /// Every value but false.
+    True,
+    /// A value that is no boolean.
+    NotBoolean,
+    /// Every value but these.
+    Not(&'static [&'static str]),
+}
+
+impl When {
+    /// Returns true if `value` is an obstacle. `None` is a name without `=`, which means true.
+    pub(crate) fn applies(self, value: Option<&BStr>) -> bool {
+        match self {
+            When::Never => false,
+            When::Set => true,
+            When::True => repo::parse_bool(value) != Some(false),
+            When::NotBoolean => repo::parse_bool(value).is_none(),
+            When::Not(values) => {
+                let value = value.unwrap_or_default().to_ascii_lowercase();
+                !values.iter().any(|known| known.as_bytes() == value)
+            }
+        }
+    }
+}
+
+/// A setting (lower case; `*` stands for anything, once), and the values that are an obstacle.
+pub(crate) type Setting = (&'static str, When);
+
+/// An environment variable, and the values that are an obstacle. An empty value counts as unset.
+pub(crate) type Variable = (&'static str, When);
+
+/// The values of `diff.ignoreSubmodules` and `submodule.<name>.ignore`.
+const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
+
+/// Settings that matter to every command that reads files or writes the index.
+pub(crate) const GENERAL: &[Setting] = &[
+    ("attr.tree", When::Set),
+    ("color.advice*", When::Set),
+    ("core.prefersymlinkrefs", When::True),
+    ("diff.ignoresubmodules", When::Not(IGNORE)),
+    ("merge.conflictstyle", When::Not(&["merge", "diff3", "zdiff3"])),
+    ("submodule.*.ignore", When::Not(IGNORE)),
+    ("submodule.recurse", When::NotBoolean),
+    ("trace2.*", When::Set),
+];
+
+/// Settings that matter to commands that neither ask filters and hooks nor write the index.
+pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
+
+/// Variables that stand for settings.
+pub(crate) const VARIABLES: &[Variable] = &[
+    ("GIT_ALLOW_NULL_SHA1", When::Set),
+    ("GIT_ATTR_SOURCE", When::Set),
+    ("GIT_GRAFT_FILE", When::Set),
+    ("GIT_NO_LAZY_FETCH", When::Set),
+    ("GIT_REFERENCE_BACKEND", When::Set),
+    ("GIT_SHALLOW_FILE", When::Set),
+];
+
+/// The conditions of `includeIf` that sapwood understands.
+const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:remote.*.url:"];
+
+/// The configuration of a repository, or that outside of any.
+pub(crate) trait Config {
+    fn names(&self) -> Vec<BString>;
+    fn value(&self, name: &str) -> Option<Option<BString>>;
+    fn all(&self, name: &str) -> Vec<BString>;
+    fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error>;
+}
+
+macro_rules! config {
+    ($($kind:ty),*) => {$(
+        impl Config for $kind {
+            fn names(&self) -> Vec<BString> {
+                self.config_names().map(BStr::to_owned).collect()
+            }
+
+            fn value(&self, name: &str) -> Option<Option<BString>> {
+                self.config_value(name)
+            }
+
+            fn all(&self, name: &str) -> Vec<BString> {
+                self.config_all(name)
+            }
+
+            fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
+                self.config_bool(name)
+            }
+        }
+    )*};
+}
+
+config!(Repository, Outside);
+
+/// Finds the settings and variables that leave a command to the real Git.
+pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let command = candidate.command;
+    let mut found = settings_in(candidate.config(), command.settings, command.family());
+    found.extend(variables(candidate));
+    found
+}
+
+/// Finds the settings in `config` that `tables` name, or that no command of sapwood serves. `family` is the command's
+/// name, for its pager.
+pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &str) -> Vec<Reason> {
+    let pager = format!("pager.{family}");
+    let mut found = Vec::new();
+    for name in config.names() {
+        let text = name.to_str_lossy();
+        let applies = match find(tables, &name) {
+            Some(when) => {
+                config.value(&text).is_some_and(|value| when.applies(value.as_ref().map(|it| it.as_bstr())))
+            }
+            None => is_unknown(&name) || text == pager,
+        };
+        if applies {
+            found.push(Reason::Setting(text.into_owned()));
+        }
+    }
+    // Git dies of an index that is to be both.
+    let is_on = |name: &str| matches!(config.flag(name), Ok(Some(true)));
+    if is_on("index.sparse") && is_on("core.splitindex") {
+        found.push(Reason::Setting("core.splitindex".to_owned()));
+    }
+    let expire = config.value("splitindex.sharedindexexpire").map(Option::unwrap_or_default);
+    if shared_index_expire(expire).is_none() {
+        found.push(Reason::Setting("splitindex.sharedindexexpire".to_owned()));
+    }
+    found
+}
+
+/// Finds the variables that leave a command to the real Git.
+pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let mut found = Vec::new();
+    let tables = candidate.command.variables;
+    for (number, table) in tables.iter().enumerate() {
+        for (name, when) in table.iter() {
+            // A later table overrules an earlier one.
+            let is_overruled =
+                tables[number + 1..].iter().any(|later| later.iter().any(|(it, _)| it == name));
+            let value = candidate.run.env.get(OsStr::new(name)).filter(|value| !value.is_empty());
+            let value =
+                value.map(|value| std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str()).as_bstr());
+            if !is_overruled && value.is_some_and(|value| when.applies(Some(value))) {
+                found.push(Reason::Variable(name));
+            }
+        }
+    }
+    found
+}
+
+/// The rule for a setting in the tables of a command.
+pub(crate) fn find(tables: &[&[Setting]], name: &[u8]) -> Option<When> {
+    let mut all = tables.iter().flat_map(|table| table.iter());
+    all.find(|(pattern, _)| matches(pattern, name)).map(|(_, when)| *when)
+}
+
+/// Returns true for an `includeIf` whose condition sapwood does not understand. Extensions need no check here: the
+/// repository's own file was judged when it was opened, and an extension elsewhere means nothing.
+pub(crate) fn is_unknown(name: &[u8]) -> bool {
+    let is_known = |condition: &[u8]| CONDITIONS.iter().any(|known| condition.starts_with(known.as_bytes()));
+    name.strip_prefix(b"includeif.").is_some_and(|condition| !is_known(condition))
+}
+
+fn matches(pattern: &str, name: &[u8]) -> bool {
+    match pattern.split_once('*') {
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len()
+                && name.starts_with(start.as_bytes())
+                && name.ends_with(end.as_bytes())
+        }
+        None => pattern.as_bytes() == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        assert!(matches("hook.*", b"hook.x.command"));
+        assert!(matches("filter.*.process", b"filter.lfs.process"));
+        assert!(!matches("filter.*.process", b"filter.process"));
+        assert!(matches("color.advice*", b"color.advice"));
+        assert!(!matches("attr.tree", b"attr.tree2"));
+    }
+
+    #[test]
+    fn unknown_conditions_of_includes() {
+        assert!(is_unknown(b"includeif.worktree:x.path"));
+        assert!(!is_unknown(b"includeif.gitdir/i:x.path"));
+    }
+
+    #[test]
+    fn values_that_are_no_boolean() {
+        assert!(When::NotBoolean.applies(Some("nonsense".into())));
+        assert!(!When::NotBoolean.applies(Some("off".into())));
+        assert!(!When::NotBoolean.applies(None));
+        assert!(When::True.applies(None));
+    }
+}

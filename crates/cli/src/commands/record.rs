@@ -1,0 +1,290 @@
+//! The record of a command: everything the program knows of it before it runs.
+//!
+//! Dispatch, `-h`, `help`, the manual, shell completion, the shim's decision and `doctor` read records. A command's name
+//! stands in its record and nowhere else.
+
+use bstr::{BStr, BString};
+
+use super::{
+    obstacles::{Check, LineCheck, Setting, Variable},
+    reason::Reason,
+};
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        args::{Stop, Survey, Syntax},
+        failure::Failure,
+    },
+};
+
+/// One command, or one subcommand.
+pub(crate) struct Command {
+    /// The name; for a subcommand the command's name, a space, and its own.
+    pub(crate) name: &'static str,
+    /// One line for `help` and the manual.
+    pub(crate) summary: &'static str,
+    pub(crate) group: Group,
+    /// The usage lines, the options, and the grammar of the command line.
+    pub(crate) syntax: &'static dyn Syntax,
+    /// The arguments that the shim resolves as revisions before it decides.
+    pub(crate) revisions: Revisions,
+    pub(crate) traits: Traits,
+    /// Settings that leave the command to the real Git.
+    pub(crate) settings: &'static [&'static [Setting]],
+    /// Environment variables that leave the command to the real Git.
+    pub(crate) variables: &'static [&'static [Variable]],
+    /// Reasons that the command line alone gives.
+    pub(crate) line: &'static [LineCheck],
+    /// Reasons that the state of the repository gives, in order of their cost.
+    pub(crate) checks: &'static [&'static [Check]],
+    /// Runs the command with the arguments after its name. Returns the exit code.
+    pub(crate) run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
+    /// If there are some, the first argument names one of them.
+    pub(crate) subcommands: &'static [Command],
+}
+
+/// The part of `help` that lists a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Git's commands that change a worktree.
+    Changes,
+    /// Git's commands that only look.
+    Looks,
+    /// Commands that Git does not have.
+    Own,
+    /// Commands that sapwood starts itself. No list shows them.
+    Internal,
+}
+
+/// The arguments that may be revisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Revisions {
+    /// No argument.
+    None,
+    /// The arguments before `--`.
+    Leading,
+    /// The arguments after the first.
+    AfterFirst,
+}
+
+/// Properties by which the shared path tells commands apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// The command runs outside of any repository.
+    pub(crate) outside: bool,
+    /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim can still hand over.
+    pub(crate) plans_first: bool,
+    /// Pathspecs with `attr:` are native.
+    pub(crate) attributes: bool,
+}
+
+impl Command {
+    /// The values that most records share. A record names the fields in which it differs.
+    pub(crate) const BASE: Command = Command {
+        name: "",
+        summary: "",
+        group: Group::Internal,
+        syntax: &super::NO_OPTIONS,
+        revisions: Revisions::None,
+        traits: Traits { outside: false, plans_first: false, attributes: false },
+        settings: &[],
+        variables: &[super::obstacles::VARIABLES],
+        line: &[],
+        checks: &[],
+        run: |_, _| Err(Failure::fatal("this command needs a subcommand")),
+        subcommands: &[],
+    };
+
+    /// Returns true for a command of Git's, which the shim may serve.
+    pub(crate) fn is_gits(&self) -> bool {
+        matches!(self.group, Group::Changes | Group::Looks)
+    }
+
+    /// The word by which `command` or its subcommand is called.
+    pub(crate) fn word(&self) -> &'static str {
+        self.name.rsplit(' ').next().unwrap_or(self.name)
+    }
+
+    /// The command's name without that of the subcommand.
+    pub(crate) fn family(&self) -> &'static str {
+        self.name.split(' ').next().unwrap_or(self.name)
+    }
+
+    /// The commands that run: this one, or its subcommands.
+    pub(crate) fn leaves(&'static self) -> &'static [Command] {
+        match self.subcommands {
+            [] => std::slice::from_ref(self),
+            subcommands => subcommands,
+        }
+    }
+
+    /// The text that `-h` prints. A command with subcommands lists their usage lines.
+    pub(crate) fn help(&self) -> String {
+        let lines = self.subcommands.iter().flat_map(|subcommand| subcommand.syntax.usage());
+        if self.subcommands.is_empty() || !self.syntax.usage().is_empty() {
+            return self.syntax.help();
+        }
+        let line = |(number, line)| format!("{} {line}\n", if number == 0 { "usage:" } else { "   or:" });
+        lines.enumerate().map(line).collect::<String>() + "\n"
+    }
+
+    /// The record that runs for `args`, and the arguments that are left for it.
+    pub(crate) fn leaf<'a>(
+        &'static self,
+        args: &'a [BString],
+    ) -> Result<(&'static Command, &'a [BString]), Stop> {
+        if self.subcommands.is_empty() {
+            return Ok((self, args));
+        }
+        let mistake = |message: String| Stop::Mistake { message: message.into(), usage: Some(self.help()) };
+        let Some((word, rest)) = args.split_first() else {
+            return Err(mistake("need a subcommand".to_owned()));
+        };
+        if rest.is_empty() && word == "-h" {
+            return Err(Stop::Help(self.help()));
+        }
+        if word.starts_with(b"-") {
+            return Err(match self.syntax.survey(std::slice::from_ref(word)) {
+                Err(Stop::Mistake { message, .. }) => Stop::Mistake { message, usage: Some(self.help()) },
+                _ => mistake("need a subcommand".to_owned()),
+            });
+        }
+        let named = |command: &&Command| word == command.word();
+        let found = self.subcommands.iter().find(named);
+        found.map(|command| (command, rest)).ok_or_else(|| mistake(format!("unknown subcommand: `{word}'")))
+    }
+
+    /// Runs the command, or the subcommand that the arguments name.
+    pub(crate) fn start(&'static self, run: &Invocation) -> Result<u8, Failure> {
+        let (leaf, args) = self.leaf(&run.args)?;
+        (leaf.run)(run, args)
+    }
+
+    /// Returns the first reason for which a command line, parsed without a mistake, is not native.
+    pub(crate) fn line_obstacle(&self, survey: &Survey, args: &[BString]) -> Option<Reason> {
+        let specs = self.syntax.specs();
+        for given in &survey.options {
+            let is_native =
+                |spec: &&&crate::term::args::Spec| spec.name() == given.name && spec.is_native(given.on);
+            if !specs.iter().any(|spec| is_native(&spec)) {
+                let stem = given.name.strip_prefix("--no-").unwrap_or(given.name);
+                return Some(Reason::Option(match given.on {
+                    true => given.name.to_owned(),
+                    false => format!("--no-{}", stem.trim_start_matches('-')),
+                }));
+            }
+        }
+        self.line.iter().find_map(|check| check(survey, args))
+    }
+
+    /// The words of a command line that may be revisions.
+    pub(crate) fn words<'a>(&self, survey: &'a Survey) -> impl Iterator<Item = &'a BStr> {
+        use bstr::ByteSlice as _;
+        let arguments = match self.revisions {
+            Revisions::Leading => survey.rest.split(|word| word == "--").next().unwrap_or_default(),
+            Revisions::AfterFirst => survey.rest.get(1..).unwrap_or_default(),
+            Revisions::None => &[],
+        };
+        let named = survey.options.iter().filter(|given| matches!(given.name, "--source" | "--with-tree"));
+        let sources = named.filter_map(|given| given.value.as_ref());
+        arguments.iter().chain(sources).map(|word| word.as_bstr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bstr::{BString, ByteSlice as _};
+
+    use crate::commands;
+
+    fn obstacle(line: &str) -> Option<String> {
+        let mut words = line.split(' ').map(BString::from);
+        let command = words.next().expect("a command");
+        let args: Vec<BString> = words.collect();
+        let command = commands::find(command.as_bstr()).expect("in the table");
+        let (command, args) = command.leaf(&args).expect("a subcommand");
+        let survey = command.syntax.survey(args).expect("no mistake");
+        command.line_obstacle(&survey, args).map(|reason| reason.to_string())
+    }
+
+    #[test]
+    fn native_command_lines() {
+        for line in [
+            "checkout topic",
+            "checkout main...topic",
+            "checkout -l -b x",
+            "checkout -qf -b new origin/main",
+            "checkout -t origin/x --no-guess",
+            "checkout HEAD~2 -- a :(glob)*.c :/b",
+            "checkout --no-recurse-submodules main",
+            "switch -c x -",
+            "switch -m topic",
+            "checkout --conflict=zdiff3 -b x topic --",
+            "checkout --ours -- a",
+            "restore --theirs --overlay a",
+            "switch --discard-changes main",
+            "restore -SW --source=HEAD~1 :/ a...b",
+            "reset --hard HEAD^",
+            "reset --merge HEAD^",
+            "reset --merge",
+            "reset -q -- a",
+            "reset --refresh",
+            "read-tree -m -u --aggressive --exclude-per-directory=.gitignore a b c d",
+            "read-tree --prefix=a/ --index-output=x HEAD^{tree}",
+            "checkout-index -a --prefix=x",
+            "checkout-index -afqnu --prefix=a/ --stage=all --temp :x",
+            "reset --pathspec-from-file=- --pathspec-file-nul",
+            "clean -fdx -e *.o -- a",
+            "clone -q --bare src dst",
+            "clone --no-tags -b v1 src",
+            "worktree add -ff --no-checkout ../w main~2",
+            "worktree list --porcelain -z",
+            "worktree prune -n --expire now",
+            "diff-files -z --name-only -- a b",
+            "diff-files -q -2 -M50% -l 5 a",
+            "diff-files --ignore-submodules --quiet",
+            "diff-files -C -C --no-rename-empty -O x --skip-to=a",
+            "diff-files -S x --pickaxe-all",
+            "diff-files -RzM50% -sq",
+            "diff-index -m -Gx HEAD",
+            "diff-files -Sx --pickaxe-regex -B20%/30%",
+            "diff-index --find-object=main:a HEAD",
+            "diff-index --cached --quiet --diff-filter=ACM HEAD --",
+            "diff-index -m --find-copies-harder -R --rotate-to a HEAD",
+            "diff-index -C --relative=sub --abbrev=7 main~2 a",
+        ] {
+            assert_eq!(obstacle(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn command_lines_for_the_real_git() {
+        for (line, why) in [
+            ("checkout -p", "option '--patch'"),
+            ("checkout -m -- a", "option '--merge'"),
+            ("checkout -m main -- a", "option '--merge'"),
+            ("checkout -f -m main", "option '--merge'"),
+            ("switch -m -c x", "option '--merge'"),
+            ("checkout --conflict=diff3 -- a", "option '--conflict'"),
+            ("checkout --conflict=nice a", "an unknown style of conflicts"),
+            ("restore -m a", "option '--merge'"),
+            ("restore --ours --ignore-unmerged a", "--ignore-unmerged with a side of conflicts"),
+            ("checkout --dry-run x", "option '--dry-run'"),
+            ("checkout -- :(attr:builtin_objectmode=100644)a", "a pathspec with attributes"),
+            ("switch --recurse-submodules=x y", "--recurse-submodules with what is no boolean"),
+            ("reset -p", "option '--patch'"),
+            ("read-tree --debug-unpack a", "option '--debug-unpack'"),
+            ("worktree add a :b", "an argument that may look into the index"),
+            ("read-tree --prefix=x a b", "'--prefix' with several trees"),
+            ("clone --bundle-uri=x a", "option '--bundle-uri'"),
+            ("clone --revision=x a", "option '--revision'"),
+            ("clean -id", "option '--interactive'"),
+            ("worktree add ../w :x", "an argument that may look into the index"),
+            ("diff-files -p", "option '--patch'"),
+            ("diff-files -zp", "option '--patch'"),
+            ("diff-index --stat HEAD", "option '--stat'"),
+        ] {
+            assert_eq!(obstacle(line).as_deref(), Some(why), "{line}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Reasons for which a subcommand of `worktree` is left to the real Git: names that mean several things, dates, and the
+//! worktree that is to be moved or removed.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::switch::names;
+use format::ObjectId;
+use repo::{Repository, Worktree};
+use sys::{FileType, by_path};
+
+use super::{basename, meant, open_worktree};
+use crate::{
+    commands::{
+        obstacles::{
+            Candidate, Check, GENERAL, Setting, When, ambiguous, hooks, index_at, settings, settings_in,
+            some_head_is_a_link,
+        },
+        reason::Reason,
+    },
+    session::settings::expiry::expire_date,
+    term::args::Survey,
+};
+
+/// Variables that change the place of a repository's files.
+const PLACES: &[&str] = &["GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"];
+
+/// Settings that matter when a worktree is added or removed.
+const FILLING: &[Setting] =
+    &[("core.ignorecase", When::True), ("core.splitindex", When::True), ("hook.*", When::Set)];
+
+/// Settings of [`add`](super::add) and [`remove`](super::remove).
+pub(super) const FILES: &[&[Setting]] = &[GENERAL, FILLING];
+
+/// Settings of the subcommands that change or show only what the repository records of its worktrees.
+pub(super) const RECORDS: &[&[Setting]] = &[&[
+    ("color.advice*", When::Set),
+    ("core.fsyncobjectfiles", When::Set),
+    ("core.ignorecase", When::True),
+    ("trace2.*", When::Set),
+]];
+
+/// Checks of the subcommands that change or show only what the repository records of its worktrees.
+pub(super) const RECORDING: &[Check] = &[settings, place];
+
+/// Checks of the subcommands that write or delete files.
+pub(super) const FILLING_CHECKS: &[Check] = &[settings, hooks::configured, place];
+
+/// A number of arguments outside of `MIN..=MAX`.
+pub(super) fn arguments<const MIN: usize, const MAX: usize>(
+    survey: &Survey,
+    _: &[BString],
+) -> Option<Reason> {
+    let wrong = !(MIN..=MAX).contains(&survey.rest.len());
+    wrong.then(|| Reason::command_line("a wrong number of arguments"))
+}
+
+/// A commit that is named by an entry of the index.
+pub(super) fn index_entries(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let named = survey.rest.iter().skip(1).any(|word| word.starts_with(b":"));
+    named.then(|| Reason::command_line("an argument that may look into the index"))
+}
+
+/// Variables and links that change where the records of worktrees are.
+fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let set = |name: &&&str| candidate.run.env.contains_key(std::ffi::OsStr::new(name));
+    let mut found: Vec<Reason> = PLACES.iter().filter(set).map(|name| Reason::Variable(name)).collect();
+    if some_head_is_a_link(candidate.repo()) {
+        found.push(Reason::repository("some HEAD is a symbolic link"));
+    }
+    found
+}
+
+/// The names in `worktree add`.
+pub(super) fn add(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    examine_add(candidate, survey).err().into_iter().collect()
+}
+
+/// The dates and the paths in `worktree list` and `worktree prune`.
+pub(super) fn list(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    examine_list(candidate.repo(), survey).err().into_iter().collect()
+}
+
+/// The index of the worktree in `worktree move`.
+pub(super) fn relocate(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let found = named(candidate);
+    found.map_or_else(Vec::new, |worktree| index_at(&worktree.git_dir.join("index"), candidate.repo()))
+}
+
+/// The worktree in `worktree remove`.
+pub(super) fn remove(candidate: &Candidate<'_>) -> Vec<Reason> {
+    named(candidate).and_then(|worktree| examine_removal(candidate, &worktree).err()).into_iter().collect()
+}
+
+fn named(candidate: &Candidate<'_>) -> Option<Worktree> {
+    let word = candidate.survey?.rest.first()?;
+    meant(candidate.run, candidate.repo(), word.as_bstr())
+}
+
+fn first(reasons: Vec<Reason>) -> Result<(), Reason> {
+    reasons.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason> {
+    let repo = candidate.repo();
+    let path = basename(survey.rest[0].as_bstr());
+    if format::refname::sanitized(path).is_empty() {
+        // Refused before anything is made.
+        return Ok(());
+    }
+    first(hooks::present(repo, hooks::HOOKS_OF_WORKTREES))?;
+    for word in candidate.command.words(survey) {
+        ambiguous(repo, word).map_or(Ok(()), Err)?;
+        let word = if word == "-" { BStr::new("@{-1}") } else { word };
+        if !repo.ambiguous_names(word).is_ok_and(|names| names.is_empty()) {
+            return Err(Reason::command_line(format!("'{word}' may mean several things")));
+        }
+        if let Ok(oid) = repo.rev_parse(word)
+            && !matches!(repo.peel_to_commit(oid), Ok(Some(_)))
+        {
+            return Err(Reason::command_line(format!("'{word}' is not a commit")));
+        }
+    }
+    let asked = survey.options.iter().filter(|given| matches!(given.name, "-b" | "-B"));
+    let asked = asked.filter_map(|given| given.value.as_ref()).map(|name| name.as_bstr());
+    let detached = survey.options.iter().any(|given| given.name == "--detach" && given.on);
+    // The path names the directory, and the branch unless an option or the commit does.
+    let mut names: Vec<&BStr> = asked.collect();
+    if names.is_empty() && survey.rest.len() == 1 && !detached {
+        names.push(path);
+    }
+    if let Some(name) = names.into_iter().find(|name| !is_only_a_branch(repo, name)) {
+        return Err(Reason::command_line(format!("'{name}' may be more, or less, than a branch")));
+    }
+    if path == ".." || path == "." {
+        return Err(Reason::command_line(format!("'{path}' as the name of a worktree")));
+    }
+    let kinds = [None, Some("direct"), Some("inherit")];
+    let tracks = survey.options.iter().filter(|given| given.name == "--track");
+    match tracks.into_iter().all(|given| {
+        kinds.iter().any(|kind| given.value.as_ref().map(|value| value.as_bstr()) == kind.map(BStr::new))
+    }) {
+        true => Ok(()),
+        false => Err(Reason::command_line("an unknown way to track")),
+    }
+}
+
+/// Returns true if a branch can have this name, and nothing else has it.
+fn is_only_a_branch(repo: &Repository, name: &BStr) -> bool {
+    let full = BString::from([names::BRANCHES, name].concat());
+    let hex = name.len() >= repo.hash().hex_len() && ObjectId::from_hex(repo.hash(), name).is_some();
+    let other = repo.expand_ref(name).ok().flatten().is_some_and(|(found, _)| found != full);
+    let several = !repo.ambiguous_names(name).is_ok_and(|names| names.is_empty());
+    let is_meant = names::branch_ref(repo, name).is_ok_and(|meant| meant.as_ref() == Some(&full));
+    is_meant && !hex && !other && !several
+}
+
+fn examine_list(repo: &Repository, survey: &Survey) -> Result<(), Reason> {
+    let dates = survey.options.iter().filter(|given| given.name == "--expire");
+    for date in dates.filter_map(|given| given.value.as_ref()) {
+        if expire_date(date.as_bstr()).is_none() {
+            return Err(Reason::command_line("a date that sapwood does not read"));
+        }
+    }
+    // sapwood does not know the width of letters.
+    let wide = |worktree: &Worktree| !worktree.path.as_os_str().is_ascii();
+    let quoted = repo.config_bool("core.quotePath").ok().flatten().unwrap_or(true);
+    match !quoted && repo.worktrees().is_ok_and(|all| all.iter().any(wide)) {
+        true => Err(Reason::repository("a path that is not ASCII, and core.quotePath=false")),
+        false => Ok(()),
+    }
+}
+
+fn examine_removal(candidate: &Candidate<'_>, worktree: &Worktree) -> Result<(), Reason> {
+    let is =
+        |file_type| matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == file_type);
+    if worktree.id.is_none() {
+        // Refused, wherever it is.
+        return Ok(());
+    }
+    if !is(FileType::Directory) && !is(FileType::Symlink) {
+        return Ok(());
+    }
+    first(index_at(&worktree.git_dir.join("index"), candidate.repo()))?;
+    // The worktree may have settings of its own. A worktree that cannot be opened is refused later.
+    match open_worktree(candidate.run, worktree) {
+        Ok(other) => {
+            let mut found = settings_in(&other, candidate.command.settings, candidate.command.family());
+            found.extend(hooks::configured_in(&other));
+            first(found)
+        }
+        Err(_) => Ok(()),
+    }
+}
