@@ -63,7 +63,7 @@ fn remote(remote: &BString, outside: &Outside, parameters: &[&BString]) -> Vec<R
         pairs.push((name.trim_ascii().into(), vec![value.into()]));
     }
     let understood = |key: &[u8], values: &[BString]| {
-        let refspec = |value: &BString| engine::clone::understands_refspec(value.as_bstr());
+        let refspec = |value: &BString| engine::clone::supports_refspec(value.as_bstr());
         key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
     };
     let begins =
@@ -184,7 +184,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &Outside) -> Res
     let Some(prepared) = looked else { return Ok(()) };
     let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
     first(remote(&prepared.remote(outside), outside, &parameters))?;
-    if given("--shallow-since").next().is_some() && !prepared.takes_files() {
+    if given("--shallow-since").next().is_some() && !prepared.copies_files() {
         return Err(Reason::Option("--shallow-since".into()));
     }
     match &prepared.source().kind {
@@ -197,7 +197,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &Outside) -> Res
         Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
         Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
     }
-    if prepared.takes_files() {
+    if prepared.copies_files() {
         if given("--upload-pack").next().is_some() {
             return Err(Reason::Option("--upload-pack".into()));
         }
