@@ -265,7 +265,11 @@ impl Switch<'_> {
             original_cwd: self.run.original_cwd(self.repo),
             sparse: Sparse::Configured,
             // `checkout -f` speaks as the plumbing does, one path at a time.
-            operation: if request.discard { "reset" } else { "checkout" },
+            operation: if request.discard {
+                checkout::Operation::Plumbing
+            } else {
+                checkout::Operation::Checkout
+            },
         };
         let code = if request.discard { 128 } else { 1 };
         work.perform(&options, code, lists_changes.then_some(tree))

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Attributes, ConflictSide, PathOptions, PathPlan, plan_paths},
+    checkout::{Attributes, ConflictSide, Operation, PathOptions, PathPlan, plan_paths},
     pathspec::{self, Defaults, Pathspecs},
     sparse::Course,
 };
@@ -75,7 +75,7 @@ pub(crate) fn run(
     work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
     let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
-        .map_err(|error| work.explain(error.into(), "reset", 1))?;
+        .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;
     let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
     match (&work.before, source) {
         (Some(before), Some(_)) if !options.overlay => sparse_index::keep_out(before, &mut plan),

@@ -36,7 +36,9 @@ pub use plan::{
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh};
-pub use refusal::{Refusal, RefusalKind, SparseLeftover, SparseLeftoverKind, text as refusal_text};
+pub use refusal::{
+    Operation, Refusal, RefusalKind, SparseLeftover, SparseLeftoverKind, text as refusal_text,
+};
 pub use sparsity::{has_untracked, plan_sparsity, remove_directory};
 pub use temporary::Temporaries;
 

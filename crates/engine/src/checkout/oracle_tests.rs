@@ -24,7 +24,7 @@ use repo::objects::Objects;
 use testkit::{Repo, Sandbox};
 
 use super::{
-    Conflicts, Files, Force, Merge, OneSided, Plan, PlanError, PlanOptions, Premise, Sparse,
+    Conflicts, Files, Force, Merge, OneSided, Operation, Plan, PlanError, PlanOptions, Premise, Sparse,
     SparseLeftoverKind,
     plan::{PlanInputs, Settings, decide, finish},
     refusal,
@@ -294,7 +294,7 @@ fn command(
     let kinds =
         [("-m -u", Files::Update), ("-m -u", Files::Update), ("-m", Files::Check), ("-m -i", Files::Ignore)];
     let (how, files) = kinds[dice.roll(4)];
-    let one_way = PlanOptions { files, operation: "read-tree", ..PlanOptions::one_way(target) };
+    let one_way = PlanOptions { files, operation: Operation::Plumbing, ..PlanOptions::one_way(target) };
     // read-tree refuses to merge into an unmerged index.
     match if unmerged { 4 + dice.roll(2) } else { dice.roll(12) } {
         0 => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Refusal,
+    Operation, Refusal,
     decide::{self, Decided, Decider, Policy, Sparsity},
     follow::Follow,
     queries::WorktreeQueries,
@@ -120,10 +120,8 @@ pub struct PlanOptions {
     pub original_cwd: Option<BString>,
     /// The sparse patterns. Not used if the worktree is not changed.
     pub sparse: Sparse,
-    /// Git's name of the operation for the texts of refusals: see
-    /// [`refusal_text`](super::refusal_text). "checkout" and "merge" collect all refusals, others
-    /// stop at the first.
-    pub operation: &'static str,
+    /// The operation, which selects the report of refusals.
+    pub operation: Operation,
 }
 
 impl PlanOptions {
@@ -137,7 +135,7 @@ impl PlanOptions {
             refresh: true,
             original_cwd: None,
             sparse: Sparse::Configured,
-            operation: "checkout",
+            operation: Operation::Checkout,
         }
     }
 
@@ -147,7 +145,7 @@ impl PlanOptions {
             merge: Merge::OneWay { target },
             force: Force::OverwriteUntracked,
             refresh: false,
-            operation: "reset",
+            operation: Operation::Plumbing,
             ..Self::switch(None, target)
         }
     }
@@ -159,7 +157,7 @@ impl PlanOptions {
 
     /// Options of `reset --keep`.
     pub fn reset_keep(head: ObjectId, target: ObjectId) -> Self {
-        PlanOptions { refresh: false, operation: "reset", ..Self::switch(Some(head), target) }
+        PlanOptions { refresh: false, operation: Operation::Plumbing, ..Self::switch(Some(head), target) }
     }
 }
 
@@ -344,7 +342,7 @@ pub(super) fn decide(
         Merge::Bind { prefix, .. } => prefix.as_bstr(),
         _ => BStr::new(""),
     };
-    if options.operation == "checkout" && options.force == Force::No && index.is_unmerged() {
+    if options.operation == Operation::Checkout && options.force == Force::No && index.is_unmerged() {
         return Err(PlanError::Unmerged);
     }
     let patterns = match &options.sparse {
@@ -360,7 +358,7 @@ pub(super) fn decide(
         overwrite_ignored: options.overwrite_ignored,
         sparse: sparsity.as_ref(),
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
-        report_all: refusal::reports_all(options.operation),
+        report_all: options.operation.reports_all(),
         recurse_submodules: inputs.follow.is_some(),
     };
     let found = match inputs.follow.is_some() && kind == Kind::OneWay {
@@ -462,7 +460,12 @@ fn gather(
 }
 
 /// Applies the edits, and locates the entries to write.
-pub(super) fn finish(trees: &dyn TreeSource, mut index: Index, decided: Decided, operation: &str) -> Plan {
+pub(super) fn finish(
+    trees: &dyn TreeSource,
+    mut index: Index,
+    decided: Decided,
+    operation: Operation,
+) -> Plan {
     let Decided { edits, mut writes, mut removals, sparse_marks, sparse_leftovers, notices, .. } = decided;
     for (at, outside) in sparse_marks {
         let flags = &mut index.entries_mut()[at].flags;

@@ -60,47 +60,53 @@ pub struct SparseLeftover {
     pub path: BString,
 }
 
-/// The style in which an operation reports refusals.
+/// The operation, as far as it affects the report of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
-    /// All paths, sorted by kind, with advice.
-    Porcelain,
-    /// One line for the first path.
+pub enum Operation {
+    /// `checkout` and `switch`: all paths are reported, sorted by kind, with advice.
+    Checkout,
+    /// `merge`: reported like `Checkout`.
+    Merge,
+    /// `sparse-checkout`: reported like `Checkout`.
+    SparseCheckout,
+    /// `read-tree`, `reset`, `checkout -f` and others: one line reports the first path.
     Plumbing,
 }
 
-fn style(operation: &str) -> Style {
-    match operation {
-        "checkout" | "merge" | "sparse-checkout" => Style::Porcelain,
-        _ => Style::Plumbing,
+impl Operation {
+    /// Returns true if planning continues after the first refusal, to report all of them.
+    pub(super) fn reports_all(self) -> bool {
+        self != Operation::Plumbing
     }
 }
 
-/// Returns true if planning continues after the first refusal, to report all of them.
-pub(super) fn reports_all(operation: &str) -> bool {
-    style(operation) == Style::Porcelain
-}
-
-/// Returns Git's text for standard error, including the last newline. For `operation` "checkout"
-/// (`switch` too) and "merge" it is the list of the porcelain. For any other name ("reset",
-/// "clone", and `checkout -f`, which uses "reset") it is the one line of the plumbing. `advice` is
+/// Returns Git's text for standard error, including the last newline. `advice` is
 /// `advice.commitBeforeMerge`.
-pub fn text(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
-    match style(operation) {
+pub fn text(refusals: &[Refusal], operation: Operation, advice: bool) -> BString {
+    let (name, activity) = match operation {
+        Operation::Checkout => ("checkout", "switch branches"),
+        Operation::Merge => ("merge", "merge"),
+        Operation::SparseCheckout => ("sparse-checkout", "sparse-checkout"),
         // Git prints two lines: why the submodule cannot be moved, and that its path is refused.
-        Style::Plumbing if refusals.first().is_some_and(|it| it.kind == RefusalKind::WouldLoseSubmodule) => {
-            refusals.iter().flat_map(|refusal| Vec::from(plumbing(refusal))).collect::<Vec<u8>>().into()
+        Operation::Plumbing
+            if refusals.first().is_some_and(|it| it.kind == RefusalKind::WouldLoseSubmodule) =>
+        {
+            return refusals
+                .iter()
+                .flat_map(|refusal| Vec::from(plumbing(refusal)))
+                .collect::<Vec<u8>>()
+                .into();
         }
-        Style::Plumbing => refusals.first().map(plumbing).unwrap_or_default(),
-        Style::Porcelain => porcelain(refusals, operation, advice),
-    }
+        Operation::Plumbing => return refusals.first().map(plumbing).unwrap_or_default(),
+    };
+    porcelain(refusals, name, activity, advice)
 }
 
 /// Returns Git's text for standard error about sparse leftovers, including the last newline.
-pub(super) fn leftover_text(leftovers: &[SparseLeftover], operation: &str) -> BString {
+pub(super) fn leftover_text(leftovers: &[SparseLeftover], operation: Operation) -> BString {
     let mut text = BString::default();
-    match style(operation) {
-        Style::Plumbing => {
+    match operation {
+        Operation::Plumbing => {
             for SparseLeftover { kind, path } in leftovers {
                 let after = match *kind {
                     SparseLeftoverKind::Refused(kind) => {
@@ -118,7 +124,7 @@ pub(super) fn leftover_text(leftovers: &[SparseLeftover], operation: &str) -> BS
                 text.extend_from_slice(after.as_bytes());
             }
         }
-        Style::Porcelain => {
+        Operation::Checkout | Operation::Merge | Operation::SparseCheckout => {
             for (kind, what) in [
                 (SparseLeftoverKind::NotUptodate, "are not up to date and were left"),
                 (SparseLeftoverKind::Unmerged, "are unmerged and were left"),
@@ -176,8 +182,7 @@ pub(super) fn plumbing(Refusal { kind, path }: &Refusal) -> BString {
     text
 }
 
-fn porcelain(refusals: &[Refusal], operation: &str, advice: bool) -> BString {
-    let activity = if operation == "checkout" { "switch branches" } else { operation };
+fn porcelain(refusals: &[Refusal], operation: &str, activity: &str, advice: bool) -> BString {
     let local = (
         format!("Your local changes to the following files would be overwritten by {operation}:"),
         Some(format!("Please commit your changes or stash them before you {activity}.")),
@@ -258,7 +263,7 @@ mod tests {
             refusal(RefusalKind::NotUptodateFile, "a"),
         ];
         assert_eq!(
-            text(&refusals, "checkout", true),
+            text(&refusals, Operation::Checkout, true),
             "error: Your local changes to the following files would be overwritten by checkout:\n\
              \tb\n\ta\n\
              Please commit your changes or stash them before you switch branches.\n\
@@ -270,9 +275,12 @@ mod tests {
              Aborting\n"
         );
         assert_eq!(
-            text(&refusals[1..2], "merge", false),
+            text(&refusals[1..2], Operation::Merge, false),
             "error: Your local changes to the following files would be overwritten by merge:\n\tb\n\nAborting\n"
         );
-        assert_eq!(text(&refusals[1..], "reset", true), "error: Entry 'b' not uptodate. Cannot merge.\n");
+        assert_eq!(
+            text(&refusals[1..], Operation::Plumbing, true),
+            "error: Entry 'b' not uptodate. Cannot merge.\n"
+        );
     }
 }

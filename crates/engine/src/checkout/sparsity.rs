@@ -14,7 +14,7 @@ use sys::{
 };
 
 use super::{
-    Files, Force, Plan, SparseLeftover, SparseLeftoverKind,
+    Files, Force, Operation, Plan, SparseLeftover, SparseLeftoverKind,
     decide::{Decider, Policy, Queries as _, Sparsity},
     execute::subtree,
     plan::{Settings, finish},
@@ -58,7 +58,7 @@ pub fn plan_sparsity(
     }
     drop(worktree_queries);
     let undo = index.resolve_undo.clone();
-    let mut plan = finish(repo.objects(), index, decided, "sparse-checkout");
+    let mut plan = finish(repo.objects(), index, decided, Operation::SparseCheckout);
     plan.index.resolve_undo = undo;
     Ok(plan)
 }

@@ -11,7 +11,9 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{Attributes, EntryOptions, EntryPlan, Force, StepError, Temporaries, Verdict, plan_entries},
+    checkout::{
+        Attributes, EntryOptions, EntryPlan, Force, Operation, StepError, Temporaries, Verdict, plan_entries,
+    },
     guard::Guard,
     pathspec,
 };
@@ -381,7 +383,7 @@ impl Checkout<'_> {
         };
         let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
         let planned = plan_entries(self.repo, work.worktree(), index, &chosen, &options)
-            .map_err(|error| work.explain(error.into(), "checkout-index", 1))?;
+            .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;
         let EntryPlan { plan, verdicts } = planned;
         let told = self.tell(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {

@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
-    checkout::{Files, Merge, PlanOptions, Sparse},
+    checkout::{Files, Merge, Operation, PlanOptions, Sparse},
     clone::{self, Cloned, HelperCommand, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
@@ -508,7 +508,7 @@ fn fill(
         refresh: false,
         original_cwd: None,
         sparse: Sparse::Configured,
-        operation: "checkout",
+        operation: Operation::Checkout,
     };
     let filled = work.fill(&options, goes_on).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.

@@ -6,7 +6,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{ChangedEntry, Files, Force, IndexOptions, Merge, PlanOptions, Sparse, plan_index},
+    checkout::{ChangedEntry, Files, Force, IndexOptions, Merge, Operation, PlanOptions, Sparse, plan_index},
     look::LookError,
     pathspec::Pathspecs,
     sparse::Course,
@@ -430,7 +430,7 @@ impl Reset<'_> {
             refresh: false,
             original_cwd: self.run.original_cwd(self.repo),
             sparse: Sparse::Configured,
-            operation: "reset",
+            operation: Operation::Plumbing,
         };
         if mode == Mode::Hard && !self.request.dry_run {
             work.ask_monitor()?;
@@ -482,7 +482,7 @@ impl Reset<'_> {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Fatal(text!("make_cache_entry failed for path '", path, "'"))
             }
-            error => work.explain(error.into(), "reset", 128),
+            error => work.explain(error.into(), Operation::Plumbing, 128),
         })?;
         let needs_full = |before| patterns.as_ref().is_some_and(|by| specs.need_full_index(before, by));
         if work.before.as_ref().is_some_and(needs_full) {

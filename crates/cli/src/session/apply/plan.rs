@@ -2,7 +2,7 @@
 
 use bstr::{BStr, ByteSlice as _, ByteVec as _};
 use engine::{
-    checkout::{self, Files, Follow, Merge, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
+    checkout::{self, Files, Follow, Merge, Operation, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
     look::LookError,
     sparse::{self, Course, Patterns},
 };
@@ -94,7 +94,7 @@ impl<'a> Work<'a> {
     }
 
     /// What stopped planning, said in Git's way.
-    pub(crate) fn explain(&self, error: PlanError, operation: &str, refusal: u8) -> Failure {
+    pub(crate) fn explain(&self, error: PlanError, operation: Operation, refusal: u8) -> Failure {
         match error {
             PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
             PlanError::Refused(mut refusals) => {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, PlanOptions, Sparse};
+use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, Operation, PlanOptions, Sparse};
 use format::ObjectId;
 use repo::Repository;
 use sys::UserPath;
@@ -126,7 +126,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
         refresh: false,
         original_cwd: run.original_cwd(&repo),
         sparse: if request.no_sparse_checkout { Sparse::Ignored } else { Sparse::Configured },
-        operation: "read-tree",
+        operation: Operation::Plumbing,
     };
     if request.dry_run {
         work.judge(&options, 128)?;
