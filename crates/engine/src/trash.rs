@@ -40,7 +40,7 @@ const DIRECTORIES_PER_THREAD: usize = 4;
 
 /// A path that could not be removed.
 #[derive(Debug)]
-pub struct Stuck {
+pub struct Unremovable {
     /// The path, relative to the root of the removal.
     pub path: BString,
     /// The reason.
@@ -49,7 +49,7 @@ pub struct Stuck {
 
 /// The result of a successful [`Trash::discard`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum Removed {
     /// The tree is deleted.
     Deleted,
     /// The tree lies in the trash and waits for [`empty`].
@@ -61,7 +61,7 @@ pub enum Gone {
 pub enum Error {
     /// These paths are still there, and so are the directories above them. Sorted by path, never
     /// empty.
-    Stuck(Vec<Stuck>),
+    Unremovable(Vec<Unremovable>),
     /// The interrupt flag was raised. A part of the tree may be removed.
     Interrupted,
 }
@@ -105,13 +105,13 @@ impl<'a> Trash<'a> {
 
     /// Removes `path` below `root`: a directory with everything in it, a file or a link. A missing
     /// path is no error.
-    pub fn discard(&mut self, root: &Dir, path: &BStr) -> Result<Gone, Error> {
+    pub fn discard(&mut self, root: &Dir, path: &BStr) -> Result<Removed, Error> {
         if is_discardable(root, path, self.workers) && self.move_into_batch(root, path) {
             self.discarded += 1;
-            return Ok(Gone::Discarded);
+            return Ok(Removed::Discarded);
         }
         remove(root, path, self.workers, self.interrupt)?;
-        Ok(Gone::Deleted)
+        Ok(Removed::Deleted)
     }
 
     /// Returns true if a tree was discarded. The caller then has to start a process that calls
@@ -179,8 +179,9 @@ pub fn is_waiting(git_dir: &Path) -> bool {
 /// is emptying it: that process also deletes the trees that are discarded meanwhile.
 pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
     let path = trash_of(git_dir);
-    let stuck =
-        |source| Error::Stuck(vec![Stuck { path: path.as_os_str().as_encoded_bytes().into(), source }]);
+    let stuck = |source| {
+        Error::Unremovable(vec![Unremovable { path: path.as_os_str().as_encoded_bytes().into(), source }])
+    };
     let lock = match by_path::open(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         opened => opened.map_err(stuck)?,
@@ -200,7 +201,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
         for (name, _) in trash.list().map_err(stuck)? {
             match remove(&trash, name.as_bstr(), workers, interrupt) {
                 // Another process may have moved a tree into the batch during its removal.
-                Err(Error::Stuck(_)) if failed < MAX_RETRIES => failed += 1,
+                Err(Error::Unremovable(_)) if failed < MAX_RETRIES => failed += 1,
                 removed => removed?,
             }
         }
@@ -213,7 +214,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
 /// Removes `path` below `root` now: a directory with everything in it, a file or a link. A missing
 /// path is no error.
 pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
-    let one = |source| Error::Stuck(vec![Stuck { path: path.to_owned(), source }]);
+    let one = |source| Error::Unremovable(vec![Unremovable { path: path.to_owned(), source }]);
     match root.tenure(path).map_err(one)? {
         None => return Ok(()),
         Some(found) if found.file_type != FileType::Directory => {
@@ -223,7 +224,7 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
     }
     let stuck = Mutex::new(Vec::new());
     let report = |path: BString, source| {
-        stuck.lock().unwrap_or_else(PoisonError::into_inner).push(Stuck { path, source });
+        stuck.lock().unwrap_or_else(PoisonError::into_inner).push(Unremovable { path, source });
     };
     let levels = descend(root, path, workers, |listing, dir, path, depth| {
         if interrupt.load(Ordering::Relaxed) {
@@ -260,12 +261,12 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
         for (path, error) in left.into_iter().zip(removed) {
             if let Some(source) = error.and_then(|error| error.into_inner().ok().flatten()) {
                 kept.extend(parents(path));
-                stuck.push(Stuck { path: path.clone(), source });
+                stuck.push(Unremovable { path: path.clone(), source });
             }
         }
     }
     stuck.sort_by(|one, other| one.path.cmp(&other.path));
-    if stuck.is_empty() { Ok(()) } else { Err(Error::Stuck(stuck)) }
+    if stuck.is_empty() { Ok(()) } else { Err(Error::Unremovable(stuck)) }
 }
 
 /// Returns the directories above a path.

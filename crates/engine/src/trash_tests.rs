@@ -50,14 +50,14 @@ fn discards_a_large_tree_and_deletes_a_small_one() {
     fixture.tree("much", 600);
     fixture.tree("little", 20);
     let mut trash = fixture.trash();
-    assert_eq!(trash.discard(&fixture.root(), "little".into()).expect("removed"), Gone::Deleted);
+    assert_eq!(trash.discard(&fixture.root(), "little".into()).expect("removed"), Removed::Deleted);
     assert!(!trash.is_used() && !fixture.path("git/sapwood").exists());
-    assert_eq!(trash.discard(&fixture.root(), "absent".into()).expect("not there"), Gone::Deleted);
+    assert_eq!(trash.discard(&fixture.root(), "absent".into()).expect("not there"), Removed::Deleted);
     let gone = trash.discard(&fixture.root(), "much".into()).expect("removed");
     assert!(!fixture.path("much").exists() && !fixture.path("little").exists());
     // A file system without information about mount points has no trash.
     let reports_mounts = fixture.root().tenure_self().expect("there").hold == Hold::Free;
-    assert_eq!(gone, if reports_mounts { Gone::Discarded } else { Gone::Deleted });
+    assert_eq!(gone, if reports_mounts { Removed::Discarded } else { Removed::Deleted });
     assert_eq!((trash.is_used(), is_waiting(&fixture.path("git"))), (reports_mounts, reports_mounts));
     empty(&fixture.path("git"), 2, &NOT_RAISED).expect("emptied");
     assert!(!fixture.path("git/sapwood").exists() && !is_waiting(&fixture.path("git")));
@@ -88,7 +88,7 @@ fn deletes_at_once_if_no_trash_can_be_created() {
     let fixture = Fixture::new();
     fixture.tree("much", 600);
     fs::write(fixture.path("git/sapwood"), "in the way").expect("written");
-    assert_eq!(fixture.trash().discard(&fixture.root(), "much".into()).expect("removed"), Gone::Deleted);
+    assert_eq!(fixture.trash().discard(&fixture.root(), "much".into()).expect("removed"), Removed::Deleted);
     assert!(!fixture.path("much").exists() && fixture.kept_is_intact());
 }
 
@@ -99,7 +99,7 @@ fn removes_a_link_and_not_its_target() {
     std::os::unix::fs::symlink("kept", fixture.path("link")).expect("made");
     fs::write(fixture.path("file"), "x").expect("written");
     for name in ["link", "file"] {
-        assert_eq!(fixture.trash().discard(&fixture.root(), name.into()).expect("removed"), Gone::Deleted);
+        assert_eq!(fixture.trash().discard(&fixture.root(), name.into()).expect("removed"), Removed::Deleted);
         assert!(!fixture.path(name).exists());
     }
     assert!(fixture.kept_is_intact());
@@ -115,7 +115,7 @@ fn reports_undeletable_files_and_never_discards_them() {
     fixture.tree("much", 600);
     let protected = fixture.path("much/d3/e");
     fs::set_permissions(&protected, fs::Permissions::from_mode(0o555)).expect("set");
-    let Err(Error::Stuck(stuck)) = fixture.trash().discard(&fixture.root(), "much".into()) else {
+    let Err(Error::Unremovable(stuck)) = fixture.trash().discard(&fixture.root(), "much".into()) else {
         panic!("it cannot be removed");
     };
     assert_eq!(stuck.len(), 11, "ten files and a link");
@@ -137,7 +137,7 @@ fn removes_an_unreadable_directory_if_it_is_empty() {
     for name in ["top/empty", "top/full"] {
         fs::set_permissions(fixture.path(name), fs::Permissions::from_mode(0o000)).expect("set");
     }
-    let Err(Error::Stuck(stuck)) = remove(&fixture.root(), "top".into(), 1, &NOT_RAISED) else {
+    let Err(Error::Unremovable(stuck)) = remove(&fixture.root(), "top".into(), 1, &NOT_RAISED) else {
         panic!("it cannot be removed");
     };
     let paths: Vec<_> = stuck.iter().map(|stuck| stuck.path.to_string()).collect();

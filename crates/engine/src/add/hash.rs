@@ -26,9 +26,9 @@ use crate::look::content;
 #[derive(Clone, Copy, Debug)]
 pub enum Store<'a> {
     /// The object is written with these options.
-    Written(objects::Options<'a>),
+    Write(objects::Options<'a>),
     /// The object is only hashed (`--info-only`).
-    Named,
+    HashOnly,
 }
 
 /// The reason why a file has no object. The messages are Git's.
@@ -132,13 +132,13 @@ impl<'a> Adder<'a> {
         let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
         // An object that is not stored needs no round trip to the worktree.
         let slot = match store {
-            Store::Written(_) => &mut self.worker,
-            Store::Named => &mut self.comparing,
+            Store::Write(_) => &mut self.worker,
+            Store::HashOnly => &mut self.comparing,
         };
         let worker = match (slot.take(), store) {
             (Some(worker), _) => worker,
-            (None, Store::Written(_)) => Converter::for_adding(self.repo, index)?.worker(),
-            (None, Store::Named) => Converter::for_compare(self.repo, index)?.worker(),
+            (None, Store::Write(_)) => Converter::for_adding(self.repo, index)?.worker(),
+            (None, Store::HashOnly) => Converter::for_compare(self.repo, index)?.worker(),
         };
         let worker = slot.insert(worker);
         if stat.size > self.big && worker.keeps(path)? {
@@ -163,8 +163,8 @@ impl<'a> Adder<'a> {
     ) -> Result<ObjectId, Error> {
         let (hash, size) = (self.repo.hash(), stat.size);
         let named = match store {
-            Store::Written(options) => objects::write_stream(hash, size, file, &options),
-            Store::Named => objects::name_stream(hash, size, file),
+            Store::Write(options) => objects::write_stream(hash, size, file, &options),
+            Store::HashOnly => objects::name_stream(hash, size, file),
         };
         named.map_err(|error| match error {
             StreamError::Read(source) => Error::Read { path: path.to_owned(), source },
@@ -180,7 +180,7 @@ impl<'a> Adder<'a> {
         let mut hasher = Hasher::object(self.repo.hash(), "blob", content.len() as u64);
         hasher.update(content);
         let oid = hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })?;
-        let Store::Written(options) = store else { return Ok(oid) };
+        let Store::Write(options) = store else { return Ok(oid) };
         // A copy counts only if its time could be renewed: otherwise it may be pruned.
         if self.repo.objects().files_of(&oid).iter().any(|file| objects::freshen(file)) {
             return Ok(oid);

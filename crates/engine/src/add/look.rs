@@ -21,7 +21,7 @@ const STATS_PER_STEP: usize = 8;
 #[derive(Debug)]
 pub enum Found {
     /// The path exists.
-    There(Stat),
+    Present(Stat),
     /// The path does not exist.
     Missing,
     /// A directory of the path is a symbolic link.
@@ -49,7 +49,7 @@ impl<'a> Looker<'a> {
     /// that was free of links and does not check it again until a path lies in another directory.
     pub fn look(&mut self, path: &BStr) -> Found {
         match self.cache.by_path(self.worktree, path) {
-            Ok(Some(stat)) => Found::There(stat),
+            Ok(Some(stat)) => Found::Present(stat),
             Err(error) => Found::Unreadable(error),
             Ok(None) => {
                 let mut above = path.find_iter("/").map(|slash| &path[..slash]);

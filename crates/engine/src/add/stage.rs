@@ -28,7 +28,7 @@ pub struct Allow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
     /// The path is not in the index.
-    New,
+    NotInIndex,
     /// No repository may hold the path.
     InvalidPath,
     /// A part of the path is a file in the index, or the path is a directory there.
@@ -168,7 +168,7 @@ impl Staging {
         }
         let resolves = entry.stage == Stage::Normal && !before.is_empty();
         if !resolves && !allow.new {
-            return Err(Clash::New);
+            return Err(Clash::NotInIndex);
         }
         if path::verify(path, entry.mode, self.protect).is_err() {
             return Err(Clash::InvalidPath);
@@ -385,7 +385,7 @@ mod tests {
     fn each_change_sees_those_before_it() {
         let mut staging = staging(&[("a", Stage::Normal), ("d/x", Stage::Normal)]);
         let merged = entry(2, Stage::Normal);
-        assert_eq!(staging.add("b".into(), merged, Allow::default()), Err(Clash::New));
+        assert_eq!(staging.add("b".into(), merged, Allow::default()), Err(Clash::NotInIndex));
         assert!(!staging.is_changed());
         assert_eq!(staging.add("b".into(), merged, NEW), Ok(()));
         assert_eq!(staging.add("b/c".into(), merged, NEW), Err(Clash::Directory));

@@ -165,7 +165,7 @@ pub fn local_changes(
     let against = Against::Worktree {
         changes: &found.changes,
         unreadable: &found.unreadable,
-        missing: Missing::Gone,
+        missing: Missing::Deleted,
         changes_within: status::changes_within,
     };
     let scope = Scope {

@@ -16,9 +16,9 @@ pub use remove::{Act, Error, Event, Options, Outcome, Repositories, remove};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directories {
     /// Directories stay, with everything in them.
-    Stay,
+    Keep,
     /// Directories are removed, except those that hold a path that stays.
-    Go,
+    Remove,
 }
 
 /// Selects the paths to remove, sorted by bytes; a directory has a slash at its end. With
@@ -41,7 +41,7 @@ pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignore
     }
     let mut others = Others::of(index);
     doomed.retain(|path| {
-        others.is_other(path.as_bstr()) && (directories == Directories::Go || !path.ends_with(b"/"))
+        others.is_other(path.as_bstr()) && (directories == Directories::Remove || !path.ends_with(b"/"))
     });
     doomed
 }
@@ -65,7 +65,7 @@ mod tests {
             ..Found::default()
         };
         let index = Index::empty(HashKind::Sha1);
-        let left = doomed(found, &index, Directories::Go, false);
+        let left = doomed(found, &index, Directories::Remove, false);
         assert_eq!(left, list(&["a", "d/e/", "d/g", "h/"]));
     }
 }

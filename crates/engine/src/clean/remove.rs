@@ -57,16 +57,16 @@ pub enum Act {
     /// Paths are removed.
     Remove,
     /// Nothing is changed. The outcomes list the paths that would be removed.
-    Pretend,
+    DryRun,
 }
 
 /// The policy for other repositories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repositories {
     /// They stay and are reported.
-    Stay,
+    Keep,
     /// They are removed with the directory they are in.
-    Go,
+    Remove,
 }
 
 /// A line of the report. Paths are relative to the root of the worktree.
@@ -267,7 +267,7 @@ impl Run<'_> {
             let path = self.doomed[at].as_bstr();
             let name = path[dir.map_or(0, |dir| dir.len() + 1)..].as_bstr();
             let removed = self.admit(path).and_then(|()| match (&opened, self.options.act) {
-                (_, Act::Pretend) => Ok(()),
+                (_, Act::DryRun) => Ok(()),
                 (None, Act::Remove) => top.dir().remove_file(name),
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
                 (Some(Err(error)), Act::Remove) => Err(copy_error(error)),
@@ -320,7 +320,7 @@ impl Run<'_> {
             Ok(_) => names.iter().any(|(name, _)| name == ".git"),
             Err(_) => true,
         };
-        if self.options.repositories == Repositories::Stay && may_be_a_repository && self.is_repository(&node)
+        if self.options.repositories == Repositories::Keep && may_be_a_repository && self.is_repository(&node)
         {
             let event = Event::Repository(node.display_path());
             return self.finish_unvisited(node, Removal::kept(event, false));
@@ -375,7 +375,7 @@ impl Run<'_> {
 
     fn remove_file(&self, dir: &sys::Dir, name: &BStr) -> io::Result<()> {
         match self.options.act {
-            Act::Pretend => Ok(()),
+            Act::DryRun => Ok(()),
             Act::Remove => match dir.remove_file(name) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 removed => removed,
@@ -385,7 +385,7 @@ impl Run<'_> {
 
     fn remove_dir(&self, from: &Handle, node: &Node) -> io::Result<()> {
         match self.options.act {
-            Act::Pretend => Ok(()),
+            Act::DryRun => Ok(()),
             Act::Remove => from.dir().remove_dir(from.rest(&node.path)),
         }
     }

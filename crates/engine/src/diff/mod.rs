@@ -20,7 +20,7 @@ pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId, index::Index};
 pub use overlay::overlay;
 use sys::Dir;
-pub use tree::{Against, Differences, Intended, Missing, Scope, SubmoduleIgnore, staged, tree};
+pub use tree::{Against, Differences, IntentToAdd, Missing, Scope, SubmoduleIgnore, staged, tree};
 pub use unchanged::{Unchanged, with_unchanged};
 pub use unstaged::unstaged;
 

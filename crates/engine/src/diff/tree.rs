@@ -31,7 +31,7 @@ pub enum Against<'a> {
     /// The index.
     Index {
         /// The treatment of intent-to-add entries.
-        intended: Intended,
+        intended: IntentToAdd,
     },
     /// The files of the index's entries.
     Worktree {
@@ -48,7 +48,7 @@ pub enum Against<'a> {
 
 /// The treatment of intent-to-add entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intended {
+pub enum IntentToAdd {
     /// They are in the index.
     Shown,
     /// They are not in the index.
@@ -59,7 +59,7 @@ pub enum Intended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The entry counts as deleted.
-    Gone,
+    Deleted,
     /// The entry counts as it is in the index (`-m`).
     AsIndexed,
 }
@@ -199,7 +199,7 @@ pub fn staged(
     ignore: Option<Ignore>,
     sparse: Option<Collapsed<'_>>,
 ) -> Result<Vec<Pair>, LookError> {
-    let against = Against::Index { intended: Intended::Hidden };
+    let against = Against::Index { intended: IntentToAdd::Hidden };
     let submodules = ignore.map_or(SubmoduleIgnore::Configured, SubmoduleIgnore::Given);
     let compare = |pathspecs| {
         let scope = Scope { pathspecs, submodules, unchanged: Unchanged::Omitted };
@@ -239,7 +239,7 @@ impl Comparison<'_> {
             }
             (Slot::Merged(at), Against::Index { intended }) => {
                 let entry = &self.index.entry(at);
-                let is_hidden = intended == Intended::Hidden && entry.flags.contains(Flags::INTENT_TO_ADD);
+                let is_hidden = intended == IntentToAdd::Hidden && entry.flags.contains(Flags::INTENT_TO_ADD);
                 let side = Side { mode: entry.mode, oid: Some(entry.oid) };
                 ((!is_hidden).then_some(side), Dirt::default())
             }
@@ -250,7 +250,7 @@ impl Comparison<'_> {
                     _ if is_unreadable => (None, Dirt::default()),
                     // The status of a fully ignored submodule reports no change, so its directory
                     // is checked here.
-                    None if missing == Missing::Gone && !self.is_there(entry) => (None, Dirt::default()),
+                    None if missing == Missing::Deleted && !self.is_there(entry) => (None, Dirt::default()),
                     None => (Some(indexed), Dirt::default()),
                     Some(Pair { new: Some(_), .. })
                         if entry.stage != Stage::Normal && self.is_ignored(entry)? =>
@@ -318,7 +318,7 @@ impl Comparison<'_> {
         for (path, change) in std::mem::take(&mut self.changes) {
             let Some(at) = self.index.range_of(path).next() else { continue };
             let entry = &self.index.entry(at);
-            if change.new.is_some() || missing == Missing::Gone {
+            if change.new.is_some() || missing == Missing::Deleted {
                 let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 let pair = Pair::new(path.to_owned(), old, with_checked_out_commit(change, entry.oid));
                 self.pairs.push(Pair { dirt: change.dirt, ..pair });

@@ -3,16 +3,16 @@
 use bstr::ByteSlice as _;
 use format::{ObjectId, index::Index};
 
-use super::{Intended, Pair, Side, Status};
+use super::{IntentToAdd, Pair, Side, Status};
 
 /// Converts the changes found by [`crate::status::examine`] to those of Git's plumbing. A submodule
 /// with the entry's commit gets its object name on both sides. An intent-to-add entry is a new file
-/// or, with [`Intended::Shown`], a modified empty one.
-pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: Intended) -> Vec<Pair> {
+/// or, with [`IntentToAdd::Shown`], a modified empty one.
+pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: IntentToAdd) -> Vec<Pair> {
     let convert = |change: Pair| {
         let entry = || index.entries_in(index.range_of(change.path.as_bstr())).next();
         let mut pair = match (change.status, intended) {
-            (Status::Added, Intended::Shown) => {
+            (Status::Added, IntentToAdd::Shown) => {
                 let old = entry().map(|entry| Side { mode: entry.mode, oid: Some(entry.oid) });
                 Pair::new(change.path, old, change.new)
             }

@@ -44,7 +44,7 @@ fn examined(
         touched: Touched::Compared,
         unmerged: None,
         submodules: SubmoduleIgnore::Configured,
-        missing: Missing::Gone,
+        missing: Missing::Deleted,
         ignore_untracked_in_submodules: false,
         when_cold: begin,
         interrupt: &interrupt,

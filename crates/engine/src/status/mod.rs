@@ -75,7 +75,7 @@ impl<'a> Options<'a> {
             touched: Touched::Compared,
             unmerged: None,
             submodules: SubmoduleIgnore::Configured,
-            missing: Missing::Gone,
+            missing: Missing::Deleted,
             ignore_untracked_in_submodules: false,
             when_cold: &|| (),
             interrupt,

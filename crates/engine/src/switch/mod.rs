@@ -5,7 +5,7 @@
 //! - [`names`]: resolution of a command-line word to a branch;
 //! - [`tracking`]: the upstream of a new branch;
 //! - [`state`]: operations in progress, and their end;
-//! - [`standing`]: operations in progress with the details that `status` prints.
+//! - [`operations`]: operations in progress with the details that `status` prints.
 //!
 //! Order: first check if the refs can be moved (`foresee_*`), then bring the worktree and the index
 //! to the target, then move the refs. All refs are locked and checked before the first one changes,
@@ -16,7 +16,7 @@ use format::ObjectId;
 use store::refs::{Change, Expected};
 
 pub mod names;
-pub mod standing;
+pub mod operations;
 pub mod state;
 pub mod tracking;
 

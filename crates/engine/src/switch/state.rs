@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 use store::refs::{Change, Expected};
 
-use super::{Error, standing::standing};
+use super::{Error, operations::operations};
 
 /// An operation that a switch would interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct InProgress {
 
 /// Reads the files of the Git directory.
 pub fn in_progress(repo: &Repository) -> Result<InProgress, Error> {
-    let found = standing(repo)?;
+    let found = operations(repo)?;
     let operation = if found.merge {
         Some(Operation::Merge)
     } else if found.am.is_some() {

@@ -141,7 +141,7 @@ pub enum Found {
     /// A file, or a directory that cannot be opened.
     Other,
     /// The path is missing.
-    Gone,
+    Missing,
 }
 
 impl Found {
@@ -149,7 +149,7 @@ impl Found {
     pub fn at(path: &Path) -> Found {
         match Dir::open(path) {
             Ok(dir) => Found::Directory(dir),
-            Err(error) if error.kind() == ErrorKind::NotFound => Found::Gone,
+            Err(error) if error.kind() == ErrorKind::NotFound => Found::Missing,
             Err(_) => Found::Other,
         }
     }
@@ -164,7 +164,7 @@ impl Found {
                 held.zip(found).is_some_and(|(held, found)| (held.dev, held.ino) == (found.dev, found.ino))
             }
             Found::Other => true,
-            Found::Gone => false,
+            Found::Missing => false,
         }
     }
 }
@@ -183,7 +183,8 @@ pub fn delete(
     let place = common.join("worktrees").join(id);
     let remove = |dir: &Path, name: &OsStr| {
         let name = name.as_bytes().as_bstr();
-        let stuck = |source| trash::Error::Stuck(vec![trash::Stuck { path: name.to_owned(), source }]);
+        let stuck =
+            |source| trash::Error::Unremovable(vec![trash::Unremovable { path: name.to_owned(), source }]);
         trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
     };
     // Check before the move too: a process that works in a newer directory would miss it meanwhile.

@@ -129,8 +129,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     run.interrupt.check()?;
     let cwd = run.original_cwd(&repo);
     let options = clean::Options {
-        act: if request.dry_run { Act::Pretend } else { Act::Remove },
-        repositories: if request.force > 1 { Repositories::Go } else { Repositories::Stay },
+        act: if request.dry_run { Act::DryRun } else { Act::Remove },
+        repositories: if request.force > 1 { Repositories::Remove } else { Repositories::Keep },
         cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
         workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
@@ -174,8 +174,8 @@ fn find(
     trace::walk(1, specs.common_directory(), &found);
     found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let directories = match request.directories {
-        true => clean::Directories::Go,
-        false => clean::Directories::Stay,
+        true => clean::Directories::Remove,
+        false => clean::Directories::Keep,
     };
     Ok(clean::doomed(found, index, directories, request.only_ignored))
 }

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     diff::{
-        self, Against, Collapsed, Intended, Pair, Status, SubmoduleIgnore, Unchanged, WorktreeFiles,
+        self, Against, Collapsed, IntentToAdd, Pair, Status, SubmoduleIgnore, Unchanged, WorktreeFiles,
         pickaxe::{self, Haystack, Needle},
         renames::{self, Skipped, SourceUses},
         rewrites,
@@ -103,7 +103,7 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let Read { index, before, .. } = load(run, &repo, &settings, &root, Fill::Later)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
     unseen::tell(&index, &specs, &worktree);
-    let intended = request.intended.unwrap_or(Intended::Hidden);
+    let intended = request.intended.unwrap_or(IntentToAdd::Hidden);
     let mut pairs = diff::unstaged(&index, worktree.changes, intended);
     if request.unchanged == Unchanged::Listed {
         let scope = scope(&request, &specs);
@@ -147,7 +147,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     worktree.warnings.iter().for_each(console::warning);
     let against = match request.cached {
-        true => Against::Index { intended: request.intended.unwrap_or(Intended::Shown) },
+        true => Against::Index { intended: request.intended.unwrap_or(IntentToAdd::Shown) },
         false => Against::Worktree {
             changes: &worktree.changes,
             unreadable: &worktree.unreadable,

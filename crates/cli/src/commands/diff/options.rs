@@ -4,7 +4,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{
-    Depth, Intended, Missing, Unchanged,
+    Depth, IntentToAdd, Missing, Unchanged,
     renames::{Detect, Empty, parse_score},
     rewrites,
 };
@@ -361,7 +361,7 @@ pub(super) struct Request {
     pub(super) order_files: Vec<(BString, Presence)>,
     pub(super) from: Option<(From, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
-    pub(super) intended: Option<Intended>,
+    pub(super) intended: Option<IntentToAdd>,
     /// With what the file of an unmerged path is compared.
     pub(super) stage: Option<Stage>,
     pub(super) cached: bool,
@@ -425,7 +425,7 @@ impl Request {
             stage: Some(Stage::Ours),
             cached: false,
             merge_base: false,
-            missing: Missing::Gone,
+            missing: Missing::Deleted,
             clash: None,
             words: Vec::new(),
             paths: None,
@@ -563,8 +563,8 @@ impl Folded {
                 let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
                 request.ignore_submodules = Some(ignore.ok_or_else(bad)?);
             }
-            Key::Hidden => request.intended = Some(Intended::Hidden),
-            Key::Visible => request.intended = Some(Intended::Shown),
+            Key::Hidden => request.intended = Some(IntentToAdd::Hidden),
+            Key::Visible => request.intended = Some(IntentToAdd::Shown),
             Key::Stage(stage) => request.stage = stage,
             Key::Side(stage) => self.side = Some(stage),
             Key::Cached => request.cached = true,

@@ -168,7 +168,7 @@ impl Answer<'_> {
     /// What HEAD, detached, is said to be at: what is rebased onto, or what was checked out.
     pub(super) fn detached_name(&self) -> &BStr {
         let detached = || self.found.detached.as_ref().map(|detached| &detached.name);
-        let name = match &self.found.standing.rebase {
+        let name = match &self.found.operations.rebase {
             Some(rebase) => rebase.onto.as_ref(),
             None => detached(),
         };

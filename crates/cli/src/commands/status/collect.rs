@@ -16,7 +16,7 @@ use engine::{
     pathspec::Pathspecs,
     sparse::{self, Course},
     status::{self, Touched},
-    switch::standing::{Standing, standing},
+    switch::operations::{Operations, operations},
     untracked::{self, Directories, Excludes, Nested},
 };
 use format::{
@@ -177,7 +177,7 @@ pub(super) struct Collected {
     pub(super) changes: BTreeMap<BString, Change>,
     pub(super) untracked: Vec<BString>,
     pub(super) ignored: Vec<BString>,
-    pub(super) standing: Standing,
+    pub(super) operations: Operations,
     /// Where HEAD was detached.
     pub(super) detached: Option<DetachedFrom>,
     pub(super) comparison: Comparison,
@@ -282,13 +282,13 @@ fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
 
 /// What the files in the Git directory tell of what is in progress.
 struct Told {
-    standing: Standing,
+    operations: Operations,
     /// The next commit is a cherry-pick's.
     picks: bool,
 }
 
 fn told(repo: &Repository) -> Result<Told, Failure> {
-    Ok(Told { standing: standing(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
+    Ok(Told { operations: operations(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
 }
 
 /// The rules for what is ignored, if anybody wants to know.
@@ -360,7 +360,7 @@ fn collect_beside(
         touched: Touched::Compared,
         unmerged: Some(Stage::Ours),
         submodules: request.submodules.map_or(SubmoduleIgnore::Configured, SubmoduleIgnore::Given),
-        missing: diff::Missing::Gone,
+        missing: diff::Missing::Deleted,
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         when_cold: &start,
         interrupt: run.interrupt.flag(),
@@ -424,14 +424,14 @@ fn collect_beside(
     // The process is about to end, and need not give back a name for each directory before that.
     std::mem::forget(index);
     let detached = detached?;
-    let Told { standing, picks } = told.get()?;
+    let Told { operations, picks } = told.get()?;
     let mut collected = Collected {
-        is_plain_commit: !standing.merge && !picks,
+        is_plain_commit: !operations.merge && !picks,
         head,
         changes,
         untracked: found.untracked,
         ignored: found.ignored,
-        standing,
+        operations,
         detached,
         comparison: comparison?,
         sparse,
@@ -439,7 +439,7 @@ fn collect_beside(
         is_committable,
         took,
     };
-    collected.is_committable |= collected.standing.merge && !collected.has_conflicts();
+    collected.is_committable |= collected.operations.merge && !collected.has_conflicts();
     Ok(collected)
 }
 

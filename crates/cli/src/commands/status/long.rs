@@ -135,7 +135,7 @@ impl Answer<'_> {
         let (slot, lead, name) = match found.head.branch() {
             Some(branch) => (Slot::Header, "On branch ", repo::branch_name(branch)),
             None => {
-                let lead = match (&found.standing.rebase, &found.detached) {
+                let lead = match (&found.operations.rebase, &found.detached) {
                     (Some(rebase), _) if rebase.interactive => "interactive rebase in progress; onto ",
                     (Some(_), _) => "rebase in progress; onto ",
                     (None, Some(detached)) if detached.is_there => "HEAD detached at ",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::switch::standing::{self, Am, Bisect, Rebase};
+use engine::switch::operations::{self, Am, Bisect, Rebase};
 use format::ObjectId;
 use sys::by_path;
 
@@ -18,7 +18,7 @@ const SHOWN: usize = 2;
 impl Answer<'_> {
     /// The first of what is in progress, a bisection, and that the worktree is sparse.
     pub(super) fn state(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
-        let state = &self.found.standing;
+        let state = &self.found.operations;
         if state.merge {
             if state.rebase.as_ref().is_some_and(|rebase| rebase.interactive) {
                 self.rebase_lists(lines)?;
@@ -112,14 +112,14 @@ impl Answer<'_> {
 
     fn is_splitting(&self) -> Result<bool, Failure> {
         match (self.found.is_dirty, &self.found.head) {
-            (true, repo::Head::Detached { oid }) => Ok(standing::is_splitting(self.repo, *oid)?),
+            (true, repo::Head::Detached { oid }) => Ok(operations::is_splitting(self.repo, *oid)?),
             _ => Ok(false),
         }
     }
 
     fn rebase_lists(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         let comment = comment(self.repo);
-        let list = |name: &str| standing::rebase_list(self.repo, name, comment.as_bstr());
+        let list = |name: &str| operations::rebase_list(self.repo, name, comment.as_bstr());
         let said = |line: &BString| text!("   ", line);
         let done = list("done")?.unwrap_or_default();
         let todo = list("git-rebase-todo")?;

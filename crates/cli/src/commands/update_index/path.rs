@@ -73,12 +73,12 @@ impl Update<'_> {
     /// Does what is to be done with a path, from the top of the worktree.
     pub(super) fn update(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
         let found = match seen {
-            Some(stat) => Found::There(stat),
+            Some(stat) => Found::Present(stat),
             None if self.looks() => self.looker.look(path),
             None => Found::Missing,
         };
         let kind = match &found {
-            Found::There(stat) if stat.file_type == FileType::Symlink => Mode::SYMLINK,
+            Found::Present(stat) if stat.file_type == FileType::Symlink => Mode::SYMLINK,
             _ => Mode::FILE,
         };
         if path::verify(path, kind, self.protect).is_err() {
@@ -120,8 +120,8 @@ impl Update<'_> {
         match found {
             Found::BeyondLink | Found::Missing => Ok(self.remove_missing(path)),
             Found::Unreadable(error) => Ok(refused(text!("lstat(\"", path, "\"): ", sys::reason(&error)))),
-            Found::There(stat) if stat.file_type == FileType::Directory => self.directory(path, old, &stat),
-            Found::There(stat) => self.add(path, old, &stat),
+            Found::Present(stat) if stat.file_type == FileType::Directory => self.directory(path, old, &stat),
+            Found::Present(stat) => self.add(path, old, &stat),
         }
     }
 
@@ -163,8 +163,8 @@ impl Update<'_> {
             return Ok(Ok(()));
         }
         let store = match self.info_only {
-            true => Store::Named,
-            false => Store::Written(self.settings.objects(self.repo)),
+            true => Store::HashOnly,
+            false => Store::Write(self.settings.objects(self.repo)),
         };
         let named = self.adder.name(path, stat, self.staging.base(), store);
         self.say();
@@ -192,7 +192,7 @@ impl Update<'_> {
     fn put(&mut self, path: &BStr, entry: NewEntry) -> Result<(), Refused> {
         match self.staging.add(path, entry, self.allow) {
             Ok(()) => return Ok(()),
-            Err(Clash::New) => {}
+            Err(Clash::NotInIndex) => {}
             Err(Clash::InvalidPath) => console::error(text!("invalid path '", path, "'")),
             Err(Clash::Directory) => {
                 console::error(text!("'", path, "' appears as both a file and as a directory"));

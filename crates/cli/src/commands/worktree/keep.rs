@@ -81,7 +81,7 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
     let mut kept: Vec<(PathBuf, Option<(OsString, Found)>)> = vec![(common.to_owned(), None)];
     for (id, _) in names {
         let found = Found::at(&place(&id));
-        if let Found::Gone = found {
+        if let Found::Missing = found {
             continue;
         }
         match prune::verdict(common, &id, expire) {

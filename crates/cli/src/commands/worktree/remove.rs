@@ -185,14 +185,14 @@ fn split(path: &Path) -> Result<(PathBuf, std::ffi::OsString), trash::Error> {
 }
 
 fn stuck(path: &BStr, source: std::io::Error) -> trash::Error {
-    trash::Error::Stuck(vec![trash::Stuck { path: path.to_owned(), source }])
+    trash::Error::Unremovable(vec![trash::Unremovable { path: path.to_owned(), source }])
 }
 
 fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -> Result<bool, Failure> {
     match removed {
         Ok(()) => Ok(true),
         Err(trash::Error::Interrupted) => Err(scene.run.interrupt.failure()),
-        Err(trash::Error::Stuck(stuck)) => {
+        Err(trash::Error::Unremovable(stuck)) => {
             let reason =
                 stuck.first().map(|stuck| crate::term::text::os_error(&stuck.source)).unwrap_or_default();
             console::error(text!("failed to delete '", shown, "': ", reason));

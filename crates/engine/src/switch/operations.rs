@@ -14,7 +14,7 @@ use super::{Error, state::exists};
 
 /// The operations in progress. Several may be in progress at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Operations {
     /// True if a merge is not concluded.
     pub merge: bool,
     /// An `am` session that applies patches from mails.
@@ -57,33 +57,33 @@ pub struct Bisect {
 }
 
 /// Reads the files of the Git directory.
-pub fn standing(repo: &Repository) -> Result<Standing, Error> {
+pub fn operations(repo: &Repository) -> Result<Operations, Error> {
     let is_there = |name: &str| exists(&repo.git_dir().join(name));
-    let mut standing = Standing { merge: is_there("MERGE_HEAD")?, ..Standing::default() };
+    let mut operations = Operations { merge: is_there("MERGE_HEAD")?, ..Operations::default() };
     if is_there("rebase-apply")? {
         if is_there("rebase-apply/applying")? {
             let patch = by_path::stat_followed(&repo.git_dir().join("rebase-apply/patch"));
             let is_empty = matches!(patch, Ok(Some(patch)) if patch.size == 0);
-            standing.am = Some(if is_empty { Am::EmptyPatch } else { Am::Patch });
+            operations.am = Some(if is_empty { Am::EmptyPatch } else { Am::Patch });
         } else {
-            standing.rebase = Some(rebase(repo, "rebase-apply", false)?);
+            operations.rebase = Some(rebase(repo, "rebase-apply", false)?);
         }
     } else if is_there("rebase-merge")? {
-        standing.rebase = Some(rebase(repo, "rebase-merge", is_there("rebase-merge/interactive")?)?);
+        operations.rebase = Some(rebase(repo, "rebase-merge", is_there("rebase-merge/interactive")?)?);
     }
-    if !standing.merge && standing.am.is_none() && standing.rebase.is_none() {
-        standing.cherry_pick = repo.find_ref("CHERRY_PICK_HEAD".into())?.map(Some);
+    if !operations.merge && operations.am.is_none() && operations.rebase.is_none() {
+        operations.cherry_pick = repo.find_ref("CHERRY_PICK_HEAD".into())?.map(Some);
     }
     if is_there("BISECT_LOG")? {
-        standing.bisect = Some(Bisect { from: branch(repo, "BISECT_START")? });
+        operations.bisect = Some(Bisect { from: branch(repo, "BISECT_START")? });
     }
-    standing.revert = repo.find_ref("REVERT_HEAD".into())?.map(Some);
+    operations.revert = repo.find_ref("REVERT_HEAD".into())?.map(Some);
     match sequence(&read(&repo.git_dir().join("sequencer/todo"))?.unwrap_or_default()) {
-        Some(Sequence::Pick) if standing.cherry_pick.is_none() => standing.cherry_pick = Some(None),
-        Some(Sequence::Revert) if standing.revert.is_none() => standing.revert = Some(None),
+        Some(Sequence::Pick) if operations.cherry_pick.is_none() => operations.cherry_pick = Some(None),
+        Some(Sequence::Revert) if operations.revert.is_none() => operations.revert = Some(None),
         _ => {}
     }
-    Ok(standing)
+    Ok(operations)
 }
 
 fn rebase(repo: &Repository, dir: &str, interactive: bool) -> Result<Rebase, Error> {
