@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// A tree that is to be removed or moved holds the repository.
     #[error(
-        "refusing to take away '{}': it holds this repository's Git directory '{}'",
+        "refusing to remove or move '{}': it holds this repository's Git directory '{}'",
         .path.display(), .own.display()
     )]
     Tree {

@@ -49,7 +49,7 @@ pub enum Error {
     NoCommit { path: BString },
     #[error("cannot add a submodule of a different hash algorithm")]
     OtherHash { path: BString },
-    #[error("the content of '{path}' is a collision of SHA-1")]
+    #[error("the content of '{path}' collides in SHA-1")]
     Collision { path: BString },
     /// The object directory did not accept the object.
     #[error("{source}")]

@@ -52,7 +52,7 @@ pub enum StepError {
     Io { action: Action, source: io::Error },
     #[error("unable to read object {oid}")]
     Object { oid: ObjectId, source: Box<repo::objects::Error> },
-    #[error("object {oid} is no blob but a {kind:?}")]
+    #[error("object {oid} is a {kind:?}, not a blob")]
     NotABlob { oid: ObjectId, kind: repo::objects::Kind },
     /// A filter promised the file and never delivered it.
     #[error("not filtered properly")]
