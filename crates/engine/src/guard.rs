@@ -105,17 +105,17 @@ impl Guard {
     }
 
     /// Returns an error if `path` is a directory of the repository or lies in one.
-    pub fn admit(&self, path: &BStr) -> Result<(), Error> {
+    pub fn check(&self, path: &BStr) -> Result<(), Error> {
         match self.closed.iter().find(|own| is_at_or_below(path, own)) {
             None => Ok(()),
             Some(own) => Err(Error::Step { path: path.to_owned(), own: own.clone() }),
         }
     }
 
-    /// Like [`Guard::admit`]; also returns an error if a directory of the repository lies below
+    /// Like [`Guard::check`]; also returns an error if a directory of the repository lies below
     /// `path`.
-    pub fn admit_whole(&self, path: &BStr) -> Result<(), Error> {
-        self.admit(path)?;
+    pub fn check_tree(&self, path: &BStr) -> Result<(), Error> {
+        self.check(path)?;
         match self.closed.iter().find(|own| is_at_or_below(own, path)) {
             None => Ok(()),
             Some(own) => Err(Error::Step { path: path.to_owned(), own: own.clone() }),
@@ -125,7 +125,7 @@ impl Guard {
 
 /// Returns an error if the tree at `path` holds a directory of the repository. Such a tree can be
 /// neither removed nor moved.
-pub fn admit_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
+pub fn check_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
     let real = by_path::resolved(path);
     match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
         None => Ok(()),

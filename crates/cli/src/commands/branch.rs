@@ -336,7 +336,7 @@ impl Switch<'_> {
                         return Err(failure);
                     }
                 };
-                switch::foresee_branch(&refs, full.as_bstr(), commit, exists)?;
+                switch::check_branch(&refs, full.as_bstr(), commit, exists)?;
                 upstream::foresee(repo, self.settings, short.as_bstr(), &start, track)?;
             }
             target = Some(full);
@@ -344,12 +344,11 @@ impl Switch<'_> {
         let commit = new.commit.filter(|_| !self.makes(NewBranchKind::Orphan));
         match (&target, commit) {
             (Some(full), commit) if !request.detach => {
-                switch::foresee_head(&refs, Target::Branch(full.as_bstr()), commit)
-                    .map_err(cannot_update_head)
+                switch::check_head(&refs, Target::Branch(full.as_bstr()), commit).map_err(cannot_update_head)
             }
             (None, _) if new.name == "HEAD" && !request.detach => Ok(()),
             (_, Some(commit)) => {
-                switch::foresee_head(&refs, Target::Commit(commit), Some(commit)).map_err(cannot_detach_head)
+                switch::check_head(&refs, Target::Commit(commit), Some(commit)).map_err(cannot_detach_head)
             }
             (_, None) => Ok(()),
         }
@@ -457,7 +456,7 @@ impl Switch<'_> {
 
 /// HEAD cannot be put on a branch.
 pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
-    if error.is_of_committer() {
+    if error.is_missing_committer() {
         return error.into();
     }
     console::error(error.to_string());
@@ -465,7 +464,7 @@ pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
 }
 
 fn cannot_detach_head(error: switch::Error) -> Failure {
-    match error.is_of_committer() {
+    match error.is_missing_committer() {
         true => error.into(),
         false => Failure::fatal(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
     }

@@ -59,8 +59,8 @@ pub enum Error {
     Convert(#[from] repo::Error),
 }
 
-/// Creates objects from files.
-pub struct Adder<'a> {
+/// Hashes files and stores their objects.
+pub struct FileHasher<'a> {
     repo: &'a Repository,
     worktree: &'a Dir,
     /// Files of more bytes are not read into memory.
@@ -71,10 +71,10 @@ pub struct Adder<'a> {
     messages: Vec<String>,
 }
 
-impl<'a> Adder<'a> {
-    /// Creates an adder for the files of `worktree`. `big` is the value of `core.bigFileThreshold`.
-    pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> Adder<'a> {
-        Adder { repo, worktree, big, worker: None, comparing: None, messages: Vec::new() }
+impl<'a> FileHasher<'a> {
+    /// Creates a hasher for the files of `worktree`. `big` is the value of `core.bigFileThreshold`.
+    pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> FileHasher<'a> {
+        FileHasher { repo, worktree, big, worker: None, comparing: None, messages: Vec::new() }
     }
 
     /// Takes the messages about the files so far. Each begins with `error: `, `warning: ` or `hint:
@@ -85,7 +85,7 @@ impl<'a> Adder<'a> {
 
     /// Returns the object name of the file at `path`, whose stat data are `stat`, and stores the
     /// object if `store` says so. Attributes come from `index` where the worktree has none.
-    pub fn name(
+    pub fn hash(
         &mut self,
         path: &BStr,
         stat: &Stat,
@@ -112,7 +112,7 @@ impl<'a> Adder<'a> {
 
     /// Returns true if the file at `path` has the content of `entry`, whatever its stat data are.
     /// Returns false for an unreadable file.
-    pub fn is_content_of(&mut self, entry: &Entry, path: &BStr, stat: &Stat, index: &Index) -> bool {
+    pub fn matches_entry(&mut self, entry: &Entry, path: &BStr, stat: &Stat, index: &Index) -> bool {
         let worker = match self.comparing.take() {
             Some(worker) => Ok(worker),
             None => Converter::for_compare(self.repo, index).map(|converter| converter.worker()),

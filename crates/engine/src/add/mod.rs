@@ -1,15 +1,15 @@
 //! Addition of worktree files to the index, path by path.
 //!
-//! - [`Adder`] creates the object of a file.
+//! - [`FileHasher`] hashes a file and stores its object.
 //! - [`Staging`] changes single paths of an index. Each change sees the ones before it.
-//! - [`Looker`] stats paths.
+//! - [`PathProbe`] stats paths.
 //! - [`refresh()`] updates the stat data of all entries.
 //!
 //! Nothing in the worktree is changed. An object stays, unreachable, if a later step fails: Git
 //! does the same.
 
 mod hash;
-mod look;
+mod probe;
 mod refresh;
 mod stage;
 
@@ -17,10 +17,10 @@ use bstr::{BStr, BString};
 use format::{Mode, ObjectId, index::Index};
 use repo::Repository;
 
-pub use hash::{Adder, Error, Store};
-pub use look::{Found, Looker};
+pub use hash::{Error, FileHasher, Store};
+pub use probe::{Found, PathProbe};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
-pub use stage::{Allow, Clash, Staging};
+pub use stage::{Allow, Conflict, Staging};
 
 use crate::look::{
     LookError,

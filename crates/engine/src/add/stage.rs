@@ -26,7 +26,7 @@ pub struct Allow {
 
 /// The reason why a path was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clash {
+pub enum Conflict {
     /// The path is not in the index.
     NotInIndex,
     /// No repository may hold the path.
@@ -147,7 +147,7 @@ impl Staging {
 
     /// Adds an entry. It replaces the entry of the same path and stage. A merged entry also
     /// replaces all unmerged stages.
-    pub fn add(&mut self, path: &BStr, entry: NewEntry, allow: Allow) -> Result<(), Clash> {
+    pub fn add(&mut self, path: &BStr, entry: NewEntry, allow: Allow) -> Result<(), Conflict> {
         self.invalidate_tree(path);
         // Fast path: a merged entry is the only one of its path, and most often the next one in the
         // index.
@@ -168,16 +168,16 @@ impl Staging {
         }
         let resolves = entry.stage == Stage::Normal && !before.is_empty();
         if !resolves && !allow.new {
-            return Err(Clash::NotInIndex);
+            return Err(Conflict::NotInIndex);
         }
         if path::verify(path, entry.mode, self.protect).is_err() {
-            return Err(Clash::InvalidPath);
+            return Err(Conflict::InvalidPath);
         }
-        let clashing = self.clashing(path, entry.stage);
-        if !clashing.is_empty() && !allow.replacing {
-            return Err(Clash::Directory);
+        let conflicting = self.conflicting(path, entry.stage);
+        if !conflicting.is_empty() && !allow.replacing {
+            return Err(Conflict::Directory);
         }
-        for path in clashing {
+        for path in conflicting {
             let kept = self.entries_of(path.as_bstr()).into_iter().filter(|old| {
                 let goes = old.stage == entry.stage;
                 if goes {
@@ -216,7 +216,7 @@ impl Staging {
 
     /// Restores the unmerged stages of a resolved path from the resolve-undo extension, if they are
     /// recorded.
-    pub fn unresolve(&mut self, path: &BStr) -> Result<(), Clash> {
+    pub fn unresolve(&mut self, path: &BStr) -> Result<(), Conflict> {
         let undo = self.index.resolve_undo.as_mut().and_then(|undo| undo.paths.remove(path));
         let Some(stages) = undo else { return Ok(()) };
         match self.entries_of(path).first() {
@@ -303,16 +303,16 @@ impl Staging {
 
     /// Returns the paths that cannot coexist with a new entry of `path`: those below it, and the
     /// files at its directories.
-    fn clashing(&self, path: &BStr, stage: Stage) -> Vec<BString> {
+    fn conflicting(&self, path: &BStr, stage: Stage) -> Vec<BString> {
         let below = self.below(path).filter(|(_, of)| *of == stage).map(|(path, _)| path.to_owned());
-        let mut clashing: Vec<BString> = below.collect();
+        let mut conflicting: Vec<BString> = below.collect();
         for slash in path.rfind_iter("/") {
             let dir = path[..slash].as_bstr();
             if self.entries_of(dir).iter().any(|entry| entry.stage == stage) {
-                clashing.push(dir.to_owned());
+                conflicting.push(dir.to_owned());
             }
         }
-        clashing
+        conflicting
     }
 
     fn apply_edits(&mut self) {
@@ -385,21 +385,21 @@ mod tests {
     fn each_change_sees_those_before_it() {
         let mut staging = staging(&[("a", Stage::Normal), ("d/x", Stage::Normal)]);
         let merged = entry(2, Stage::Normal);
-        assert_eq!(staging.add("b".into(), merged, Allow::default()), Err(Clash::NotInIndex));
+        assert_eq!(staging.add("b".into(), merged, Allow::default()), Err(Conflict::NotInIndex));
         assert!(!staging.is_changed());
         assert_eq!(staging.add("b".into(), merged, NEW), Ok(()));
-        assert_eq!(staging.add("b/c".into(), merged, NEW), Err(Clash::Directory));
+        assert_eq!(staging.add("b/c".into(), merged, NEW), Err(Conflict::Directory));
         assert_eq!(staging.add("b/c".into(), merged, ALL), Ok(()));
         assert_eq!(staging.add("b/d".into(), merged, NEW), Ok(()));
         assert!(staging.is_directory("b".into()) && staging.merged("b".into()).is_none());
-        assert_eq!(staging.add("d".into(), merged, NEW), Err(Clash::Directory));
+        assert_eq!(staging.add("d".into(), merged, NEW), Err(Conflict::Directory));
         assert_eq!(staging.add("d".into(), merged, ALL), Ok(()));
         assert!(!staging.is_directory("d".into()));
         staging.remove("a".into());
         assert!(!staging.alter("a".into(), |_| ()));
         let found = paths(&mut staging);
         assert_eq!(found, [("b/c".to_owned(), 0), ("b/d".to_owned(), 0), ("d".to_owned(), 0)]);
-        assert_eq!(staging.add("d/.git/x".into(), merged, ALL), Err(Clash::InvalidPath));
+        assert_eq!(staging.add("d/.git/x".into(), merged, ALL), Err(Conflict::InvalidPath));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl<'p> Cleared<'p> {
         }
         let guard = Guard::of(repo, root)?;
         for removal in &plan.removals {
-            guard.admit(removal.path.as_bstr())?;
+            guard.check(removal.path.as_bstr())?;
         }
         let mut placed = BString::from(lead);
         for write in &plan.writes {
@@ -33,8 +33,8 @@ impl<'p> Cleared<'p> {
             placed.extend_from_slice(plan.index.path_at(write.entry));
             // A step for a submodule only creates its directory if it is missing.
             match plan.index.entries()[write.entry].mode.is_gitlink() {
-                true => guard.admit(placed.as_bstr())?,
-                false => guard.admit_whole(placed.as_bstr())?,
+                true => guard.check(placed.as_bstr())?,
+                false => guard.check_tree(placed.as_bstr())?,
             }
         }
         Ok(cleared)

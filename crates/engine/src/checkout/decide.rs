@@ -111,8 +111,8 @@ pub(super) trait Queries {
     fn is_dangling(&mut self, path: &BStr) -> bool;
     /// Returns true if the submodule at `path` is moved together with its superproject.
     fn follows(&mut self, path: &BStr) -> Result<bool, LookError>;
-    /// See [`Follow::may_move`](super::follow::Follow::may_move).
-    fn may_move(
+    /// See [`Follow::can_move`](super::follow::Follow::can_move).
+    fn can_move(
         &mut self,
         path: &BStr,
         from: Start,

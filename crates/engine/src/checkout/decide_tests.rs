@@ -36,7 +36,7 @@ impl Queries for FakeQueries {
     fn follows(&mut self, _: &BStr) -> Result<bool, LookError> {
         Ok(false)
     }
-    fn may_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, LookError> {
+    fn can_move(&mut self, _: &BStr, _: Start, _: Option<ObjectId>, _: Force) -> Result<bool, LookError> {
         Ok(true)
     }
     fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {

@@ -24,12 +24,12 @@ pub enum Start {
 /// Answers questions about the submodules of one worktree.
 pub trait Follow {
     /// Returns true if `.gitmodules` names a submodule at `path`.
-    fn knows(&self, path: &BStr) -> Result<bool, LookError>;
+    fn is_registered(&self, path: &BStr) -> Result<bool, LookError>;
 
     /// Git's `check_submodule_move_head`: returns true if the worktree of the submodule at `path`
     /// can be moved to a commit, or to nothing, without losing changes. An obstacle has already
     /// been reported. An inactive submodule can always be moved.
-    fn may_move(
+    fn can_move(
         &self,
         path: &BStr,
         from: Start,

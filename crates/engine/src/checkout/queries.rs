@@ -124,17 +124,17 @@ impl Queries for WorktreeQueries<'_> {
     }
 
     fn follows(&mut self, path: &BStr) -> Result<bool, LookError> {
-        self.follow.map_or(Ok(false), |follow| follow.knows(path))
+        self.follow.map_or(Ok(false), |follow| follow.is_registered(path))
     }
 
-    fn may_move(
+    fn can_move(
         &mut self,
         path: &BStr,
         from: Start,
         to: Option<ObjectId>,
         force: Force,
     ) -> Result<bool, LookError> {
-        self.follow.map_or(Ok(true), |follow| follow.may_move(path, from, to, force))
+        self.follow.map_or(Ok(true), |follow| follow.can_move(path, from, to, force))
     }
 
     fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {

@@ -79,7 +79,7 @@ pub fn has_untracked(
 /// Returns an error if the repository is in the directory.
 pub fn remove_directory(repo: &repo::Repository, worktree: &Dir, dir: &BStr) -> io::Result<()> {
     if let Some(top) = repo.work_tree() {
-        Guard::of(repo, top).and_then(|guard| guard.admit_whole(dir)).map_err(io::Error::other)?;
+        Guard::of(repo, top).and_then(|guard| guard.check_tree(dir)).map_err(io::Error::other)?;
     }
     subtree::visit(&worktree.open_dir(dir)?, &mut subtree::remove)?;
     worktree.remove_dir(dir)

@@ -266,7 +266,7 @@ impl Run<'_> {
             }
             let path = self.doomed[at].as_bstr();
             let name = path[dir.map_or(0, |dir| dir.len() + 1)..].as_bstr();
-            let removed = self.admit(path).and_then(|()| match (&opened, self.options.act) {
+            let removed = self.check(path).and_then(|()| match (&opened, self.options.act) {
                 (_, Act::DryRun) => Ok(()),
                 (None, Act::Remove) => top.dir().remove_file(name),
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
@@ -282,8 +282,8 @@ impl Run<'_> {
         }
     }
 
-    fn admit(&self, path: &BStr) -> io::Result<()> {
-        self.guard.admit(path).map_err(|error| match error {
+    fn check(&self, path: &BStr) -> io::Result<()> {
+        self.guard.check(path).map_err(|error| match error {
             guard::Error::Step { own, .. } => {
                 io::Error::other(format!("this repository's Git directory is '{own}'"))
             }
@@ -307,7 +307,7 @@ impl Run<'_> {
         if self.interrupted() {
             return;
         }
-        if let Err(error) = self.admit(node.path.as_bstr()) {
+        if let Err(error) = self.check(node.path.as_bstr()) {
             let event = Event::Failed(node.display_path(), error);
             return self.finish_unvisited(node, Removal::kept(event, true));
         }
@@ -350,7 +350,7 @@ impl Run<'_> {
                 continue;
             }
             let removed = self
-                .admit(below(&node, name.as_bstr()).as_bstr())
+                .check(below(&node, name.as_bstr()).as_bstr())
                 .and_then(|()| self.remove_file(&dir, name.as_bstr()));
             pace.step();
             if let Err(error) = removed {

@@ -138,7 +138,7 @@ pub fn changed(
 /// Git's `ls-files` reports them too, because it examines a file before it matches the pathspecs.
 /// One readable file proves that its directory is readable, so the others are skipped, except those
 /// with too long a name.
-pub fn unreadable_beside(
+pub fn unreadable_unselected(
     root: &Dir,
     index: &Index,
     range: Range<usize>,

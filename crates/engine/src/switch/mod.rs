@@ -7,7 +7,7 @@
 //! - [`state`]: operations in progress, and their end;
 //! - [`operations`]: operations in progress with the details that `status` prints.
 //!
-//! Order: first check if the refs can be moved (`foresee_*`), then bring the worktree and the index
+//! Order: first check if the refs can be moved (`check_*`), then bring the worktree and the index
 //! to the target, then move the refs. All refs are locked and checked before the first one changes,
 //! so a failure leaves HEAD as it was.
 
@@ -34,7 +34,7 @@ pub enum Error {
 
 impl Error {
     /// Returns true if the committer is unknown. Git reports that with a message of its own.
-    pub fn is_of_committer(&self) -> bool {
+    pub fn is_missing_committer(&self) -> bool {
         matches!(self, Error::Refs(store::refs::Error::NoCommitter(_)))
     }
 
@@ -63,7 +63,7 @@ pub fn move_head(refs: &store::refs::Options, target: Target<'_>, message: &BStr
 
 /// Returns an error if [`move_head`] to `target` would be refused. `commit` is the commit of
 /// `target`. Nothing is written.
-pub fn foresee_head(
+pub fn check_head(
     refs: &store::refs::Options,
     target: Target<'_>,
     commit: Option<ObjectId>,
@@ -100,7 +100,7 @@ pub fn create_branch(
 }
 
 /// Returns an error if [`create_branch`] would be refused. Nothing is written.
-pub fn foresee_branch(
+pub fn check_branch(
     refs: &store::refs::Options,
     name: &BStr,
     oid: ObjectId,
@@ -140,11 +140,7 @@ pub fn reset_head(
 }
 
 /// Returns an error if [`reset_head`] would be refused. Nothing is written.
-pub fn foresee_reset(
-    repo: &repo::Repository,
-    refs: &store::refs::Options,
-    new: ObjectId,
-) -> Result<(), Error> {
+pub fn check_reset(repo: &repo::Repository, refs: &store::refs::Options, new: ObjectId) -> Result<(), Error> {
     let (name, mut changes) = reset_changes(repo, new, ResetReason::To("".into()))?;
     // A failure of ORIG_HEAD does not stop the reset.
     changes.retain(|change| change.name() != "ORIG_HEAD");

@@ -300,7 +300,7 @@ impl List<'_> {
         };
         // With a single pathspec Git asks first whether an entry is meant.
         let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
-            true => files::unreadable_beside(self.root, &self.index, self.range(), asked),
+            true => files::unreadable_unselected(self.root, &self.index, self.range(), asked),
             false => Vec::new(),
         };
         self.run.interrupt.check()?;

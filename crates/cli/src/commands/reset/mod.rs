@@ -350,7 +350,7 @@ impl Reset<'_> {
         specs.is_empty().then_some(())?;
         Some(Box::new(move || {
             let refs = self.settings.refs(self.repo)?;
-            switch::foresee_reset(self.repo, &refs, commit).map_err(cannot_reset_head)
+            switch::check_reset(self.repo, &refs, commit).map_err(cannot_reset_head)
         }))
     }
 
@@ -516,7 +516,7 @@ impl Reset<'_> {
 }
 
 fn cannot_reset_head(error: switch::Error) -> Failure {
-    match error.is_of_committer() {
+    match error.is_missing_committer() {
         true => error.into(),
         false => Failure::error(format!("update_ref failed for ref 'HEAD': {error}")).advised(error.advice()),
     }

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    add::{self, Clash, Error, Found, Store},
+    add::{self, Conflict, Error, Found, Store},
     stat::{Match, index_stat},
 };
 use format::{
@@ -28,7 +28,7 @@ impl Update<'_> {
     /// Updates paths that were named together, one after the other.
     pub(super) fn named_together(&mut self, paths: &[BString]) -> Result<(), Failure> {
         let mut seen = match paths.len() >= MANY && self.looks() {
-            true => self.looker.look_at_all(paths),
+            true => self.probe.probe_all(paths),
             false => Vec::new(),
         }
         .into_iter();
@@ -74,7 +74,7 @@ impl Update<'_> {
     pub(super) fn update(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
         let found = match seen {
             Some(stat) => Found::Present(stat),
-            None if self.looks() => self.looker.look(path),
+            None if self.looks() => self.probe.probe(path),
             None => Found::Missing,
         };
         let kind = match &found {
@@ -166,7 +166,7 @@ impl Update<'_> {
             true => Store::HashOnly,
             false => Store::Write(self.settings.objects(self.repo)),
         };
-        let named = self.adder.name(path, stat, self.staging.base(), store);
+        let named = self.hasher.hash(path, stat, self.staging.base(), store);
         self.say();
         let oid = match named {
             Ok(oid) => oid,
@@ -192,9 +192,9 @@ impl Update<'_> {
     fn put(&mut self, path: &BStr, entry: NewEntry) -> Result<(), Refused> {
         match self.staging.add(path, entry, self.allow) {
             Ok(()) => return Ok(()),
-            Err(Clash::NotInIndex) => {}
-            Err(Clash::InvalidPath) => console::error(text!("invalid path '", path, "'")),
-            Err(Clash::Directory) => {
+            Err(Conflict::NotInIndex) => {}
+            Err(Conflict::InvalidPath) => console::error(text!("invalid path '", path, "'")),
+            Err(Conflict::Directory) => {
                 console::error(text!("'", path, "' appears as both a file and as a directory"));
             }
         }
@@ -220,7 +220,7 @@ impl Update<'_> {
             }
             Match::Same => Ok(true),
             Match::Racy => {
-                let same = self.adder.is_content_of(&entry, path, stat, self.staging.base());
+                let same = self.hasher.matches_entry(&entry, path, stat, self.staging.base());
                 self.say();
                 Ok(same)
             }
@@ -229,7 +229,7 @@ impl Update<'_> {
     }
 
     fn say(&mut self) {
-        for message in self.adder.take_messages() {
+        for message in self.hasher.take_messages() {
             console::raw(format!("{message}\n").as_bytes());
         }
     }

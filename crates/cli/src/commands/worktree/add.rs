@@ -439,7 +439,7 @@ impl Add<'_> {
             let mut refs = self.settings.refs(repo)?;
             // Nobody holds a lock in a directory that is yet to be made.
             refs.git_dir = repo.common_dir().join("worktrees");
-            switch::foresee_head(&refs, target, commit)?;
+            switch::check_head(&refs, target, commit)?;
         }
         let id = refname::sanitized(basename(self.at.shown.as_bstr()));
         let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;

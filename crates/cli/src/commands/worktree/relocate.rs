@@ -49,7 +49,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         .validate(&worktree, false)
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
     let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
-    guard::admit_removal(scene.repo, &worktree.path)?;
+    guard::check_removal(scene.repo, &worktree.path)?;
     // The path may lead through the directory that moves, and leads elsewhere afterwards.
     let place = by_path::resolved(&to.path);
     by_path::rename(&worktree.path, &place).map_err(|error| {

@@ -69,7 +69,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot remove working tree: ", wrong)))?;
     let mut code = 0;
     if !matches!(by_path::stat(&worktree.path), Ok(None)) {
-        guard::admit_removal(scene.repo, &worktree.path)?;
+        guard::check_removal(scene.repo, &worktree.path)?;
         if force == 0 {
             refuse_submodules(scene, &worktree)?;
             refuse_changes(scene, &worktree, arg)?;

@@ -467,11 +467,11 @@ impl<'a> Submodules<'a> {
 }
 
 impl Follow for Submodules<'_> {
-    fn knows(&self, path: &BStr) -> Result<bool, LookError> {
+    fn is_registered(&self, path: &BStr) -> Result<bool, LookError> {
         Ok(self.name(path).is_some())
     }
 
-    fn may_move(
+    fn can_move(
         &self,
         path: &BStr,
         from: Start,

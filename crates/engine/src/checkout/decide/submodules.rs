@@ -21,13 +21,13 @@ impl Decider<'_> {
     }
 
     /// Checks if a submodule can be moved. Otherwise refuses its path and returns false.
-    pub(super) fn may_move(
+    pub(super) fn can_move(
         &mut self,
         path: &BStr,
         from: Start,
         to: Option<ObjectId>,
     ) -> Result<bool, LookError> {
-        let may = self.queries.may_move(path, from, to, self.policy.force)?;
+        let may = self.queries.can_move(path, from, to, self.policy.force)?;
         if !may {
             self.refuse(RefusalKind::WouldLoseSubmodule, path);
         }
@@ -42,7 +42,7 @@ impl Decider<'_> {
         oid: ObjectId,
         from: Start,
     ) -> Result<bool, LookError> {
-        Ok(!self.follows(path, mode)? || self.may_move(path, from, Some(oid))?)
+        Ok(!self.follows(path, mode)? || self.can_move(path, from, Some(oid))?)
     }
 
     /// Checks out the submodule of an entry that a one-way merge keeps. An obstacle causes a

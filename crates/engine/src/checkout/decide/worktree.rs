@@ -42,7 +42,7 @@ impl Decider<'_> {
         Ok(match fact.seen {
             Seen::Absent => Check::Allowed(Premise::Absent),
             Seen::There(_) if self.follows(path, mode)? => {
-                match self.may_move(path, Start::Head, Some(oid))? {
+                match self.can_move(path, Start::Head, Some(oid))? {
                     true => Check::Allowed(Premise::Anything),
                     false => {
                         self.refuse(RefusalKind::NotUptodateFile, path);
@@ -94,7 +94,7 @@ impl Decider<'_> {
         // Git also checks the submodule here. Files that are not the submodule's are not protected.
         if matches!(fact.seen, Seen::There(_))
             && self.follows(path, mode)?
-            && !self.may_move(path, Start::Commit(oid), None)?
+            && !self.can_move(path, Start::Commit(oid), None)?
         {
             return Ok(Check::Refused);
         }

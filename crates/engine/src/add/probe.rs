@@ -32,22 +32,22 @@ pub enum Found {
 
 /// Looks at paths and caches the directory of the last one.
 #[derive(Debug)]
-pub struct Looker<'a> {
+pub struct PathProbe<'a> {
     worktree: &'a Dir,
     cache: DirectoryCache,
     /// Created when several workers look at paths.
     tuning: Option<Tuning>,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> PathProbe<'a> {
     /// Creates a looker for the files of `worktree`.
-    pub fn new(worktree: &'a Dir) -> Looker<'a> {
-        Looker { worktree, cache: DirectoryCache::default(), tuning: None }
+    pub fn new(worktree: &'a Dir) -> PathProbe<'a> {
+        PathProbe { worktree, cache: DirectoryCache::default(), tuning: None }
     }
 
     /// Looks at one path, with one stat in most cases. Like Git, it remembers the last directory
     /// that was free of links and does not check it again until a path lies in another directory.
-    pub fn look(&mut self, path: &BStr) -> Found {
+    pub fn probe(&mut self, path: &BStr) -> Found {
         match self.cache.by_path(self.worktree, path) {
             Ok(Some(stat)) => Found::Present(stat),
             Err(error) => Found::Unreadable(error),
@@ -62,8 +62,8 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// Stats many paths with several workers. `None` means no answer: [`Looker::look`] gives it.
-    pub fn look_at_all(&mut self, paths: &[BString]) -> Vec<Option<Stat>> {
+    /// Stats many paths with several workers. `None` means no answer: [`PathProbe::probe`] gives it.
+    pub fn probe_all(&mut self, paths: &[BString]) -> Vec<Option<Stat>> {
         let worktree = self.worktree;
         let tuning = self.tuning.get_or_insert_with(|| Tuning::reading(worktree));
         let rows: Vec<&[BString]> = paths.chunks(PATHS_PER_UNIT).collect();
