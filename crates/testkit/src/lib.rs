@@ -6,6 +6,7 @@
 //!   by the program under test, and everything one can see afterwards must be the same.
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
+//! - [`imports`]: the imports between the modules of a crate, and circles of them.
 //! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
 //! - [`wait_for_group`]: waiting for a program and ending all that it started.
 //! - [`shared_data`]: the bundles with real histories that slow tests check out.
@@ -16,6 +17,7 @@
 mod data;
 mod filter;
 mod group;
+pub mod imports;
 mod mount;
 mod oracle;
 mod sandbox;

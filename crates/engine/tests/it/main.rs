@@ -2,4 +2,5 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod execute;
+mod floors;
 mod renames;
