@@ -62,7 +62,8 @@ impl<'a> PathProbe<'a> {
         }
     }
 
-    /// Stats many paths with several workers. `None` means no answer: [`PathProbe::probe`] gives it.
+    /// Stats many paths with several workers. `None` means no answer: [`PathProbe::probe`] gives
+    /// it.
     pub fn probe_all(&mut self, paths: &[BString]) -> Vec<Option<Stat>> {
         let worktree = self.worktree;
         let tuning = self.tuning.get_or_insert_with(|| Tuning::reading(worktree));
