@@ -17,7 +17,7 @@ use format::{
 use sys::UserPath;
 
 use crate::{
-    Error, Repository,
+    Attempt, Error, Repository,
     convert::attributes::{Flaw, Head, RawFile, State},
     objects::Kind,
 };
@@ -87,9 +87,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     pub fn new(repo: R, index: I, source: Source, names: &[BString], info: &BStr) -> Result<Self, Error> {
         let fold_case = repo.borrow().config_bool("core.ignoreCase")?.unwrap_or(false);
         let worktree = match repo.borrow().work_tree() {
-            Some(top) => Some(sys::Dir::open(top).map_err(|error| {
-                Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&error)))
-            })?),
+            Some(top) => Some(sys::Dir::open(top).map_err(Attempt::Access.on(top))?),
             None => None,
         };
         let mut attributes = Attributes {

@@ -5,7 +5,7 @@
 use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Error, Repository, branch_name};
+use crate::{Error, Repository, UpstreamError, branch_name};
 
 /// The ref a branch is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,10 +121,10 @@ impl Repository {
         let remote = self.config_str(&format!("branch.{short}.remote"));
         let merge = self.config_all(&format!("branch.{short}.merge")).into_iter().next();
         let (Some(remote), Some(merge)) = (remote, merge) else {
-            return Err(Error::new(match self.find_ref(branch)? {
-                None => format!("no such branch: '{short}'"),
-                Some(_) => format!("no upstream configured for branch '{short}'"),
-            }));
+            return Err(match self.find_ref(branch)? {
+                None => UpstreamError::NoBranch(short.to_owned()).into(),
+                Some(_) => UpstreamError::NotConfigured(short.to_owned()).into(),
+            });
         };
         if let Some(tracking) = self.tracking_ref(remote.as_bstr(), merge.as_bstr()) {
             return Ok(tracking);
@@ -132,7 +132,7 @@ impl Repository {
         if remote == "." {
             return Ok(self.expand_ref(merge.as_bstr())?.map_or(merge, |(full, _)| full));
         }
-        Err(Error::new(format!("upstream branch '{merge}' not stored as a remote-tracking branch")))
+        Err(UpstreamError::NotTracked(merge).into())
     }
 
     /// Full name of `@{push}` of a branch. The error says in Git's words why there is none.
@@ -145,15 +145,15 @@ impl Repository {
         let remote = remote.as_bstr();
         let tracking = |name: &BStr| {
             self.tracking_ref(remote, name).ok_or_else(|| {
-                Error::new(format!(
-                    "push destination '{name}' on remote '{remote}' has no local tracking branch"
-                ))
+                let (destination, remote) = (name.to_owned(), remote.to_owned());
+                Error::from(UpstreamError::PushNotTracked { destination, remote })
             })
         };
         let push = self.refspecs(remote, "push");
         if !push.is_empty() {
-            let destination = map_ref(&push, branch).ok_or_else(|| {
-                Error::new(format!("push refspecs for '{remote}' do not include '{short}'"))
+            let destination = map_ref(&push, branch).ok_or_else(|| UpstreamError::NotPushed {
+                remote: remote.to_owned(),
+                branch: short.to_owned(),
             })?;
             return tracking(destination.as_bstr());
         }
@@ -162,15 +162,13 @@ impl Repository {
         }
         let default = self.config_str("push.default").unwrap_or_else(|| "simple".into());
         match default.as_slice() {
-            b"nothing" => Err(Error::new("push has no destination (push.default is 'nothing')".to_owned())),
+            b"nothing" => Err(UpstreamError::PushNothing.into()),
             b"matching" | b"current" => tracking(branch),
             b"upstream" | b"tracking" => self.require_upstream(branch),
             _ => {
                 let upstream = self.require_upstream(branch)?;
                 if tracking(branch)? != upstream {
-                    return Err(Error::new(
-                        "cannot resolve 'simple' push to a single destination".to_owned(),
-                    ));
+                    return Err(UpstreamError::NotSimple.into());
                 }
                 Ok(upstream)
             }

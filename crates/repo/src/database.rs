@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
 
 use crate::{
-    Env, Error, Repository,
+    Attempt, Env, Error, ObjectError, Repository, RevisionError,
     config::Config,
     disk,
     objects::{Kind, Objects, Options, Promisors, Reader, Replacements},
@@ -34,7 +34,7 @@ impl Repository {
     /// A whole object.
     pub(crate) fn read_object(&self, id: &ObjectId) -> Result<(Kind, Vec<u8>), Error> {
         let mut reader = self.objects.reader();
-        let (kind, data) = reader.read(id).map_err(unread)?;
+        let (kind, data) = reader.read(id).map_err(ObjectError::from)?;
         Ok((kind, data.to_vec()))
     }
 
@@ -45,14 +45,14 @@ impl Repository {
 
     /// The same, with a reader that is used for many.
     pub(crate) fn read_commit_with(&self, reader: &mut Reader<'_>, id: &ObjectId) -> Result<Commit, Error> {
-        match reader.read(id).map_err(unread)? {
+        match reader.read(id).map_err(ObjectError::from)? {
             (Kind::Commit, data) => self.parse_commit(id, data),
-            _ => Err(Error::new(format!("object {id} is not a commit"))),
+            _ => Err(ObjectError::NotACommit(*id).into()),
         }
     }
 
     fn parse_commit(&self, id: &ObjectId, data: &[u8]) -> Result<Commit, Error> {
-        let bad = || Error::new(format!("bad commit object {id}"));
+        let bad = || ObjectError::BadCommit(*id);
         let mut tree = None;
         let mut parents = Vec::new();
         let mut date = 0;
@@ -87,13 +87,12 @@ impl Repository {
         let file = self.layout.common_dir.join("shallow");
         let bytes = match disk::read_optional(&file) {
             Err(error) if error.kind() != io::ErrorKind::IsADirectory => {
-                let (file, reason) = (file.display(), sys::reason(&error));
-                return Err(Error::unreadable(format!("unable to read '{file}': {reason}")));
+                return Err(Attempt::ReadShallow.on(&file)(error));
             }
             read => read.ok().flatten().unwrap_or_default(),
         };
         let commit = |line: &[u8]| {
-            let bad = || Error::unreadable(format!("bad shallow line: {}", line.as_bstr()));
+            let bad = || ObjectError::BadShallowLine(line.into()).into();
             line.get(..self.layout.hash.hex_len()).and_then(|hex| self.parse_hex(hex)).ok_or_else(bad)
         };
         bytes.lines_with_terminator().map(commit).collect()
@@ -109,7 +108,7 @@ impl Repository {
             .next()
             .and_then(|line| line.strip_prefix(b"object "))
             .and_then(|hex| self.parse_hex(hex))
-            .ok_or_else(|| Error::new(format!("bad tag object {id}")))
+            .ok_or_else(|| ObjectError::BadTag(*id).into())
     }
 
     /// Follows tags to what they finally point to.
@@ -133,7 +132,7 @@ impl Repository {
     /// is damaged, or that the disk keeps from being read, is an error.
     pub fn commit_if_there(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.peel_to_commit(id) {
-            Err(error) if error.is_unreadable || self.objects.header(&id).is_ok() => Err(error),
+            Err(error) if error.is_unreadable() || self.objects.header(&id).is_ok() => Err(error),
             Err(_) => Ok(None),
             commit => commit,
         }
@@ -149,36 +148,26 @@ impl Repository {
         match self.peel_tags(id)? {
             (id, Kind::Tree, _) => Ok(id),
             (id, Kind::Commit, data) => Ok(self.parse_commit(&id, &data)?.tree),
-            _ => Err(Error::new(format!("object {id} is not a tree"))),
+            _ => Err(ObjectError::NotATree(id).into()),
         }
     }
 
     /// The objects whose names begin with `hex`, sorted.
     pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
         let prefix = Prefix::from_hex(self.layout.hash, hex)
-            .ok_or_else(|| Error::new(format!("bad abbreviated name '{hex}'")))?;
+            .ok_or_else(|| RevisionError::Abbreviation(hex.to_owned()))?;
         self.beginning(prefix)
     }
 
     /// The objects whose names begin so, sorted.
     pub(crate) fn beginning(&self, prefix: Prefix) -> Result<Vec<ObjectId>, Error> {
-        self.objects.with_prefix(prefix).map_err(|(path, error)| {
-            let reason = error.reason();
-            Error::unreadable(format!("unable to look up '{prefix}' in {}: {reason}", path.display()))
-        })
+        let failed = |(pack, source)| ObjectError::Lookup { prefix, pack, source }.into();
+        self.objects.with_prefix(prefix).map_err(failed)
     }
 
     /// `GIT_OBJECT_DIRECTORY`, or the repository's own.
     pub fn objects_dir(&self) -> &std::path::Path {
         &self.layout.objects_dir
-    }
-}
-
-/// An object that could not be read, for a reason of its own or the disk's.
-fn unread(error: crate::objects::Error) -> Error {
-    match error.is_unreadable() {
-        true => Error::unreadable(error.to_string()),
-        false => Error::new(error.to_string()),
     }
 }
 

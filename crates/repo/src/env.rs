@@ -9,7 +9,7 @@ use std::{
 use bstr::{BStr, ByteSlice};
 use sys::UserPath;
 
-use crate::{Error, config};
+use crate::{ConfigError, Error, config};
 
 /// Variables by name.
 #[derive(Clone, Debug, Default)]
@@ -39,9 +39,9 @@ impl Env {
     /// A variable as a boolean of configuration; `None` if unset.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.bytes(name) else { return Ok(None) };
-        config::parse_bool(Some(value))
-            .map(Some)
-            .ok_or_else(|| Error::new(format!("bad boolean environment value '{value}' for '{name}'")))
+        config::parse_bool(Some(value)).map(Some).ok_or_else(|| {
+            ConfigError::EnvironmentBoolean { name: name.to_owned(), value: value.to_owned() }.into()
+        })
     }
 
     /// A file of Git's in the user's configuration directory.

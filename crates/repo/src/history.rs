@@ -10,7 +10,7 @@ use format::ObjectId;
 
 use gix::commitgraph::Graph;
 
-use crate::{Error, Repository, gitoxide, objects::Reader};
+use crate::{Error, RefError, Repository, gitoxide, objects::Reader};
 
 /// Git lists this many of the commits left behind.
 const ORPHAN_CUTOFF: usize = 4;
@@ -73,7 +73,7 @@ impl Repository {
         walk.paint(old, LEFT)?;
         for (name, id) in self.refs("refs/")? {
             if id.is_null() {
-                return Err(Error::new(format!("bad object {name}")));
+                return Err(RefError::NoObject(name).into());
             }
             // Refs may point to trees and blobs, and one whose object is missing must not hide the warning.
             if let Ok(Some(commit)) = self.peel_to_commit(id) {
@@ -168,10 +168,8 @@ impl<'a> Walk<'a> {
             && let Some(commit) = graph.commit_by_id(gitoxide::gix_id(id))
         {
             // A broken graph is no reason to fail: the commit itself tells the same.
-            let parents: Option<Vec<_>> = commit
-                .iter_parents()
-                .map(|parent| self.repo.own_id(graph.id_at(parent.ok()?)).ok())
-                .collect();
+            let parents: Option<Vec<_>> =
+                commit.iter_parents().map(|parent| self.repo.own_id(graph.id_at(parent.ok()?))).collect();
             if let (Some(parents), Ok(date)) = (parents, i64::try_from(commit.committer_timestamp())) {
                 return Ok((date, parents));
             }

@@ -11,7 +11,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 
-use crate::{Env, Error, Repository, date, disk};
+use crate::{ConfigError, Env, Error, Repository, date, disk};
 
 impl Repository {
     /// `Name <mail> seconds zone` for a reflog line. As in Git, an identity that had to be guessed is
@@ -100,7 +100,7 @@ fn guess_mail(user: Option<&sys::user::User>) -> BString {
 }
 
 fn parse_date(text: &BStr) -> Result<date::Time, Error> {
-    date::parse(text, seconds_now()).ok_or_else(|| Error::new(format!("invalid date format: {text}")))
+    date::parse(text, seconds_now()).ok_or_else(|| ConfigError::Date(text.to_owned()).into())
 }
 
 /// Any date Git's documentation names, relative ones included. Only for these the database of time zones is looked through.
@@ -133,6 +133,6 @@ mod tests {
 
     #[test]
     fn a_bad_date_is_named() {
-        assert_eq!(parse_date("never".into()).unwrap_err().message, "invalid date format: never");
+        assert_eq!(parse_date("never".into()).unwrap_err().to_string(), "invalid date format: never");
     }
 }

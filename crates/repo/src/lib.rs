@@ -12,6 +12,7 @@ mod database;
 mod date;
 mod disk;
 mod env;
+mod error;
 pub mod fetch;
 mod gitoxide;
 mod history;
@@ -43,6 +44,10 @@ use sys::UserPath;
 pub use branch::{Guess, Tracking};
 pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
 pub use env::Env;
+pub use error::{
+    Attempt, ConfigError, ConvertError, DiscoveryError, Error, FormatError, ObjectError, PathOrigin,
+    RefError, RevisionError, UpstreamError,
+};
 pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
@@ -115,35 +120,6 @@ pub struct Repository {
 /// See [`Repository::into_settings`].
 #[derive(Debug)]
 pub struct Settings(config::Config);
-
-/// Why a repository or something in it could not be read. Messages are Git's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
-    /// Git's wording, without `fatal: `
-    pub message: String,
-    /// What was asked for may be there: the disk, or what is on it, keeps it from being read.
-    pub is_unreadable: bool,
-    /// It is about a name that Git takes for nothing else, and dies of: `x@{upstream}` where `x` follows nothing.
-    pub is_final: bool,
-    /// Warnings that Git gives before it.
-    pub warnings: Vec<BString>,
-}
-
-impl Error {
-    /// For who reads something in a repository by means of his own.
-    pub fn new(message: String) -> Error {
-        Error { message, is_unreadable: false, is_final: false, warnings: Vec::new() }
-    }
-
-    pub(crate) fn unreadable(message: String) -> Error {
-        Error { message, is_unreadable: true, is_final: false, warnings: Vec::new() }
-    }
-
-    fn after_warnings(self, warnings: Vec<BString>) -> Error {
-        Error { warnings, ..self }
-    }
-}
 
 /// Where HEAD leads. Names are full (`refs/heads/main`), and those of the last ref on the way: branches can be symbolic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -395,13 +371,8 @@ impl Repository {
     /// counts as `true`.
     pub fn shared_config(&self, key: &str) -> Result<Option<BString>, Error> {
         let file = self.common_dir().join("config");
-        let content = disk::read_optional(&file).map_err(|error| {
-            Error::new(format!("unable to read '{}': {}", file.display(), sys::reason(&error)))
-        })?;
-        let pairs =
-            config::parse::parse(&content.unwrap_or_default()).map_err(|config::parse::BadLine(line)| {
-                Error::new(format!("bad config line {line} in file {}", file.display()))
-            })?;
+        let content = disk::read_optional(&file).map_err(Attempt::Read.on(&file))?;
+        let pairs = config::parse::parse(&content.unwrap_or_default()).map_err(|bad| bad.in_file(&file))?;
         let found = pairs.into_iter().rev().find(|pair| pair.key == key);
         Ok(found.map(|pair| pair.value.unwrap_or_else(|| "true".into())))
     }

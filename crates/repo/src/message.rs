@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
 
-use crate::{Error, Repository, convert::encoding};
+use crate::{ConfigError, Error, ObjectError, Repository, convert::encoding};
 
 /// Git never abbreviates further.
 pub const MINIMUM_ABBREV: usize = 4;
@@ -47,7 +47,7 @@ impl Repository {
                 let length = self.config_int("core.abbrev")?.unwrap_or_default();
                 match usize::try_from(length) {
                     Ok(length) if (MINIMUM_ABBREV..=full).contains(&length) => Ok(Some(length)),
-                    _ => Err(Error::new(format!("abbrev length out of range: {length}"))),
+                    _ => Err(ConfigError::Abbreviation(length).into()),
                 }
             }
             None => Ok(None),
@@ -55,9 +55,8 @@ impl Repository {
     }
 
     fn likely_unique(&self) -> Result<usize, Error> {
-        let packed = self.objects.packed_count().map_err(|(path, error)| {
-            Error::unreadable(format!("unable to count objects in {}: {}", path.display(), error.reason()))
-        })?;
+        let packed =
+            self.objects.packed_count().map_err(|(pack, source)| ObjectError::Count { pack, source })?;
         // One digit holds four bits; half the bits of the count, for a birthday's worth of distance.
         let bits = u64::BITS - packed.leading_zeros();
         Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))

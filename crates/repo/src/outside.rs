@@ -6,7 +6,7 @@ use bstr::{BStr, BString};
 use sys::UserPath;
 
 use crate::{
-    Configured, Env, Error, OpenOptions, Repository, Voice,
+    Attempt, Configured, Env, Error, OpenOptions, Repository, Voice,
     config::{self, Config, Sources, Speaker},
     disk, fetch, open,
 };
@@ -109,11 +109,7 @@ impl Repository {
 /// The settings of one file, names with section and variable in lower case; none if there is no such file.
 /// What it includes is not followed.
 pub fn config_file(path: &Path) -> Result<Vec<(BString, Option<BString>)>, Error> {
-    let unreadable =
-        |error| Error::new(format!("unable to read '{}': {}", path.display(), sys::reason(&error)));
-    let bytes = disk::read_optional(path).map_err(unreadable)?.unwrap_or_default();
-    let pairs = config::parse::parse(&bytes).map_err(|config::parse::BadLine(line)| {
-        Error::new(format!("bad config line {line} in file {}", path.display()))
-    })?;
+    let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?.unwrap_or_default();
+    let pairs = config::parse::parse(&bytes).map_err(|bad| bad.in_file(path))?;
     Ok(pairs.into_iter().map(|pair| (pair.key, pair.value)).collect())
 }

@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, refname};
 
-use crate::{Error, Repository, database, disk};
+use crate::{Attempt, Error, Repository, RevisionError, database, disk};
 
 /// One line.
 pub(crate) struct Line {
@@ -27,9 +27,7 @@ impl Repository {
     /// The reflog of a full ref name, oldest first; `None` if it has none.
     pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
         let file = refname::log_file(&self.layout.git_dir, &self.layout.common_dir, name);
-        let bytes = disk::read_optional(&file).map_err(|err| {
-            Error::new(format!("unable to read '{}': {}", file.display(), sys::reason(&err)))
-        })?;
+        let bytes = disk::read_optional(&file).map_err(Attempt::Read.on(&file))?;
         let Some(bytes) = bytes else { return Ok(None) };
         let width = self.layout.hash.hex_len();
         // Lines that are not well formed are passed over, as Git does.
@@ -103,7 +101,7 @@ impl Repository {
         }
         let count = lines.len();
         if count == 0 {
-            return Err(Error::new(format!("log for '{shown}' is empty")));
+            return Err(RevisionError::EmptyLog(shown.to_owned()).into());
         }
         if n < count {
             return Ok(Some(lines[count - 1 - n].new));
@@ -111,14 +109,14 @@ impl Repository {
         if n == count && !lines[0].old.is_null() {
             return Ok(Some(lines[0].old));
         }
-        Err(Error::new(format!("log for '{shown}' only has {count} entries")))
+        Err(RevisionError::ShortLog { name: shown.to_owned(), count }.into())
     }
 
     /// `ref@{date}`: the value at that time, or the oldest there is.
     pub(crate) fn reflog_at(&self, name: &BStr, shown: &BStr, date: i64) -> Result<Option<ObjectId>, Error> {
         let lines = self.reflog(name)?.unwrap_or_default();
         let Some(oldest) = lines.first() else {
-            return Err(Error::new(format!("log for '{shown}' is empty")));
+            return Err(RevisionError::EmptyLog(shown.to_owned()).into());
         };
         let at = lines.iter().rev().find(|line| line.date <= date).map(|line| line.new);
         Ok(Some(at.unwrap_or(if oldest.old.is_null() { oldest.new } else { oldest.old })))

@@ -14,7 +14,7 @@ use format::{
 };
 
 use crate::{
-    Error, Head, Repository,
+    Error, Head, ObjectError, Repository, RevisionError, UpstreamError,
     objects::Kind,
     refs::{End, Resolved},
 };
@@ -49,7 +49,7 @@ impl Repository {
     /// Any revision expression that names one object, `-` and `@{-N}` included. Forms that look into
     /// the index (`:path`) need [`Repository::know_index`] or [`Repository::resolve_with`].
     pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
-        self.resolve(spec)?.ok_or_else(|| Error::new(format!("bad revision '{spec}'")))
+        self.resolve(spec)?.ok_or_else(|| RevisionError::NotFound(spec.to_owned()).into())
     }
 
     /// The same, with `None` for what names nothing.
@@ -71,7 +71,7 @@ impl Repository {
         {
             return Ok(base);
         }
-        Err(Error::new(format!("bad revision '{spec}'")))
+        Err(RevisionError::NotFound(spec.to_owned()).into())
     }
 
     /// The names within `spec` that Git would warn of, because each may stand for several refs, or for a ref and
@@ -127,9 +127,7 @@ impl Repository {
                 _ => (0, rest.as_bstr()),
             };
             let Some(index) = index else {
-                return Err(Error::new(format!(
-                    "'{spec}' names an index entry, which is not supported here"
-                )));
+                return Err(RevisionError::IndexEntry(spec.to_owned()).into());
             };
             let path = self.relative_path(path)?;
             let stage = [Stage::Normal, Stage::Base, Stage::Ours, Stage::Theirs][usize::from(stage)];
@@ -201,7 +199,7 @@ impl Repository {
             b"@{push}" => (&name[..at], true),
             _ => return Ok(name.to_owned()),
         };
-        self.followed_by(branch.as_bstr(), push).map_err(|error| Error { is_final: true, ..error })
+        self.followed_by(branch.as_bstr(), push).map_err(|error| Error::Mark(Box::new(error)))
     }
 
     /// The ref that the branch `short`, or HEAD's branch, is built on or pushed to.
@@ -209,13 +207,13 @@ impl Repository {
         let branch = match short.as_bytes() {
             b"" | b"HEAD" => match self.head()?.branch() {
                 Some(branch) => branch.to_owned(),
-                None => return Err(Error::new("HEAD does not point to a branch".to_owned())),
+                None => return Err(UpstreamError::NoCurrentBranch.into()),
             },
             branch => {
                 let mut full = BString::from("refs/heads/");
                 full.extend_from_slice(branch);
                 if self.find_ref(full.as_bstr())?.is_none() {
-                    return Err(Error::new(format!("no such branch: '{}'", branch.as_bstr())));
+                    return Err(UpstreamError::NoBranch(branch.into()).into());
                 }
                 full
             }
@@ -321,7 +319,7 @@ impl Repository {
     fn tree_if_any(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.tree_of(id) {
             Ok(tree) => Ok(Some(tree)),
-            Err(error) if error.is_unreadable => Err(error),
+            Err(error) if error.is_unreadable() => Err(error),
             Err(_) => Ok(None),
         }
     }
@@ -366,11 +364,11 @@ impl Repository {
 
     /// The first commit, by descending date, whose message matches.
     fn first_matching(&self, tips: Vec<ObjectId>, pattern: &BStr) -> Result<Option<ObjectId>, Error> {
-        let invalid = || Error::new(format!("invalid search pattern '{pattern}'"));
+        let invalid = || RevisionError::Pattern(pattern.to_owned());
         let (pattern, negated) = match pattern.as_bytes() {
             [b'!', b'-', rest @ ..] => (rest, true),
             [b'!', rest @ ..] if rest.starts_with(b"!") => (rest, false),
-            [b'!', ..] => return Err(invalid()),
+            [b'!', ..] => return Err(invalid().into()),
             _ => (pattern.as_bytes(), false),
         };
         let regex = pattern.to_str().ok().and_then(|pattern| {
@@ -421,7 +419,7 @@ impl Repository {
         }
         match fitting.as_slice() {
             [id] => Ok(Some(*id)),
-            _ => Err(Error::new(format!("short object ID {hex} is ambiguous"))),
+            _ => Err(RevisionError::Ambiguous(hex).into()),
         }
     }
 
@@ -449,7 +447,7 @@ impl Repository {
             return Ok(path.to_owned());
         }
         if self.work_tree().is_none() {
-            return Err(Error::new("relative path syntax can't be used outside working tree".to_owned()));
+            return Err(RevisionError::RelativePath.into());
         }
         let mut parts: Vec<&[u8]> =
             self.layout.prefix.split_str("/").filter(|part| !part.is_empty()).collect();
@@ -457,7 +455,7 @@ impl Repository {
             match part {
                 b"" | b"." => {}
                 b".." => {
-                    parts.pop().ok_or_else(|| Error::new(format!("'{path}' is outside repository")))?;
+                    parts.pop().ok_or_else(|| RevisionError::Outside(path.to_owned()))?;
                 }
                 part => parts.push(part),
             }
@@ -477,7 +475,7 @@ impl Repository {
             match entries.find(is_sought) {
                 Some(Ok(entry)) => id = entry.oid,
                 // The rest of the tree cannot be read.
-                Some(Err(_)) => return Err(Error::unreadable(format!("malformed tree object {id}"))),
+                Some(Err(_)) => return Err(ObjectError::BadTree(id).into()),
                 None => return Ok(None),
             }
         }

@@ -11,7 +11,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::by_path::uninterrupted;
 
-use crate::{Error, OpenOptions, Repository, config, disk, open};
+use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, disk, open};
 
 /// What of a submodule counts as no change of it (`ignore`), weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,7 @@ pub struct Modules {
 impl Modules {
     /// Parses a file's content; `file` names it in errors.
     pub fn parse(content: &[u8], file: &str) -> Result<Modules, Error> {
-        let pairs = config::parse::parse(content).map_err(|config::parse::BadLine(line)| {
-            Error::new(format!("bad config line {line} in file {file}"))
-        })?;
+        let pairs = config::parse::parse(content).map_err(|bad| bad.in_file(Path::new(file)))?;
         let mut modules = Modules::default();
         for pair in pairs {
             modules.take(pair.key.as_bstr(), pair.value)?;
@@ -89,7 +87,7 @@ impl Modules {
         if !matches!(item, b"path" | b"ignore") {
             return Ok(());
         }
-        let value = value.ok_or_else(|| Error::new(format!("missing value for '{key}'")))?;
+        let value = value.ok_or_else(|| ConfigError::MissingValue(key.to_owned()))?;
         match item {
             b"path" if value.starts_with(b"-") => self.warnings.push(
                 [
@@ -195,10 +193,7 @@ impl Repository {
         let dir = top.join(sys::os_str(path));
         match uninterrupted(|| dir.join(".git").metadata()) {
             Err(error) if disk::is_missing(&error) => return Ok(None),
-            Err(error) => {
-                let reason = sys::reason(&error);
-                return Err(Error::new(format!("failed to stat '{}': {reason}", dir.display())));
-            }
+            Err(error) => return Err(Attempt::Stat.on(&dir)(error)),
             Ok(_) => {}
         }
         Repository::open(&self.options_of(dir)).map(Some)

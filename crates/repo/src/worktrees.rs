@@ -14,7 +14,7 @@ use format::ObjectId;
 use sys::{FileType, UserPath, by_path};
 
 use crate::{
-    Error, Repository, config, disk, open,
+    Attempt, Error, Repository, config, disk, open,
     refs::{End, Resolved, branch_name},
 };
 
@@ -60,9 +60,7 @@ impl Repository {
         let mut names = match by_path::list(&dir) {
             Ok(names) => names,
             Err(err) if disk::is_missing(&err) => Vec::new(),
-            Err(err) => {
-                return Err(Error::new(format!("unable to read '{}': {}", dir.display(), sys::reason(&err))));
-            }
+            Err(err) => return Err(Attempt::Read.on(&dir)(err)),
         };
         names.sort_by(|a, b| a.0.cmp(&b.0));
         found.extend(names.iter().filter_map(|(name, _)| self.linked_worktree(name)));

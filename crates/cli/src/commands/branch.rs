@@ -76,7 +76,7 @@ pub(crate) fn needs_a_merge(
     let name = if name == "-" { BStr::new("@{-1}") } else { name };
     let oid = match repo.rev_parse_or_base(name) {
         Ok(oid) => oid,
-        Err(error) if error.is_unreadable || error.is_final => return Err(error.into()),
+        Err(error) if error.is_unreadable() || error.is_final() => return Err(error.into()),
         Err(_) => return Ok(None),
     };
     let source = describe(repo, name, oid)?;

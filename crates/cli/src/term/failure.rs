@@ -81,7 +81,7 @@ impl Failure {
 
     /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
     pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
-        if error.is_unreadable || error.is_final { error.into() } else { otherwise }
+        if error.is_unreadable() || error.is_final() { error.into() } else { otherwise }
     }
 
     /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
@@ -171,9 +171,9 @@ impl From<Stop> for Failure {
 impl From<repo::Error> for Failure {
     fn from(error: repo::Error) -> Failure {
         let failure = Failure::fatal(error.to_string());
-        match error.warnings.is_empty() {
-            true => failure,
-            false => Failure::Warned(error.warnings, Box::new(failure)),
+        match error.warnings() {
+            [] => failure,
+            warnings => Failure::Warned(warnings.to_vec(), Box::new(failure)),
         }
     }
 }

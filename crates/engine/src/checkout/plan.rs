@@ -271,7 +271,8 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
-        let is = |key: &str, default: bool| Ok(repo.config_bool(key)?.unwrap_or(default));
+        let is =
+            |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
         Ok(Settings {
             stat: StatRules::of(repo)?,
             protect: protect(repo)?,

@@ -93,7 +93,7 @@ impl Error {
     /// Returns the warnings that Git prints before this error.
     pub fn warnings(&self) -> &[BString] {
         match self {
-            Error::Repo(error) | Error::Objects(ObjectsError::Repo(error)) => &error.warnings,
+            Error::Repo(error) | Error::Objects(ObjectsError::Repo(error)) => error.warnings(),
             _ => &[],
         }
     }

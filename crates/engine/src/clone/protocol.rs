@@ -6,7 +6,7 @@
 use bstr::{BString, ByteSlice};
 
 /// The reason why the protocol is not allowed. Messages are Git's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("transport 'file' not allowed")]

@@ -175,7 +175,7 @@ impl Publication<'_> {
             common_dir: PathBuf::from(self.git_dir),
             called: PathBuf::from(self.git_dir),
             hash: self.hash,
-            committer: self.repo.committer().map_err(|error| error.message),
+            committer: self.repo.committer().map_err(|error| error.to_string()),
             log,
             fsync: self.fsync,
             locks: store::refs::Locks { shared: self.shared, ..store::refs::Locks::default() },

@@ -120,7 +120,7 @@ pub(super) enum Notice {
     /// `warning: templates not found in <directory>`
     NoTemplates(PathBuf),
     /// `warning: not copying templates from '<directory>': <why>`
-    RefusedTemplates(PathBuf, repo::Error),
+    RefusedTemplates(PathBuf, repo::FormatError),
     /// `error: ignoring template <path>`: it is not a file, directory or link.
     IgnoredTemplate(PathBuf),
 }

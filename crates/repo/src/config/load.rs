@@ -11,10 +11,10 @@ use format::wildmatch::{Mode, wildmatch};
 use sys::{Refused, UserPath, by_path::canonical};
 
 use super::{Config, Entry, Scope, parse, shown, value};
-use crate::{Env, Error, Voice, disk};
+use crate::{Attempt, ConfigError, Env, Error, PathOrigin, Voice, disk};
 
 /// Git gives up at this depth; circular includes end here.
-const MAX_INCLUDE_DEPTH: usize = 10;
+pub(crate) const MAX_INCLUDE_DEPTH: usize = 10;
 
 /// The files of a repository that take part, and the command line.
 #[derive(Clone, Copy, Default)]
@@ -65,8 +65,8 @@ struct Loader<'a> {
     urls_forbidden: bool,
 }
 
-fn inaccessible(path: &UserPath, refused: Refused) -> Error {
-    Error::new(format!("unable to access '{path}': {refused}"))
+fn inaccessible(path: &UserPath, source: Refused) -> Error {
+    Error::Path { origin: PathOrigin::ConfigFile(path.clone()), source }
 }
 
 impl Loader<'_> {
@@ -106,24 +106,13 @@ impl Loader<'_> {
             Err(err) if scope == Scope::Global && err.kind() == std::io::ErrorKind::PermissionDenied => {
                 return Ok(());
             }
-            Err(err) => {
-                return Err(Error::new(format!(
-                    "unable to access '{}': {}",
-                    path.display(),
-                    sys::reason(&err)
-                )));
-            }
+            Err(err) => return Err(Attempt::Access.on(path)(err)),
         };
         self.content(path, &bytes, scope)
     }
 
     fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
-        let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| {
-            Error::new(format!(
-                "bad config line {line} in file {}",
-                shown(path, self.sources.git_dir).display()
-            ))
-        })?;
+        let pairs = parse::parse(bytes).map_err(|bad| bad.in_file(shown(path, self.sources.git_dir)))?;
         let file = Arc::new(path.to_owned());
         for parse::Pair { key, value, line } in pairs {
             self.pair(key, value, scope, Some((&file, line)))?;
@@ -140,11 +129,7 @@ impl Loader<'_> {
     ) -> Result<(), Error> {
         let file = place.map(|(file, _)| file);
         if self.urls_forbidden && is_remote_url(key.as_bstr()) {
-            return Err(Error::new(
-                "remote URLs cannot be configured in file directly or indirectly included by \
-                 includeIf.hasconfig:remote.*.url"
-                    .to_owned(),
-            ));
+            return Err(ConfigError::RemoteUrl.into());
         }
         let include = if key == "include.path" {
             Some(false)
@@ -161,12 +146,10 @@ impl Loader<'_> {
         let Some(by_url) = include else { return Ok(()) };
         let Some(value) = value else {
             self.sources.voice.say(["error: missing value for 'include.path'".to_owned()]);
-            return Err(Error::new(match file {
-                Some(file) => {
-                    format!("bad config line {line} in file {}", shown(file, self.sources.git_dir).display())
-                }
-                None => "unable to parse command-line config".to_owned(),
-            }));
+            return Err(match file {
+                Some(file) => parse::BadLine(line).in_file(shown(file, self.sources.git_dir)),
+                None => ConfigError::CommandLine.into(),
+            });
         };
         let forbidden_before = self.urls_forbidden;
         self.urls_forbidden |= by_url && self.collecting_urls;
@@ -185,23 +168,18 @@ impl Loader<'_> {
     }
 
     fn include(&mut self, value: &BStr, scope: Scope, from: Option<&Arc<PathBuf>>) -> Result<(), Error> {
-        let path = value::interpolate(value, self.env)
-            .ok_or_else(|| Error::new(format!("could not expand include path '{value}'")))?;
+        let path =
+            value::interpolate(value, self.env).ok_or_else(|| ConfigError::IncludePath(value.to_owned()))?;
         let dir = match (path.is_absolute(), from) {
             (true, _) => Path::new("/"),
             (false, Some(from)) => from.parent().unwrap_or(Path::new("")),
-            (false, None) => {
-                return Err(Error::new("relative config includes must come from files".to_owned()));
-            }
+            (false, None) => return Err(ConfigError::RelativeInclude.into()),
         };
         let path = path.resolve_or_base(dir).map_err(|refused| inaccessible(&path, refused))?;
         self.depth += 1;
         if self.depth > MAX_INCLUDE_DEPTH && path.exists() {
-            let from = from.map_or("the command line".to_owned(), |from| from.display().to_string());
-            return Err(Error::new(format!(
-                "exceeded maximum include depth ({MAX_INCLUDE_DEPTH}) while including\n\t{}\nfrom\n\t{from}\nThis might be due to circular includes.",
-                path.display()
-            )));
+            let from = from.map(|from| from.to_path_buf());
+            return Err(ConfigError::IncludeDepth { path, from }.into());
         }
         let result = self.file(&path, scope);
         self.depth -= 1;
@@ -279,9 +257,7 @@ impl Loader<'_> {
         };
         if let Some(rest) = expanded.strip_prefix(b"./") {
             let Some(from) = from else {
-                return Err(Error::new(
-                    "relative config include conditionals must come from files".to_owned(),
-                ));
+                return Err(ConfigError::RelativeCondition.into());
             };
             let from = canonical(from).unwrap_or_else(|_| from.as_ref().clone());
             let mut path =
@@ -323,17 +299,15 @@ impl Loader<'_> {
                 .to_str()
                 .ok()
                 .and_then(|count| count.trim().parse().ok())
-                .ok_or_else(|| Error::new("bogus count in GIT_CONFIG_COUNT".to_owned()))?;
+                .ok_or(ConfigError::EnvironmentCount)?;
             if count > i32::MAX as u64 {
-                return Err(Error::new("too many entries in GIT_CONFIG_COUNT".to_owned()));
+                return Err(ConfigError::EnvironmentTooMany.into());
             }
             for at in 0..count {
-                let part = |kind: &str| {
-                    let name = format!("GIT_CONFIG_{}_{at}", kind.to_uppercase());
-                    self.env
-                        .bytes(&name)
-                        .map(|text| text.to_owned())
-                        .ok_or_else(|| Error::new(format!("missing config {kind} {name}")))
+                let part = |part: &'static str| {
+                    let name = format!("GIT_CONFIG_{}_{at}", part.to_uppercase());
+                    let value = self.env.bytes(&name).map(|text| text.to_owned());
+                    value.ok_or(ConfigError::EnvironmentMissing { part, name })
                 };
                 let (key, value) = (part("key")?, part("value")?);
                 let key = command_key(key.as_bstr())?;
@@ -341,9 +315,7 @@ impl Loader<'_> {
             }
         }
         if let Some(parameters) = self.env.bytes("GIT_CONFIG_PARAMETERS") {
-            for (key, value) in split_parameters(parameters)
-                .ok_or_else(|| Error::new("bogus format in GIT_CONFIG_PARAMETERS".to_owned()))?
-            {
+            for (key, value) in split_parameters(parameters).ok_or(ConfigError::EnvironmentParameters)? {
                 self.pair(command_key(key.as_bstr())?, value, Scope::Command, None)?;
             }
         }
@@ -353,7 +325,7 @@ impl Loader<'_> {
                 None => (text.as_bstr(), None),
             };
             if key.is_empty() {
-                return Err(Error::new(format!("bogus config parameter: {text}")));
+                return Err(ConfigError::Parameter(text.clone()).into());
             }
             self.pair(command_key(key)?, value, Scope::Command, None)?;
         }
@@ -378,7 +350,7 @@ fn matches(pattern: &[u8], text: &[u8], icase: bool) -> bool {
 
 /// Checks and normalises a name given on the command line.
 fn command_key(key: &BStr) -> Result<BString, Error> {
-    let invalid = |what: &str| Err(Error::new(format!("{what}: {key}")));
+    let invalid = |problem| Err(ConfigError::Key { problem, key: key.to_owned() }.into());
     let Some(last) = key.rfind_byte(b'.').filter(|&dot| dot > 0) else {
         return invalid("key does not contain a section");
     };
@@ -475,7 +447,7 @@ mod tests {
             ("core.1a", "invalid key: core.1a"),
             ("co_re.a", "invalid key: co_re.a"),
         ] {
-            assert_eq!(command_key(key.into()).unwrap_err().message, message);
+            assert_eq!(command_key(key.into()).unwrap_err().to_string(), message);
         }
     }
 }

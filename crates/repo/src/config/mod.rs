@@ -17,11 +17,11 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use sys::UserPath;
 
-pub(crate) use load::{Sources, load};
+pub(crate) use load::{MAX_INCLUDE_DEPTH, Sources, load};
 pub(crate) use value::{bad_boolean, parse_int, parse_size};
 pub use value::{parse_bool, parse_number, parse_unsigned};
 
-use crate::{Env, Error, Voice};
+use crate::{ConfigError, Env, Error, Voice};
 
 /// Where a value comes from, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,13 +93,8 @@ pub struct Configured<'c> {
 impl Configured<'_> {
     /// Git's words for a value that means nothing.
     pub(crate) fn refused(&self) -> Error {
-        let key = self.key;
-        Error::new(match self.place {
-            Some((file, line)) => {
-                format!("bad config variable '{key}' in file '{}' at line {line}", file.display())
-            }
-            None => format!("unable to parse '{key}' from command-line config"),
-        })
+        let place = self.place.map(|(file, line)| (file.to_owned(), line));
+        ConfigError::Variable { key: self.key.to_owned(), place }.into()
     }
 }
 
@@ -163,17 +158,11 @@ impl Config {
             Some(entry) => {
                 let key = normalize(key);
                 speaker.voice.say([format!("error: missing value for '{key}'")]);
-                Err(Error::new(match &entry.file {
-                    Some(file) => {
-                        let file = speaker.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
-                        format!(
-                            "bad config variable '{key}' in file '{}' at line {}",
-                            file.display(),
-                            entry.line
-                        )
-                    }
-                    None => format!("unable to parse '{key}' from command-line config"),
-                }))
+                let place = entry.file.as_ref().map(|file| {
+                    let file = speaker.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
+                    (file.to_owned(), entry.line)
+                });
+                Err(ConfigError::Variable { key, place }.into())
             }
         }
     }
@@ -203,18 +192,9 @@ impl Config {
     ) -> Result<Option<T>, Error> {
         let Some(entry) = self.last(key) else { return Ok(None) };
         let value = entry.text();
-        parse(value).map(Some).map_err(|kind| {
-            Error::new(match &entry.file {
-                Some(file) => format!(
-                    "bad numeric config value '{}' for '{}' in file {}: {kind}",
-                    value,
-                    normalize(key),
-                    file.display()
-                ),
-                None => {
-                    format!("bad numeric config value '{value}' for '{}': {kind}", normalize(key))
-                }
-            })
+        parse(value).map(Some).map_err(|reason| {
+            let file = entry.file.as_ref().map(|file| file.to_path_buf());
+            ConfigError::Number { key: normalize(key), value: value.to_owned(), file, reason }.into()
         })
     }
 
@@ -276,8 +256,7 @@ pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
         Some(rest) => (rest.as_bstr(), true),
         None => (value, false),
     };
-    let path = value::interpolate(value, env)
-        .ok_or_else(|| Error::new(format!("failed to expand user dir in: '{value}'")))?;
+    let path = value::interpolate(value, env).ok_or_else(|| ConfigError::HomeDirectory(value.to_owned()))?;
     let exists = || path.resolve(Path::new("")).is_ok_and(|path| path.exists());
     Ok((!optional || exists()).then_some(path))
 }

@@ -3,7 +3,11 @@
 //! A pair is handed out as soon as it is complete, so that a broken line spoils only what follows it,
 //! as in Git. Source: git-config(1), "CONFIGURATION FILE".
 
+use std::path::Path;
+
 use bstr::BString;
+
+use crate::{ConfigError, Error};
 
 /// One `name = value` line.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +23,13 @@ pub(crate) struct Pair {
 /// The number of the line that is not in the grammar.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine(pub(crate) usize);
+
+impl BadLine {
+    /// The error about this line of `file`.
+    pub(crate) fn in_file(self, file: &Path) -> Error {
+        ConfigError::Line { line: self.0, file: file.to_owned() }.into()
+    }
+}
 
 /// Parses a whole file.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Pair>, BadLine> {

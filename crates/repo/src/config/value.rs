@@ -3,7 +3,7 @@
 use bstr::{BStr, ByteSlice};
 use sys::UserPath;
 
-use crate::{Env, Error};
+use crate::{ConfigError, Env, Error};
 
 /// A boolean as Git reads it: words in any case, nothing at all, or any integer.
 pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
@@ -20,7 +20,7 @@ pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
 
 /// Git's words for what is no boolean.
 pub(crate) fn bad_boolean(value: &BStr, key: &BStr) -> Error {
-    Error::new(format!("bad boolean config value '{value}' for '{key}'"))
+    ConfigError::Boolean { key: key.to_owned(), value: value.to_owned() }.into()
 }
 
 /// Git's words for what is wrong with a number.

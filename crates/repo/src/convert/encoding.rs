@@ -6,6 +6,8 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::iconv;
 
+use crate::ConvertError;
+
 const UTF16_LE: &[u8] = b"\xff\xfe";
 const UTF16_BE: &[u8] = b"\xfe\xff";
 const UTF32_LE: &[u8] = b"\xff\xfe\0\0";
@@ -50,7 +52,7 @@ pub(super) fn to_git(
     bytes: &[u8],
     out: &mut Vec<u8>,
     messages: &mut Vec<String>,
-) -> Result<(), Option<String>> {
+) -> Result<(), Option<ConvertError>> {
     if bytes.is_empty() {
         return Err(None);
     }
@@ -61,7 +63,6 @@ pub(super) fn to_git(
     let missing =
         (is("UTF-16") && !marked([UTF16_BE, UTF16_LE])) || (is("UTF-32") && !marked([UTF32_BE, UTF32_LE]));
     if prohibited || missing {
-        let what = if prohibited { "prohibited" } else { "required" };
         let family = name.get(3..).unwrap_or_default();
         let family = family.strip_prefix(b"-").unwrap_or(family).as_bstr();
         messages.push(match prohibited {
@@ -75,12 +76,16 @@ pub(super) fn to_git(
                  UTF-{family}LE (depending on the byte order) as working-tree-encoding."
             ),
         });
-        return Err(Some(format!("BOM is {what} in '{path}' if encoded as {name}")));
+        return Err(Some(ConvertError::ByteOrderMark {
+            path: path.to_owned(),
+            encoding: name.to_owned(),
+            is_prohibited: prohibited,
+        }));
     }
     let from = if same_utf(name, "UTF-16LE-BOM") { "UTF-16".into() } else { name };
     match convert("UTF-8".into(), from, bytes, out) {
         true => Ok(()),
-        false => Err(Some(format!("failed to encode '{path}' from {name} to UTF-8"))),
+        false => Err(Some(ConvertError::Encoding { path: path.to_owned(), encoding: name.to_owned() })),
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
     Content, Worker,
     process::{Answer, NotStarted, Process},
 };
-use crate::{Error, Repository};
+use crate::{ConvertError, Error, Repository};
 
 /// `filter.<name>.*`
 #[derive(Debug, Default)]
@@ -270,8 +270,8 @@ impl ExternalFilters {
     }
 }
 
-fn smudge_failed(path: &BStr, driver: &Driver) -> String {
-    format!("{path}: smudge filter {} failed", driver.name)
+fn smudge_failed(path: &BStr, driver: &Driver) -> ConvertError {
+    ConvertError::Smudge { path: path.to_owned(), driver: driver.name.clone() }
 }
 
 impl Worker {
@@ -292,7 +292,7 @@ impl Worker {
             Smudged::Unchanged
         };
         if smudged == Smudged::Unchanged && driver.required {
-            return Err(Error::new(smudge_failed(job.path, driver)));
+            return Err(smudge_failed(job.path, driver).into());
         }
         Ok(smudged)
     }
@@ -302,7 +302,7 @@ impl Worker {
     pub fn sure_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
         let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
         let driver = &self.shared.drivers[driver];
-        Ok(driver.only_fails().then(|| smudge_failed(path, driver)))
+        Ok(driver.only_fails().then(|| smudge_failed(path, driver).to_string()))
     }
 
     /// Runs the filter of an addition; `None` if it changes nothing.
@@ -326,7 +326,8 @@ impl Worker {
             None
         };
         if cleaned.is_none() && driver.required {
-            return Err(Error::new(format!("{path}: clean filter '{}' failed", driver.name)));
+            let (path, driver) = (path.to_owned(), driver.name.clone());
+            return Err(ConvertError::Clean { path, driver }.into());
         }
         Ok(cleaned)
     }
@@ -350,7 +351,7 @@ impl Worker {
                     messages.extend(lines.into_iter().map(|line| format!("error: {line}")));
                     return Ok(Smudged::Unchanged);
                 }
-                Err(NotStarted::Fatal(message)) => return Err(Error::new(message)),
+                Err(NotStarted::Fatal(error)) => return Err(error.into()),
             }
         }
         let process = running.get_mut(command).expect("it was started, if it was not there");

@@ -23,7 +23,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{Mode, ObjectId, index::Index};
 use sys::profile::{self, Phase};
 
-use crate::{Error, Repository};
+use crate::{ConvertError, Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_driver_only_fails};
@@ -219,15 +219,14 @@ impl Worker {
                 }
             });
             match failed {
-                Some(message) if shared.storing.as_ref().is_some_and(|storing| storing.refuses) => {
-                    return Err(Error::new(message));
+                Some(error) if shared.storing.as_ref().is_some_and(|storing| storing.refuses) => {
+                    return Err(error.into());
                 }
-                Some(message) => self.messages.push(format!("error: {message}")),
+                Some(error) => self.messages.push(format!("error: {error}")),
                 None => {}
             }
             if before.is_some_and(|before| !encoding::comes_back(name.as_bstr(), &before, content.bytes())) {
-                let message = format!("encoding '{path}' from {name} to UTF-8 and back is not the same");
-                return Err(Error::new(message));
+                return Err(ConvertError::RoundTrip { path: path.to_owned(), encoding: name.clone() }.into());
             }
         }
         let mut lost = None;

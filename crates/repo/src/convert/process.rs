@@ -10,6 +10,8 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::ConvertError;
+
 /// The most a packet can carry.
 const MAX_DATA: usize = 65516;
 
@@ -29,7 +31,7 @@ pub(super) enum NotStarted {
     /// What is to be said of it, each without `error: `; the file stays as it is.
     Failed(Vec<String>),
     /// Git dies of this.
-    Fatal(String),
+    Fatal(ConvertError),
 }
 
 /// What it said of a file.
@@ -95,10 +97,10 @@ impl Process {
                 Some(b"smudge") => self.smudge = true,
                 Some(b"delay") => self.delay = true,
                 Some(other) => {
-                    let other = other.as_bstr();
-                    return Err(NotStarted::Fatal(format!(
-                        "subprocess '{text}' requested unsupported capability '{other}'"
-                    )));
+                    return Err(NotStarted::Fatal(ConvertError::Capability {
+                        command: text.to_owned(),
+                        capability: other.into(),
+                    }));
                 }
                 None => {}
             }

@@ -21,7 +21,7 @@ use super::{
     text::LineEnds,
 };
 use crate::{
-    Error, Repository, disk,
+    Attempt, ConfigError, ConvertError, Error, Repository, disk,
     objects::{Kind, Objects},
 };
 
@@ -149,7 +149,8 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
         }
         let dir = &index.path(&entry)[..index.directory_at(at)];
         let dir = dir.strip_suffix(b"/").unwrap_or(dir);
-        let (kind, bytes) = reader.read(&entry.oid).map_err(|err| Error::new(err.to_string()))?;
+        let (kind, bytes) =
+            reader.read(&entry.oid).map_err(|error| ConvertError::Attributes(Arc::new(error)))?;
         if kind == Kind::Blob {
             found.insert(dir.into(), RawFile::parse(bytes, dir.is_empty()));
         }
@@ -165,13 +166,11 @@ impl Shared {
             ("attr.tree", repo.config_str("attr.tree").is_some()),
         ] {
             if given {
-                return Err(Error::new(format!("attributes from a tree ({name}) are not supported")));
+                return Err(ConfigError::AttributesFromTree(name).into());
             }
         }
         let worktree = match repo.work_tree() {
-            Some(top) => Some(sys::Dir::open(top).map_err(|err| {
-                Error::new(format!("unable to access '{}': {}", top.display(), sys::reason(&err)))
-            })?),
+            Some(top) => Some(sys::Dir::open(top).map_err(Attempt::Access.on(top))?),
             None => None,
         };
         let present = match (&worktree, direction) {
@@ -284,7 +283,7 @@ impl Shared {
         };
         let encoding = match values.get(ENCODING) {
             Some(State::Set | State::Unset) => {
-                return Err(Error::new("true/false are no valid working-tree-encodings".to_owned()));
+                return Err(ConvertError::EncodingWithoutName.into());
             }
             Some(State::Value(name)) if !name.is_empty() && !encoding::is_utf8(name.as_bstr()) => {
                 Some(name.clone())

@@ -5,7 +5,7 @@
 use bstr::{BStr, BString};
 
 use super::text::Lost;
-use crate::{Error, Repository};
+use crate::{ConvertError, Error, Repository};
 
 /// What becomes of a file that a checkout would not bring back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Storing {
             Unsafe::ToldOf => Ok(Some(format!(
                 "warning: in the working copy of '{path}', {from} will be replaced by {to} the next time Git touches it"
             ))),
-            Unsafe::Refused => Err(Error::new(format!("{from} would be replaced by {to} in {path}"))),
+            Unsafe::Refused => Err(ConvertError::LineEnds { path: path.to_owned(), from, to }.into()),
         }
     }
 

@@ -14,7 +14,7 @@ use sys::{
 };
 
 use super::{Common, Finder};
-use crate::{Error, disk};
+use crate::{Attempt, DiscoveryError, Error, PathOrigin, disk};
 
 /// What is larger is no `.git` file.
 pub(super) const GITFILE_LIMIT: u64 = 1 << 20;
@@ -39,9 +39,7 @@ impl Finder<'_> {
         let ceiling = self.ceiling();
         let across = self.env.boolean("GIT_DISCOVERY_ACROSS_FILESYSTEM")?.unwrap_or(false);
         let device = |dir: &Path| {
-            uninterrupted(|| dir.metadata()).map(|stat| stat.dev()).map_err(|err| {
-                Error::new(format!("failed to stat '{}': {}", dir.display(), sys::reason(&err)))
-            })
+            uninterrupted(|| dir.metadata()).map(|stat| stat.dev()).map_err(Attempt::Stat.on(dir))
         };
         let first_device = device(&self.cwd)?;
         let mut dir = self.cwd.as_path();
@@ -56,18 +54,12 @@ impl Finder<'_> {
                 self.check_owner(dir, None, None, dir)?;
                 return Ok(Found::Bare { git_dir: dir.to_owned() });
             }
-            let nothing =
-                || Error::new("not a git repository (or any of the parent directories): .git".to_owned());
             if ceiling.as_deref().is_some_and(|ceiling| dir.parent() == Some(ceiling)) {
-                return Err(nothing());
+                return Err(DiscoveryError::NotFound.into());
             }
-            dir = dir.parent().ok_or_else(nothing)?;
+            dir = dir.parent().ok_or(DiscoveryError::NotFound)?;
             if !across && device(dir)? != first_device {
-                return Err(Error::new(format!(
-                    "not a git repository (or any parent up to mount point {})\n\
-                     Stopping at filesystem boundary (GIT_DISCOVERY_ACROSS_FILESYSTEM not set).",
-                    dir.display()
-                )));
+                return Err(DiscoveryError::MountPoint(dir.to_owned()).into());
             }
         }
     }
@@ -118,17 +110,13 @@ impl Finder<'_> {
         }
         match found {
             Err(err) if disk::is_missing(&err) => Ok(None),
-            Err(err) => {
-                Err(Error::new(format!("error reading '{}': {}", dot_git.display(), sys::reason(&err))))
-            }
+            Err(err) => Err(Attempt::StatDotGit.on(dot_git)(err)),
             Ok(stat) if stat.is_dir() => {
                 let is_one = self.is_git_directory(dot_git)?
                     || (unless_failing(dot_git)? && self.is_git_directory(dot_git)?);
                 Ok(is_one.then(|| (GitDir { path: dot_git.to_owned(), is_real }, false)))
             }
-            Ok(stat) if !stat.is_file() => {
-                Err(Error::new(format!("not a regular file: '{}'", dot_git.display())))
-            }
+            Ok(stat) if !stat.is_file() => Err(DiscoveryError::NotAFile(dot_git.to_owned()).into()),
             Ok(stat) => {
                 let path = self.read_gitfile(dot_git, stat.size())?;
                 Ok(Some((GitDir { path, is_real: true }, true)))
@@ -142,36 +130,32 @@ impl Finder<'_> {
 
     /// The same where messages call the file by another name.
     pub(super) fn read_gitfile_called(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
-        let path = name.display();
         if size > GITFILE_LIMIT {
-            return Err(Error::new(format!("too large to be a .git file: '{path}'")));
+            return Err(DiscoveryError::GitfileTooLarge(name.to_owned()).into());
         }
         let bytes = match disk::read_optional(file) {
             Ok(bytes) => bytes.unwrap_or_default(),
-            Err(err) => {
-                return Err(Error::new(format!("error opening '{path}': {}", sys::reason(&err))));
-            }
+            Err(err) => return Err(Attempt::OpenGitfile.on(name)(err)),
         };
         let Some(target) = bytes.strip_prefix(b"gitdir: ") else {
-            return Err(Error::new(format!("invalid gitfile format: {path}")));
+            return Err(DiscoveryError::GitfileFormat(name.to_owned()).into());
         };
         let target = target.trim_end_with(|c| c == '\n' || c == '\r');
         if target.is_empty() {
-            return Err(Error::new(format!("no path in gitfile: {path}")));
+            return Err(DiscoveryError::GitfileWithoutPath(name.to_owned()).into());
         }
         let target = UserPath::new(target);
         let beside = |file: &Path| target.resolve(file.parent().unwrap_or(Path::new("")));
         // Discovery passes no directory on to the message; an explicit GIT_DIR does.
         let nothing = || {
-            let called = beside(name).map_or_else(|_| target.to_string(), |path| path.display().to_string());
-            Error::new(format!("not a git repository: {called}"))
+            let called = beside(name).unwrap_or_else(|_| target.as_os_str().into());
+            Error::from(DiscoveryError::GitfileTarget(called))
         };
         let git_dir = beside(file).map_err(|_| nothing())?;
         if !self.is_git_directory(&git_dir)? {
             return Err(nothing());
         }
-        canonical(&git_dir)
-            .map_err(|err| Error::new(format!("Invalid path '{}': {}", git_dir.display(), sys::reason(&err))))
+        canonical(&git_dir).map_err(Attempt::Resolve.on(&git_dir))
     }
 
     /// `HEAD` that could be one, `objects/` and `refs/`.
@@ -217,9 +201,9 @@ impl Finder<'_> {
     }
 }
 
-/// For a variable with a path that leads nowhere.
-fn refused(variable: &str) -> impl Fn(Refused) -> Error + '_ {
-    move |refused| Error::new(format!("unable to use '{variable}': {refused}"))
+/// Returns the conversion of a refusal to an error about the path in a variable.
+fn refused(variable: &'static str) -> impl Fn(Refused) -> Error {
+    move |source| Error::Path { origin: PathOrigin::Variable(variable), source }
 }
 
 /// The common directory that the file `commondir` names.
@@ -229,13 +213,14 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
         Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_said: false }),
         Ok(Some(bytes)) if !bytes.is_empty() => {
             let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
-            let common = UserPath::new(target).resolve_or_base(git_dir).map_err(|refused| {
-                Error::new(format!("unable to use the path in {}: {refused}", file.display()))
+            let common = UserPath::new(target).resolve_or_base(git_dir).map_err(|source| {
+                let origin = PathOrigin::CommonDir(file.clone());
+                Error::Path { origin, source }
             })?;
             Ok(Common { dir: canonical(&common).unwrap_or(common), is_said: true })
         }
-        Ok(_) => Err(Error::new(format!("failed to read {}", file.display()))),
-        Err(err) => Err(Error::new(format!("failed to read {}: {}", file.display(), sys::reason(&err)))),
+        Ok(_) => Err(DiscoveryError::EmptyCommonDir(file).into()),
+        Err(err) => Err(Attempt::ReadCommonDir.on(&file)(err)),
     }
 }
 
@@ -244,9 +229,7 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
 pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
     let head = git_dir.join("HEAD");
     match disk::read_optional(&head) {
-        Err(err) if err.kind() != ErrorKind::IsADirectory => {
-            Err(Error::new(format!("unable to read '{}': {}", head.display(), sys::reason(&err))))
-        }
+        Err(err) if err.kind() != ErrorKind::IsADirectory => Err(Attempt::Read.on(&head)(err)),
         found => Ok(matches!(found, Ok(Some(_)))),
     }
 }

@@ -7,7 +7,7 @@ use format::HashKind;
 
 use super::{Common, Finder};
 use crate::{
-    Error, Voice,
+    Attempt, ConfigError, Error, FormatError, Voice,
     config::{self, parse::Pair},
     disk,
 };
@@ -74,9 +74,9 @@ impl Finder<'_> {
 }
 
 fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
-    disk::read_optional(file).map_err(|err| {
-        let what = if err.kind() == io::ErrorKind::PermissionDenied { "access" } else { "read" };
-        Error::new(format!("unable to {what} '{}': {}", file.display(), sys::reason(&err)))
+    disk::read_optional(file).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => Attempt::Access.on(file)(error),
+        _ => Attempt::Read.on(file)(error),
     })
 }
 
@@ -90,7 +90,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn parse(self, bytes: &[u8]) -> Result<Vec<Pair>, Error> {
-        config::parse::parse(bytes).map_err(|config::parse::BadLine(line)| self.bad_line(line))
+        config::parse::parse(bytes).map_err(|bad| bad.in_file(self.called))
     }
 
     /// The value of a pair; a name without `=` is an error, half of which is printed here.
@@ -114,7 +114,7 @@ impl File<'_> {
     }
 
     fn bad_line(self, line: usize) -> Error {
-        Error::new(format!("bad config line {line} in file {}", self.called.display()))
+        config::parse::BadLine(line).in_file(self.called)
     }
 }
 
@@ -138,11 +138,11 @@ impl Format {
         for pair in file.parse(bytes)? {
             if pair.key == "core.repositoryformatversion" {
                 let number = file.text(&pair)?;
-                let number = config::parse_int(number.as_bstr()).map_err(|kind| {
-                    let (key, file) = (&pair.key, file.called.display());
-                    Error::new(format!(
-                        "bad numeric config value '{number}' for '{key}' in file {file}: {kind}"
-                    ))
+                let number = config::parse_int(number.as_bstr()).map_err(|reason| ConfigError::Number {
+                    key: pair.key.clone(),
+                    value: number.clone(),
+                    file: Some(file.called.to_owned()),
+                    reason,
                 })?;
                 self.extensions.version = (number >= 0).then_some(number);
             } else if let Some(extension) = pair.key.strip_prefix(b"extensions.") {
@@ -212,36 +212,21 @@ impl Format {
 
 impl Version {
     /// Refuses what Git refuses in a repository of version `number`, and what sapwood does not have.
-    fn verify(self, number: i32, unknown: &[BString]) -> Result<(), Error> {
-        let list = |one: &str, many: &str, names: &[BString]| {
-            let mut message = if names.len() == 1 { one } else { many }.to_owned();
-            for name in names {
-                message.push_str(&format!("\n\t{name}"));
-            }
-            Err(Error::new(message))
-        };
+    fn verify(self, number: i32, unknown: &[BString]) -> Result<(), FormatError> {
         if number > 1 {
-            return Err(Error::new(format!("Expected git repo version <= 1, found {number}")));
+            return Err(FormatError::Version(number));
         }
         if number == 1 && !unknown.is_empty() {
-            return list(
-                "unknown repository extension found:",
-                "unknown repository extensions found:",
-                unknown,
-            );
+            return Err(FormatError::UnknownExtensions(unknown.to_owned()));
         }
         if number == 0 && !self.only_version_1.is_empty() {
-            return list(
-                "repo version is 0, but v1-only extension found:",
-                "repo version is 0, but v1-only extensions found:",
-                &self.only_version_1,
-            );
+            return Err(FormatError::Version1Extensions(self.only_version_1));
         }
         if let Some(storage) = self.ref_storage.filter(|storage| storage != "files") {
-            return Err(Error::new(format!("ref storage format '{storage}' is not supported")));
+            return Err(FormatError::RefStorage(storage));
         }
         if self.has_compatible_hash {
-            return Err(Error::new("extensions.compatObjectFormat is not supported".to_owned()));
+            return Err(FormatError::CompatibleHash);
         }
         Ok(())
     }
@@ -254,7 +239,7 @@ const KEPT: [&[u8]; 4] = [b"noop-v1", b"relativeworktrees", b"submodulepathconfi
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplateFormat {
     /// Why nothing of it is to be copied.
-    pub refusal: Option<Error>,
+    pub refusal: Option<FormatError>,
     /// The version that its extensions ask for.
     pub version: i32,
 }

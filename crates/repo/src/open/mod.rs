@@ -10,7 +10,6 @@ mod safety;
 
 use std::{
     cell::RefCell,
-    io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
@@ -18,12 +17,12 @@ use std::{
 use bstr::BString;
 use format::HashKind;
 use sys::{
-    Refused, UserPath,
+    UserPath,
     by_path::{self, canonical, uninterrupted},
 };
 
 use crate::{
-    Env, Error, OpenOptions,
+    Attempt, DiscoveryError, Env, Error, OpenOptions, PathOrigin,
     config::{self, Config, Sources},
 };
 use discover::{Found, GitDir};
@@ -108,9 +107,7 @@ impl<'a> Finder<'a> {
 
 /// Finds the repository and reads its configuration.
 pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
-    let cwd = canonical(&options.cwd).map_err(|err| {
-        Error::new(format!("cannot change to '{}': {}", options.cwd.display(), sys::reason(&err)))
-    })?;
+    let cwd = canonical(&options.cwd).map_err(Attempt::ChangeDirectory.on(&options.cwd))?;
     let finder = Finder::new(options, env, cwd);
     let found = finder.find();
     let warnings = finder.warnings.take();
@@ -204,7 +201,7 @@ pub(crate) fn leads_to_one(
             true => Ok(true),
             false => {
                 discover::unless_failing(dot_git)?;
-                Err(Error::new(format!("'{}' not recognized as a git repository", name.display())))
+                Err(DiscoveryError::NotRecognized(name.to_owned()).into())
             }
         },
         Ok(_) => Ok(false),
@@ -220,7 +217,7 @@ fn real_path(path: PathBuf) -> Result<PathBuf, Error> {
         let mut above: Vec<&Path> = path.ancestors().collect();
         above.reverse();
         let missing = above.into_iter().find(|path| !matches!(by_path::stat_followed(path), Ok(Some(_))));
-        Error::new(format!("Invalid path '{}': {}", missing.unwrap_or(&path).display(), sys::reason(&err)))
+        Attempt::Resolve.on(missing.unwrap_or(&path))(err)
     })
 }
 
@@ -275,11 +272,11 @@ impl Finder<'_> {
     /// `GIT_DIR` names the directory.
     fn named(&self, git_dir: &UserPath) -> Result<(Layout, Format), Error> {
         if git_dir.as_bytes().len() > GIT_DIR_LIMIT {
-            return Err(Error::new("'$GIT_DIR' too big".to_owned()));
+            return Err(DiscoveryError::GitDirTooLong.into());
         }
         let path = git_dir
             .resolve(&self.cwd)
-            .map_err(|_| Error::new(format!("not a git repository: '{git_dir}'")))?;
+            .map_err(|_| DiscoveryError::NotARepository(git_dir.as_os_str().into()))?;
         self.explicit(&GitDir { path, is_real: false }, Path::new(git_dir.as_os_str()), None, true)
     }
 
@@ -304,7 +301,7 @@ impl Finder<'_> {
         let is_one = self.is_git_directory(&git_dir)?
             || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
         if !is_one {
-            return Err(Error::new(format!("not a git repository: '{}'", called.display())));
+            return Err(DiscoveryError::NotARepository(called).into());
         }
         let format = match format {
             Some(format) => format,
@@ -352,12 +349,9 @@ impl Finder<'_> {
     }
 
     fn said_work_tree(&self, work_tree: &UserPath) -> Result<PathBuf, Error> {
-        let path = work_tree.resolve(&self.cwd).map_err(|refused| {
-            Error::new(match refused {
-                Refused::Empty => refused.to_string(),
-                Refused::TooLong => format!("Invalid path '{work_tree}': {refused}"),
-            })
-        })?;
+        let path = work_tree
+            .resolve(&self.cwd)
+            .map_err(|source| Error::Path { origin: PathOrigin::WorkTree(work_tree.clone()), source })?;
         real_path(path)
     }
 
@@ -368,9 +362,9 @@ impl Finder<'_> {
         }
         let entered = work_tree.resolve(git_dir).map_err(Into::into);
         // A file has no entry `.`, and a directory that may not be searched shows none.
-        entered.and_then(|path| canonical(&path.join("."))).map_err(|err: io::Error| {
-            Error::new(format!("cannot chdir to '{work_tree}': {}", sys::reason(&err)))
-        })
+        entered
+            .and_then(|path| canonical(&path.join(".")))
+            .map_err(Attempt::EnterWorktree.on(Path::new(work_tree.as_os_str())))
     }
 
     /// `GIT_INDEX_FILE`, from the top of the worktree, where Git is when it reads it.
@@ -379,7 +373,7 @@ impl Finder<'_> {
             // Git takes the empty string for an index without entries, and `clean` removes all tracked files.
             Some(file) => file
                 .resolve(work_tree.unwrap_or(&self.cwd))
-                .map_err(|refused| Error::new(format!("unable to use index file '{file}': {refused}"))),
+                .map_err(|source| Error::Path { origin: PathOrigin::IndexFile(file.clone()), source }),
             None => Ok(git_dir.join("index")),
         }
     }

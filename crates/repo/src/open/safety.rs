@@ -7,9 +7,8 @@ use sys::{UserPath, by_path};
 
 use super::Finder;
 use crate::{
-    Error,
+    Attempt, DiscoveryError, Error,
     config::{self, Config, Sources},
-    quote,
 };
 
 impl Finder<'_> {
@@ -38,10 +37,7 @@ impl Finder<'_> {
             || text.contains_str("/.git/worktrees/")
             || text.contains_str("/.git/modules/");
         if explicit_only && !implied {
-            return Err(Error::new(format!(
-                "cannot use bare repository '{}' (safe.bareRepository is 'explicit')",
-                dir.display()
-            )));
+            return Err(DiscoveryError::BareForbidden(dir.to_owned()).into());
         }
         Ok(())
     }
@@ -69,19 +65,12 @@ impl Finder<'_> {
         {
             return Ok(());
         }
-        Err(Error::new(format!(
-            "detected dubious ownership in repository at '{}'\n\
-             To add an exception for this directory, call:\n\n\
-             \tgit config --global --add safe.directory {}",
-            dir.display(),
-            quote::shell_pretty(dir.as_os_str().as_bytes().as_bstr())
-        )))
+        Err(DiscoveryError::DubiousOwner(dir.to_owned()).into())
     }
 
     /// A disk that fails is no owner's doing, and is said.
     fn is_owned(&self, path: &Path) -> Result<bool, Error> {
-        let failed = |err| Error::new(format!("failed to stat '{}': {}", path.display(), sys::reason(&err)));
-        let Some(stat) = by_path::stat(path).map_err(failed)? else { return Ok(false) };
+        let Some(stat) = by_path::stat(path).map_err(Attempt::Stat.on(path))? else { return Ok(false) };
         let user = sys::user::effective_uid();
         if user != 0 || stat.uid == 0 {
             return Ok(stat.uid == user);

@@ -16,7 +16,7 @@ use format::{
 use sys::{FileType, by_path};
 
 use super::store::{End, Store};
-use crate::Error;
+use crate::{Attempt, Error, RefError};
 
 /// Loose refs; `None` for a symbolic one that leads nowhere, which hides a packed one still.
 type Loose = Vec<(BString, Option<ObjectId>)>;
@@ -40,15 +40,12 @@ impl Store {
     /// Lists the directory `dir`, which ends with a slash.
     fn loose_below(&self, dir: &BStr, prefix: &BStr, found: &mut Loose) -> Result<(), Error> {
         let path = refname::file(&self.git_dir, &self.packed.common_dir, dir);
-        let failed = |path: &std::path::Path, error: &std::io::Error| {
-            Error::unreadable(format!("unable to read '{}': {}", path.display(), sys::reason(error)))
-        };
         let entries = match by_path::list(&path) {
             Ok(entries) => entries,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 Vec::new()
             }
-            Err(error) => return Err(failed(&path, &error)),
+            Err(error) => return Err(Attempt::ReadLooseRefs.on(&path)(error)),
         };
         // What each worktree has for itself lies elsewhere.
         let has_own = dir == "refs/" && self.git_dir != self.packed.common_dir;
@@ -66,7 +63,7 @@ impl Store {
                     Ok(Some(stat)) => file_type = stat.file_type,
                     Ok(None) => continue,
                     Err(error) if sys::is_link_in_the_way(&error) => continue,
-                    Err(error) => return Err(failed(&at, &error)),
+                    Err(error) => return Err(Attempt::ReadLooseRefs.on(&at)(error)),
                 }
             }
             let mut name = BString::from([dir.as_bytes(), &entry.into_vec()].concat());
@@ -89,7 +86,7 @@ impl Store {
         let null = ObjectId::null(self.packed.hash);
         if refname::check(name.as_bstr(), Levels::One).is_err() {
             if !refname::is_safe(name.as_bstr()) {
-                return Err(Error::unreadable(format!("loose refname is dangerous: {name}")));
+                return Err(RefError::Dangerous(name).into());
             }
             found.push((name, Some(null)));
             return Ok(());

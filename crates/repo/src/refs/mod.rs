@@ -13,7 +13,7 @@ use format::{
     refname::{self, Levels},
 };
 
-use crate::{Error, Head, Repository, revision::RULES};
+use crate::{Error, Head, RefError, Repository, revision::RULES};
 pub(crate) use replace::Replaced;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
@@ -22,7 +22,7 @@ impl Repository {
     /// Where HEAD leads.
     pub fn head(&self) -> Result<Head, Error> {
         match self.refs.raw("HEAD".into())? {
-            Raw::Missing | Raw::Impossible => Err(Error::new("unable to read HEAD".to_owned())),
+            Raw::Missing | Raw::Impossible => Err(RefError::NoHead.into()),
             Raw::Id(oid) => Ok(Head::Detached { oid }),
             Raw::Symbolic(name) if refname::check(name.as_bstr(), Levels::One).is_ok() => {
                 let Resolved { last, end } = self.refs.followed("HEAD".into(), Raw::Symbolic(name))?;
@@ -79,9 +79,9 @@ impl Repository {
         self.refs.list(prefix.into())
     }
 
-    pub(crate) fn own_id(&self, id: &gix::oid) -> Result<ObjectId, Error> {
+    /// The same name in our type; `None` if it is not of the repository's hash.
+    pub(crate) fn own_id(&self, id: &gix::oid) -> Option<ObjectId> {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
-            .ok_or_else(|| Error::new(format!("object name {id} is not of the repository's hash")))
     }
 }
 
@@ -96,7 +96,7 @@ fn value(end: End) -> Result<Option<ObjectId>, Error> {
 }
 
 fn broken(name: &BStr) -> Error {
-    Error::unreadable(format!("unable to resolve reference '{name}': reference broken"))
+    RefError::Broken(name.to_owned()).into()
 }
 
 /// `refs/heads/x` as `x`; other names as they are.

@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice};
 use format::ObjectId;
 
 use super::Store;
-use crate::{Error, objects};
+use crate::{Error, RefError, objects};
 
 /// See [`objects::Replacements`].
 pub(crate) struct Replaced {
@@ -56,7 +56,7 @@ impl Replaced {
                 continue;
             };
             if found.objects.insert(replaced, replacement).is_some() {
-                return Err(Error::new(format!("duplicate replace ref: {name}")));
+                return Err(RefError::DuplicateReplacement(name.to_owned()).into());
             }
         }
         Ok(found)

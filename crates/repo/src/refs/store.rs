@@ -25,7 +25,7 @@ use sys::{
     by_path::{self, Content},
 };
 
-use crate::Error;
+use crate::{Attempt, Error, RefError};
 
 /// So many refs are read on the way from a symbolic one, as Git does.
 const MAX_DEPTH: usize = 5;
@@ -118,9 +118,6 @@ impl Store {
     pub(super) fn raw(&self, name: &BStr) -> Result<Raw, Error> {
         let hash = self.packed.hash;
         let path = refname::file(&self.git_dir, &self.packed.common_dir, name);
-        let failed = |error: &io::Error| {
-            Error::unreadable(format!("unable to resolve reference '{name}': {}", sys::reason(error)))
-        };
         let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
         let content = match by_path::content(&path, hash.hex_len() as u64 + 1, says) {
             Ok(Content::Bytes(content)) => content,
@@ -131,7 +128,9 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::InvalidFilename || sys::is_link_in_the_way(&error) => {
                 return Ok(Raw::Impossible);
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => {
+                return Err(RefError::Loose { name: name.to_owned(), path, source: Arc::new(error) }.into());
+            }
         };
         Ok(match ref_file::parse(hash, &content) {
             Some(Value::Id(id)) => Raw::Id(id),
@@ -203,20 +202,20 @@ impl Packed {
         let unreadable = sys::unreadable_pages();
         let answer = look(&snapshot.refs);
         match sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
-            Some((_, error)) => Err(self.unreadable("read", &error)),
-            None => answer.map_err(|problem| Error::unreadable(problem.in_file(&self.shown))),
+            Some((_, error)) => Err(Attempt::ReadPackedRefs.on(&self.shown)(error)),
+            None => answer.map_err(|problem| self.malformed(problem)),
         }
     }
 
-    fn unreadable(&self, what: &str, error: &io::Error) -> Error {
-        Error::unreadable(format!("couldn't {what} {}: {}", self.shown.display(), sys::reason(error)))
+    fn malformed(&self, problem: Malformed) -> Error {
+        RefError::Packed { file: self.shown.clone(), problem }.into()
     }
 
     /// The file as it is now.
     fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*held {
-            let now = by_path::stat_followed(&self.path).map_err(|error| self.unreadable("stat", &error))?;
+            let now = by_path::stat_followed(&self.path).map_err(Attempt::StatPackedRefs.on(&self.shown))?;
             if now == snapshot.stat {
                 return Ok(Arc::clone(snapshot));
             }
@@ -230,14 +229,14 @@ impl Packed {
         let (stat, bytes) = match self.read() {
             Ok((stat, bytes)) => (Some(stat), bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => (None, Bytes::Read(Vec::new())),
-            Err(error) => return Err(self.unreadable("read", &error)),
+            Err(error) => return Err(Attempt::ReadPackedRefs.on(&self.shown)(error)),
         };
         let unreadable = sys::unreadable_pages();
         let refs = PackedRefs::parse(bytes, self.hash);
         if let Some((_, error)) = sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
-            return Err(self.unreadable("read", &error));
+            return Err(Attempt::ReadPackedRefs.on(&self.shown)(error));
         }
-        let refs = refs.map_err(|problem| Error::unreadable(problem.in_file(&self.shown)))?;
+        let refs = refs.map_err(|problem| self.malformed(problem))?;
         Ok(Snapshot { stat, refs })
     }
 

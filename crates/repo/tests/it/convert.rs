@@ -291,13 +291,17 @@ fn a_tree_that_speaks_of_other_things_costs_nothing() {
     let repo = open(&at);
     at.git(&["config", "core.eol", "crlf"]);
     let converter = Converter::for_checkout(&repo, &index).expect("readable");
-    assert_eq!(converter.worker().class("a.c".into(), Mode::FILE), Ok(Class::None));
+    assert_eq!(converter.worker().class("a.c".into(), Mode::FILE).expect("readable"), Class::None);
     assert!(converter.is_idle());
     at.write(".gitattributes", "*.c text\n");
     let converter = Converter::for_checkout(&repo, &index).expect("readable");
     assert!(!converter.is_idle());
-    assert_eq!(converter.worker().class("a.c".into(), Mode::FILE), Ok(Class::None), "the index counts first");
-    assert_eq!(converter.worker().class("a.c".into(), Mode::SYMLINK), Ok(Class::None));
+    assert_eq!(
+        converter.worker().class("a.c".into(), Mode::FILE).expect("readable"),
+        Class::None,
+        "the index counts first"
+    );
+    assert_eq!(converter.worker().class("a.c".into(), Mode::SYMLINK).expect("readable"), Class::None);
 }
 
 #[test]
@@ -306,6 +310,6 @@ fn encodings_cannot_be_true() {
     let at = sandbox.init("r");
     let index = index(&at, &[("a", b"x\n"), (".gitattributes", b"a working-tree-encoding\n")]);
     let converter = Converter::for_checkout(&open(&at), &index).expect("readable");
-    let message = converter.worker().class("a".into(), Mode::FILE).unwrap_err().message;
+    let message = converter.worker().class("a".into(), Mode::FILE).unwrap_err().to_string();
     assert_eq!(message, crate::fatal(&at, &["checkout-index", "a"]));
 }

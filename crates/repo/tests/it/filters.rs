@@ -152,7 +152,7 @@ fn commands_per_file() {
     let entry = index.entries()[index.position("x.b".into(), Stage::Normal).expect("there")];
     let refused = converter.worker().to_worktree("x.b".into(), entry.oid, b"x", &mut out).unwrap_err();
     at.remove("x.b");
-    assert_eq!(refused.message, crate::fatal(&at, &["checkout", "HEAD", "--", "x.b"]));
+    assert_eq!(refused.to_string(), crate::fatal(&at, &["checkout", "HEAD", "--", "x.b"]));
 }
 
 #[test]
@@ -197,5 +197,5 @@ fn a_process_that_cannot_start() {
     let converter = Converter::for_checkout(&open(&at), &index).expect("readable");
     let refused =
         converter.external(Delays::Offered).smudge("1.p".into(), index.entries()[1].oid, b"x").unwrap_err();
-    assert_eq!(refused.message, "1.p: smudge filter proc failed");
+    assert_eq!(refused.to_string(), "1.p: smudge filter proc failed");
 }

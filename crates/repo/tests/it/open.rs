@@ -8,7 +8,7 @@ use crate::{fatal, git, open, options, said};
 
 #[track_caller]
 fn same_refusal(at: &Repo<'_>) {
-    let ours = Repository::open(&options(at)).err().expect("must be refused").message;
+    let ours = Repository::open(&options(at)).err().expect("must be refused").to_string();
     assert_eq!(ours, fatal(at, &["rev-parse", "--git-dir"]));
 }
 
@@ -78,7 +78,7 @@ fn gitfiles_and_their_faults() {
     assert!(matches!(repo.head().expect("a branch"), Head::Branch { name, .. } if name == "refs/heads/side"));
     for content in ["nonsense", "gitdir: \n", "gitdir: /no/where\n"] {
         linked.write(".git", content);
-        let ours = Repository::open(&options(&linked)).err().expect("must be refused").message;
+        let ours = Repository::open(&options(&linked)).err().expect("must be refused").to_string();
         let theirs = fatal(&linked, &["rev-parse", "--git-dir"]);
         // Git shows an unset variable for the third.
         assert_eq!(ours.replace("/no/where", "(null)"), theirs.replace("/no/where", "(null)"));
@@ -101,7 +101,7 @@ fn formats_and_extensions() {
         "[core]\nrepositoryformatversion = 0\nx=\"\n",
     ] {
         repo.write(".git/config", config);
-        let ours = Repository::open(&options(&repo)).err().expect("must be refused").message;
+        let ours = Repository::open(&options(&repo)).err().expect("must be refused").to_string();
         let theirs = fatal(&repo, &["rev-parse", "--git-dir"]);
         assert_eq!(ours.replace(&format!("{}/", repo.path.display()), ""), theirs, "{config}");
     }
@@ -111,7 +111,7 @@ fn formats_and_extensions() {
         let extension = format!("[extensions]\nrefstorage = {storage}\n");
         repo.write(".git/config", format!("[core]\nrepositoryformatversion = 1\n{extension}"));
         assert_eq!(
-            Repository::open(&options(&repo)).err().expect("must be refused").message,
+            Repository::open(&options(&repo)).err().expect("must be refused").to_string(),
             format!("ref storage format '{storage}' is not supported")
         );
     }
@@ -145,7 +145,7 @@ fn dubious_ownership() {
             command.env(name, value);
         }
         let git = command.args(["rev-parse", "--git-dir"]).output().expect("git runs");
-        let ours = Repository::open(&options).map(|_| ()).map_err(|err| err.message);
+        let ours = Repository::open(&options).map(|_| ()).map_err(|err| err.to_string());
         assert_eq!(ours.is_ok(), git.status.success(), "{env:?}");
         if let Err(message) = ours {
             assert_eq!(format!("fatal: {message}\n"), git.stderr.to_str_lossy());
@@ -274,10 +274,10 @@ fn configuration_in_order_with_includes() {
         let theirs = git.status.success().then(|| String::from_utf8_lossy(&git.stdout).trim_end().to_owned());
         assert_eq!(repo.config_str(key).map(|value| value.to_string()), theirs, "{key}");
     }
-    assert_eq!(repo.config_int("N.K"), Ok(Some(1024)));
-    assert_eq!(repo.config_bool("a.flag"), Ok(Some(true)));
-    assert_eq!(repo.config_bool("a.missing"), Ok(None));
-    assert_eq!(repo.config_path("a.y"), Ok(Some(home.join("p").into())));
+    assert_eq!(repo.config_int("N.K").expect("readable"), Some(1024));
+    assert_eq!(repo.config_bool("a.flag").expect("readable"), Some(true));
+    assert_eq!(repo.config_bool("a.missing").expect("readable"), None);
+    assert_eq!(repo.config_path("a.y").expect("readable"), Some(home.join("p").into()));
     assert_eq!(repo.config_all("a.x"), ["global", "included"]);
     for key in ["bool", "int"] {
         let ours = match key {
@@ -286,7 +286,7 @@ fn configuration_in_order_with_includes() {
         };
         let name = if key == "bool" { "n.word" } else { "n.bad" };
         assert_eq!(
-            ours.expect("bad value").message,
+            ours.expect("bad value").to_string(),
             fatal(&at, &["config", &format!("--type={key}"), "--get", name])
         );
     }

@@ -131,8 +131,8 @@ fn refs_loose_and_packed() {
             repo.refs(prefix).expect("readable").iter().map(|(name, id)| format!("{name} {id}")).collect();
         assert_eq!(ours.join("\n"), theirs, "{prefix}");
     }
-    assert_eq!(repo.find_ref("refs/heads/none".into()), Ok(None));
-    assert_eq!(repo.find_ref("main".into()), Ok(None), "not a full name");
+    assert_eq!(repo.find_ref("refs/heads/none".into()).expect("readable"), None);
+    assert_eq!(repo.find_ref("main".into()).expect("readable"), None, "not a full name");
     assert!(repo.find_ref("refs/heads/sym".into()).expect("readable").is_some());
 }
 
@@ -140,13 +140,13 @@ fn refs_loose_and_packed() {
 fn heads_of_all_kinds() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
-    assert_eq!(open(&at).head(), Ok(Head::Unborn { name: "refs/heads/main".into() }));
+    assert_eq!(open(&at).head().expect("readable"), Head::Unborn { name: "refs/heads/main".into() });
     at.write("f", "x");
     at.commit("one");
     let oid = open(&at).rev_parse("HEAD".into()).expect("born");
-    assert_eq!(open(&at).head(), Ok(Head::Branch { name: "refs/heads/main".into(), oid }));
+    assert_eq!(open(&at).head().expect("readable"), Head::Branch { name: "refs/heads/main".into(), oid });
     at.git(&["checkout", "-q", "--detach"]);
-    assert_eq!(open(&at).head(), Ok(Head::Detached { oid }));
+    assert_eq!(open(&at).head().expect("readable"), Head::Detached { oid });
 }
 
 #[test]
@@ -263,13 +263,16 @@ fn upstreams_and_guesses() {
         matches!(repo.guess_remote_branch("only-there".into()), Ok(Guess::Unique { tracking, remote, .. })
             if tracking == "refs/remotes/origin/only-there" && remote == "origin")
     );
-    assert_eq!(repo.guess_remote_branch("nowhere".into()), Ok(Guess::None));
+    assert_eq!(repo.guess_remote_branch("nowhere".into()).expect("readable"), Guess::None);
 
     clone.git(&["remote", "add", "-f", "second", "../r"]);
     clone.git(&["branch", "local", "--track", "main"]);
     clone.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
     let repo = open(&clone);
-    assert_eq!(repo.guess_remote_branch("only-there".into()), Ok(Guess::Ambiguous { matches: 2 }));
+    assert_eq!(
+        repo.guess_remote_branch("only-there".into()).expect("readable"),
+        Guess::Ambiguous { matches: 2 }
+    );
     let local = repo.upstream_of("refs/heads/local".into()).expect("readable").expect("configured");
     assert_eq!(local.full, "refs/heads/main");
     let gone = repo.upstream_of("refs/heads/main".into()).expect("readable").expect("configured");
@@ -287,11 +290,17 @@ fn branches_in_use_elsewhere() {
     at.git(&["worktree", "add", "-q", "../linked", "side"]);
     let repo = open(&at);
     let linked = sandbox.path().join("linked");
-    assert_eq!(repo.worktree_using("refs/heads/side".into(), true), Ok(Some(linked)));
-    assert_eq!(repo.worktree_using("refs/heads/main".into(), true), Ok(None));
-    assert_eq!(repo.worktree_using("refs/heads/main".into(), false), Ok(Some(at.path.clone())));
+    assert_eq!(repo.worktree_using("refs/heads/side".into(), true).expect("readable"), Some(linked));
+    assert_eq!(repo.worktree_using("refs/heads/main".into(), true).expect("readable"), None);
+    assert_eq!(
+        repo.worktree_using("refs/heads/main".into(), false).expect("readable"),
+        Some(at.path.clone())
+    );
     let from_linked = open(&sandbox.repo("linked"));
-    assert_eq!(from_linked.worktree_using("refs/heads/main".into(), true), Ok(Some(at.path.clone())));
+    assert_eq!(
+        from_linked.worktree_using("refs/heads/main".into(), true).expect("readable"),
+        Some(at.path.clone())
+    );
 }
 
 #[test]

@@ -410,7 +410,7 @@ impl Request {
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
             // It is no path, nor a branch of a remote, for that.
-            Err(error) if error.is_final || error.is_unreadable && !told => return Err(error.into()),
+            Err(error) if error.is_final() || error.is_unreadable() && !told => return Err(error.into()),
             Err(error) => {
                 paths::warn_ignored(repo, arg.as_bstr());
                 let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
@@ -427,7 +427,7 @@ impl Request {
                         oid
                     }
                     None if told => {
-                        if error.is_unreadable {
+                        if error.is_unreadable() {
                             console::error(error.to_string());
                         }
                         return Err(Failure::Fatal(text!("invalid reference: ", arg)));

@@ -190,7 +190,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &Outside) -> Res
     match &prepared.source().kind {
         Kind::Repository { git_dir } => {
             let source = Repository::open_source(&candidate.run.outside(), git_dir)
-                .map_err(|error| Reason::repository(error.message))?;
+                .map_err(|error| Reason::repository(error.to_string()))?;
             first(states_of_source(&source))?;
         }
         Kind::File { .. } => {}

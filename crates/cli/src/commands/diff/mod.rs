@@ -254,7 +254,7 @@ fn named(
 /// The tree of the object that `word` names, or of what is the base of it.
 fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Result<ObjectId, Failure> {
     let oid = if request.merge_base { base(repo, oid)? } else { oid };
-    repo.tree_of(oid).map_err(|error| match error.is_unreadable {
+    repo.tree_of(oid).map_err(|error| match error.is_unreadable() {
         true => error.into(),
         false if !repo.objects().contains(&oid) => Failure::Fatal(text!("bad object ", word)),
         false => {

@@ -213,14 +213,14 @@ fn arguments(
             let named = repo.rev_parse(first.as_bstr());
             if let Err(error) = &named {
                 // It is no path for that.
-                if error.is_unreadable || error.is_final {
+                if error.is_unreadable() || error.is_final() {
                     return Err(error.clone().into());
                 }
                 paths::warn_ignored(repo, first.as_bstr());
             }
             let meant = match named {
                 Ok(oid) if !more.is_empty() => match repo.tree_of(oid) {
-                    Err(error) if error.is_unreadable => return Err(error.into()),
+                    Err(error) if error.is_unreadable() => return Err(error.into()),
                     tree => tree.is_ok(),
                 },
                 named => named.is_ok(),

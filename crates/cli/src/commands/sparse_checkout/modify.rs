@@ -39,7 +39,7 @@ pub(super) fn init(mut state: State<'_>, request: &Request) -> Result<u8, Failur
     }
     let head = state.repo.rev_parse("HEAD".into());
     if let Err(error) = head {
-        if error.is_unreadable {
+        if error.is_unreadable() {
             return Err(error.into());
         }
         // A repository without a commit: there is nothing to bring in line.

@@ -191,7 +191,7 @@ impl Add<'_> {
     fn commit(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
         match self.repo.rev_parse(name).and_then(|oid| self.repo.peel_to_commit(oid)) {
             Ok(commit) => Ok(commit),
-            Err(error) if error.is_unreadable || error.is_final => Err(error.into()),
+            Err(error) if error.is_unreadable() || error.is_final() => Err(error.into()),
             Err(_) => Ok(None),
         }
     }

@@ -190,7 +190,7 @@ impl Settings {
             common_dir: repo.refs_dir().to_owned(),
             called: repo.refs_are_called().to_owned(),
             hash: repo.hash(),
-            committer: repo.committer().map_err(|error| error.message),
+            committer: repo.committer().map_err(|error| error.to_string()),
             log,
             fsync: self.fsync,
             locks: Locks {

@@ -331,7 +331,7 @@ struct Unreadable;
 
 impl Replacements for Unreadable {
     fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error> {
-        Err(crate::Error::unreadable("unable to read them".to_owned()))
+        Err(crate::RefError::Broken("refs/replace/x".into()).into())
     }
 }
 
@@ -345,7 +345,10 @@ fn without_the_replacements_no_object_is_itself() {
     assert_eq!((objects.contains(&oid), objects.locate_packed(&oid)), (false, None));
     for error in [objects.has(&oid).map(drop), objects.header(&oid).map(drop)] {
         let error = error.unwrap_err();
-        assert_eq!((error.to_string(), error.is_unreadable()), ("unable to read them".to_owned(), true));
+        assert_eq!(
+            (error.to_string(), error.is_unreadable()),
+            ("unable to resolve reference 'refs/replace/x': reference broken".to_owned(), true)
+        );
     }
 }
 

@@ -1,0 +1,227 @@
+//! Errors of opening a repository and of reading what is in it.
+//!
+//! A variant holds the attempted operation, the path or name, and the source. `Display` is Git's
+//! wording, without `fatal: `.
+
+mod config;
+mod convert;
+mod discovery;
+mod objects;
+mod refs;
+mod revision;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bstr::BString;
+use sys::{Refused, UserPath};
+
+pub use config::ConfigError;
+pub use convert::ConvertError;
+pub use discovery::{DiscoveryError, FormatError};
+pub use objects::ObjectError;
+pub use refs::RefError;
+pub use revision::{RevisionError, UpstreamError};
+
+/// A failure to open a repository, or to read something in it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused an operation on a file or directory.
+    #[error("{}", .attempt.failed(.path, .source))]
+    Io {
+        /// The attempted operation.
+        attempt: Attempt,
+        /// The file or directory, as messages name it.
+        path: PathBuf,
+        /// The system's error.
+        source: Arc<io::Error>,
+    },
+    /// A path that the user wrote is empty or too long.
+    #[error("{}", .origin.refused(*.source))]
+    Path {
+        /// The place where the path is written.
+        origin: PathOrigin,
+        /// The reason why it is not a path.
+        source: Refused,
+    },
+    /// No usable repository was found.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+    /// The repository has a format that Git or sapwood refuses.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A setting is malformed.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A ref cannot be read.
+    #[error(transparent)]
+    Ref(#[from] RefError),
+    /// An object cannot be read, or is not of the required type.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// A revision names no object.
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+    /// A branch has no upstream, or no ref that it is pushed to.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// A file's content cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// `x@{upstream}` or `x@{push}` cannot be resolved. Git does not try another meaning of the name.
+    #[error(transparent)]
+    Mark(Box<Error>),
+    /// An error before which Git prints warnings.
+    #[error("{error}")]
+    Warned {
+        /// The warnings, without `warning: `.
+        warnings: Vec<BString>,
+        /// The error.
+        error: Box<Error>,
+    },
+    /// An error of a caller that reads something in a repository by itself.
+    #[error("{0}")]
+    Caller(String),
+}
+
+/// The operation that failed with an error of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Change to a directory.
+    ChangeDirectory,
+    /// Change to the directory of `core.worktree`.
+    EnterWorktree,
+    /// Open a configuration file, an attribute file or the worktree.
+    Access,
+    /// Read a file or list a directory.
+    Read,
+    /// Read the file `commondir`.
+    ReadCommonDir,
+    /// List a directory of loose refs, or follow a link in it.
+    ReadLooseRefs,
+    /// Read the file `packed-refs`.
+    ReadPackedRefs,
+    /// Stat the file `packed-refs`.
+    StatPackedRefs,
+    /// Read the file `shallow`.
+    ReadShallow,
+    /// Stat a file or directory.
+    Stat,
+    /// Stat `.git`.
+    StatDotGit,
+    /// Open a `.git` file.
+    OpenGitfile,
+    /// Resolve the symbolic links in a path.
+    Resolve,
+}
+
+impl Attempt {
+    fn failed(self, path: &Path, source: &io::Error) -> String {
+        let (path, reason) = (path.display(), sys::reason(source));
+        match self {
+            Attempt::ChangeDirectory => format!("cannot change to '{path}': {reason}"),
+            Attempt::EnterWorktree => format!("cannot chdir to '{path}': {reason}"),
+            Attempt::Access => format!("unable to access '{path}': {reason}"),
+            Attempt::Read | Attempt::ReadLooseRefs | Attempt::ReadShallow => {
+                format!("unable to read '{path}': {reason}")
+            }
+            Attempt::ReadCommonDir => format!("failed to read {path}: {reason}"),
+            Attempt::ReadPackedRefs => format!("couldn't read {path}: {reason}"),
+            Attempt::StatPackedRefs => format!("couldn't stat {path}: {reason}"),
+            Attempt::Stat => format!("failed to stat '{path}': {reason}"),
+            Attempt::StatDotGit => format!("error reading '{path}': {reason}"),
+            Attempt::OpenGitfile => format!("error opening '{path}': {reason}"),
+            Attempt::Resolve => format!("Invalid path '{path}': {reason}"),
+        }
+    }
+
+    /// Returns the conversion of an error of the system to an error of this attempt on `path`.
+    pub(crate) fn on(self, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { attempt: self, path: path.to_owned(), source: Arc::new(source) }
+    }
+}
+
+/// The place where a path is written.
+#[derive(Clone, Debug)]
+pub enum PathOrigin {
+    /// An environment variable or an `include.path` names this configuration file.
+    ConfigFile(UserPath),
+    /// The environment variable of this name.
+    Variable(&'static str),
+    /// The content of this file `commondir`.
+    CommonDir(PathBuf),
+    /// `GIT_WORK_TREE` or `core.worktree` has this value.
+    WorkTree(UserPath),
+    /// `GIT_INDEX_FILE` has this value.
+    IndexFile(UserPath),
+}
+
+impl PathOrigin {
+    fn refused(&self, refused: Refused) -> String {
+        match self {
+            PathOrigin::ConfigFile(path) => format!("unable to access '{path}': {refused}"),
+            PathOrigin::Variable(name) => format!("unable to use '{name}': {refused}"),
+            PathOrigin::CommonDir(file) => {
+                format!("unable to use the path in {}: {refused}", file.display())
+            }
+            PathOrigin::WorkTree(path) => match refused {
+                Refused::Empty => refused.to_string(),
+                Refused::TooLong => format!("Invalid path '{path}': {refused}"),
+            },
+            PathOrigin::IndexFile(path) => format!("unable to use index file '{path}': {refused}"),
+        }
+    }
+}
+
+impl Error {
+    /// Makes an error for a caller that reads something in a repository by itself.
+    pub fn new(message: impl Into<String>) -> Error {
+        Error::Caller(message.into())
+    }
+
+    /// Returns true if the requested thing may exist, but the disk or damaged data keeps it from
+    /// being read.
+    pub fn is_unreadable(&self) -> bool {
+        match self {
+            Error::Io { attempt, .. } => matches!(
+                attempt,
+                Attempt::ReadLooseRefs
+                    | Attempt::ReadPackedRefs
+                    | Attempt::StatPackedRefs
+                    | Attempt::ReadShallow
+            ),
+            Error::Ref(error) => error.is_unreadable(),
+            Error::Object(error) => error.is_unreadable(),
+            Error::Mark(error) | Error::Warned { error, .. } => error.is_unreadable(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if Git dies of the error and tries no other meaning of the name: `x@{upstream}`
+    /// where `x` has no upstream.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Error::Mark(_) => true,
+            Error::Warned { error, .. } => error.is_final(),
+            _ => false,
+        }
+    }
+
+    /// The warnings that Git prints before the error.
+    pub fn warnings(&self) -> &[BString] {
+        match self {
+            Error::Warned { warnings, .. } => warnings,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn after_warnings(self, warnings: Vec<BString>) -> Error {
+        match warnings.is_empty() {
+            true => self,
+            false => Error::Warned { warnings, error: Box::new(self) },
+        }
+    }
+}
