@@ -71,7 +71,7 @@ fn dispatch(run: &Invocation) -> Result<u8, Failure> {
 
 /// Nothing was done well if a mapped file could not be read and nobody was told; whatever else was said of it, this is why.
 fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
-    let Some((path, error)) = sys::unreadable_untold() else { return result };
+    let Some((path, error)) = sys::unreported_unreadable_map() else { return result };
     let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
     match result {
         Ok(_) => {}

@@ -86,7 +86,7 @@ impl Guard {
         // The repository resolved the links of its worktree's path when it was opened.
         let root = match repo.work_tree() == Some(root) {
             true => root.to_owned(),
-            false => by_path::resolved(root),
+            false => by_path::realpath_forgiving(root),
         };
         let mut own = repo.own_directories();
         own.extend(repo.work_tree().map(|top| top.join(".git")));
@@ -126,7 +126,7 @@ impl Guard {
 /// Returns an error if the tree at `path` holds a directory of the repository. Such a tree can be
 /// neither removed nor moved.
 pub fn check_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
-    let real = by_path::resolved(path);
+    let real = by_path::realpath_forgiving(path);
     match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
         None => Ok(()),
         Some(own) => Err(Error::Tree { path: path.to_owned(), own }),

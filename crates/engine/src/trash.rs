@@ -30,7 +30,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use store::SharedRepository;
-use sys::{Dir, FileType, Hold, Tenure, by_path};
+use sys::{Dir, FileType, Protection, RemovalFacts, by_path};
 
 use crate::crew::parallel;
 
@@ -215,7 +215,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
 /// path is no error.
 pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
     let one = |source| Error::Unremovable(vec![Unremovable { path: path.to_owned(), source }]);
-    match root.tenure(path).map_err(one)? {
+    match root.removal_facts(path).map_err(one)? {
         None => return Ok(()),
         Some(found) if found.file_type != FileType::Directory => {
             return absent_is_removed(root.remove_file(path)).map_err(one);
@@ -231,7 +231,7 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
             return Err(Error::Interrupted);
         }
         // A mount point stays. Removing its directory reports the error.
-        if depth > 0 && dir.tenure_self().is_ok_and(|own| own.hold == Hold::Mount) {
+        if depth > 0 && dir.removal_facts_of_self().is_ok_and(|own| own.protection == Protection::Mount) {
             return Ok(Vec::new());
         }
         let (mut below, mut files) = (Vec::new(), Vec::new());
@@ -291,19 +291,20 @@ struct NotDiscardable;
 /// Returns true if every entry of the directory can surely be deleted later, and the tree has at
 /// least [`MIN_ENTRIES`] entries.
 fn is_discardable(root: &Dir, path: &BStr, workers: usize) -> bool {
-    let Ok(Some(top)) = root.tenure(path) else { return false };
-    if top.file_type != FileType::Directory || top.hold != Hold::Free {
+    let Ok(Some(top)) = root.removal_facts(path) else { return false };
+    if top.file_type != FileType::Directory || top.protection != Protection::Unprotected {
         return false;
     }
     let user = sys::user::effective_uid();
     let entries = AtomicUsize::new(0);
     let walked = descend(root, path, workers, |listing, dir, _, _| {
-        let own = dir.tenure_self().map_err(|_| NotDiscardable)?;
+        let own = dir.removal_facts_of_self().map_err(|_| NotDiscardable)?;
         if !dir.may_be_emptied() || own.device != top.device {
             return Err(NotDiscardable);
         }
-        let is_deletable = |found: &Tenure| {
-            found.hold == Hold::Free && (!own.sticky || own.uid == user || found.uid == user)
+        let is_deletable = |found: &RemovalFacts| {
+            found.protection == Protection::Unprotected
+                && (!own.sticky || own.uid == user || found.uid == user)
         };
         let mut below = Vec::new();
         let mut names = Vec::new();
@@ -315,7 +316,7 @@ fn is_discardable(root: &Dir, path: &BStr, workers: usize) -> bool {
             .map_err(|_| NotDiscardable)?;
         entries.fetch_add(names.len(), Ordering::Relaxed);
         for name in names {
-            match dir.tenure(&name) {
+            match dir.removal_facts(&name) {
                 Ok(None) => {}
                 Ok(Some(found)) if is_deletable(&found) => {
                     if found.file_type == FileType::Directory {

@@ -56,7 +56,8 @@ fn discards_a_large_tree_and_deletes_a_small_one() {
     let gone = trash.discard(&fixture.root(), "much".into()).expect("removed");
     assert!(!fixture.path("much").exists() && !fixture.path("little").exists());
     // A file system without information about mount points has no trash.
-    let reports_mounts = fixture.root().tenure_self().expect("there").hold == Hold::Free;
+    let reports_mounts =
+        fixture.root().removal_facts_of_self().expect("there").protection == Protection::Unprotected;
     assert_eq!(gone, if reports_mounts { Removed::Discarded } else { Removed::Deleted });
     assert_eq!((trash.is_used(), is_waiting(&fixture.path("git"))), (reports_mounts, reports_mounts));
     empty(&fixture.path("git"), 2, &NOT_RAISED).expect("emptied");

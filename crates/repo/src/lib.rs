@@ -217,7 +217,7 @@ impl Repository {
             own.push(self.real_common_dir());
         }
         if self.env.is_set("GIT_OBJECT_DIRECTORY") {
-            own.push(sys::by_path::resolved(&self.layout.objects_dir));
+            own.push(sys::by_path::realpath_forgiving(&self.layout.objects_dir));
         }
         own
     }
@@ -225,7 +225,7 @@ impl Repository {
     fn real_git_dir(&self) -> PathBuf {
         match self.layout.git_dir_is_real {
             true => self.layout.git_dir.clone(),
-            false => sys::by_path::resolved(&self.layout.git_dir),
+            false => sys::by_path::realpath_forgiving(&self.layout.git_dir),
         }
     }
 
@@ -234,7 +234,7 @@ impl Repository {
     pub fn real_common_dir(&self) -> PathBuf {
         match self.layout.common_dir == self.layout.git_dir {
             true => self.real_git_dir(),
-            false => sys::by_path::resolved(&self.layout.common_dir),
+            false => sys::by_path::realpath_forgiving(&self.layout.common_dir),
         }
     }
 

@@ -90,7 +90,7 @@ impl Repository {
         let path = UserPath::new(gitfile.strip_suffix(b"/.git").unwrap_or(gitfile));
         let is_absolute = path.is_absolute();
         let path = path.resolve_or_base(&git_dir).unwrap_or_else(|_| PathBuf::from(path.as_os_str()));
-        let path = if is_absolute { path } else { by_path::resolved(&path) };
+        let path = if is_absolute { path } else { by_path::realpath_forgiving(&path) };
         let is_current = self.git_dir() == git_dir;
         Some(Worktree { path, id: Some(id.to_owned()), git_dir, is_bare: false, is_current })
     }

@@ -296,7 +296,7 @@ const WORTH_THREADS: usize = 1 << 16;
 
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, Stat), LoadError> {
     let file = by_path::open(path).map_err(|source| LoadError::Open { path: path.to_owned(), source })?;
-    let unreadable = sys::unreadable_pages();
+    let unreadable = sys::unreadable_page_count();
     let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
     let (stat, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     let threads = match map.len() < WORTH_THREADS {
@@ -312,15 +312,15 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
         threads,
         verify: options.verify,
         about_to_fill: sys::use_huge_pages,
-        both: sys::both,
+        in_parallel: sys::in_parallel,
     };
     let decoded = match options.wanted {
         Wanted::All => read::decode(&map, hash, how),
         Wanted::Answers => read::decode_stored(Bytes::from_owner(map), hash, how),
     };
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
-    if sys::unreadable_pages() > unreadable
-        && let Some((path, source)) = sys::unreadable()
+    if sys::unreadable_page_count() > unreadable
+        && let Some((path, source)) = sys::unreadable_map()
     {
         return Err(LoadError::Map { path, source });
     }

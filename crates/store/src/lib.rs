@@ -50,7 +50,7 @@ impl Error {
 /// An error if a mapped file could not be read, and whoever read it does not know: nothing is to be published then that may
 /// rest on it.
 pub(crate) fn maps_are_readable() -> Result<(), Error> {
-    match sys::unreadable_untold() {
+    match sys::unreported_unreadable_map() {
         None => Ok(()),
         Some((path, source)) => Err(Error::Io { what: "read", path, source }),
     }

@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     absent_is_none(uninterrupted(whole))
 }
 
-/// What is at a path, as [`content`] finds it.
+/// What is at a path, as [`read_or_link`] finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Nothing (`ENOENT`).
@@ -72,8 +72,8 @@ pub enum Content {
 }
 
 /// What is at a path, without a stat: opened and read, which a link or a directory refuses. Only then a link is followed, unless
-/// its target `says` something; `ELOOP` if it leads to itself. A file of `likely` bytes takes one read.
-pub fn content(path: &Path, likely: u64, says: impl Fn(&Path) -> bool) -> io::Result<Content> {
+/// its target `is_answer` something; `ELOOP` if it leads to itself. A file of `expected` bytes takes one read.
+pub fn read_or_link(path: &Path, expected: u64, is_answer: impl Fn(&Path) -> bool) -> io::Result<Content> {
     const TRIES: usize = 3;
     let mut last = io::ErrorKind::NotFound.into();
     // Somebody may turn a link into a file while we look.
@@ -83,7 +83,7 @@ pub fn content(path: &Path, likely: u64, says: impl Fn(&Path) -> bool) -> io::Re
         match opened.map(File::from) {
             Ok(file) => {
                 let mut bytes = Vec::new();
-                return match crate::read_to_end(&file, likely, &mut bytes) {
+                return match crate::read_to_end(&file, expected, &mut bytes) {
                     Ok(()) => Ok(Content::Bytes(bytes)),
                     Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(Content::Directory),
                     Err(error) => Err(error),
@@ -92,7 +92,7 @@ pub fn content(path: &Path, likely: u64, says: impl Fn(&Path) -> bool) -> io::Re
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::Absent),
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
                 match read_link(path)? {
-                    Some(target) if says(&target) => return Ok(Content::Link(target)),
+                    Some(target) if is_answer(&target) => return Ok(Content::Link(target)),
                     Some(_) => return behind_link(path),
                     None => last = error,
                 }
@@ -219,13 +219,13 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// As [`canonical`], of a path whose last component need not exist; so need that of a link in its place.
-pub fn real(path: &Path) -> io::Result<PathBuf> {
+pub fn realpath(path: &Path) -> io::Result<PathBuf> {
     canonical(path).or_else(|error| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
             let parent = canonical(parent)?;
             let place = parent.join(name);
             match read_link(&place)? {
-                Some(target) => real(&parent.join(target)),
+                Some(target) => realpath(&parent.join(target)),
                 None => Ok(place),
             }
         }
@@ -240,7 +240,7 @@ pub fn is_executable(path: &Path) -> bool {
 
 /// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
 /// its letters. Absolute if `path` is.
-pub fn resolved(path: &Path) -> PathBuf {
+pub fn realpath_forgiving(path: &Path) -> PathBuf {
     let components: Vec<_> = path.components().collect();
     let found = (1..=components.len()).rev().find_map(|there| {
         let real = canonical(&components[..there].iter().collect::<PathBuf>()).ok()?;
@@ -316,8 +316,8 @@ mod tests {
         {
             symlink(target.as_ref(), &at(link)).expect("made");
         }
-        for likely in [0, 4, 9] {
-            let found = |name: &str| content(&at(name), likely, |_| name == "says").expect("readable");
+        for expected in [0, 4, 9] {
+            let found = |name: &str| read_or_link(&at(name), expected, |_| name == "says").expect("readable");
             assert_eq!(found("f"), Content::Bytes(b"four".to_vec()));
             assert_eq!(found("says"), Content::Link("f".into()));
             assert_eq!(found("l"), Content::Bytes(b"four".to_vec()));
@@ -326,10 +326,10 @@ mod tests {
             assert_eq!(found(""), Content::Directory);
             assert_eq!(found("none"), Content::Absent);
         }
-        let below_a_file = content(&at("f/x"), 0, |_| false).expect_err("no directory");
+        let below_a_file = read_or_link(&at("f/x"), 0, |_| false).expect_err("no directory");
         assert_eq!(below_a_file.kind(), io::ErrorKind::NotADirectory);
-        let in_a_circle = content(&at("loop"), 0, |_| false).expect_err("no file");
-        assert!(crate::is_link_in_the_way(&in_a_circle));
+        let in_a_circle = read_or_link(&at("loop"), 0, |_| false).expect_err("no file");
+        assert!(crate::is_symlink_refused(&in_a_circle));
         assert_eq!(list(place.path()).expect("a directory").len(), 7);
     }
 
@@ -341,7 +341,7 @@ mod tests {
         symlink("a".as_ref(), &real.join("l")).expect("made");
         for (path, expected) in [("l", "a"), ("l/x/y", "a/x/y"), ("l/x/../y", "a/y"), ("l/./x/../../z", "z")]
         {
-            assert_eq!(resolved(&real.join(path)), real.join(expected), "{path}");
+            assert_eq!(realpath_forgiving(&real.join(path)), real.join(expected), "{path}");
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     Capabilities, File, Stat,
     file::Closing,
     profile::{Phase, call, retried},
-    stat::{stat_all_at, stat_at, stat_of},
+    stat::{lstat_at, stat_at, stat_of},
 };
 
 const RESOLVE: ResolveFlags =
@@ -119,8 +119,8 @@ impl Dir {
     }
 
     /// As [`Dir::stat_below`] of what is on a disk of our own: asking for everything is cheaper there than saying what is wanted.
-    pub fn stat_near(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
-        stat_all_at(self.as_fd(), path)
+    pub fn stat_local(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
+        lstat_at(self.as_fd(), path)
     }
 
     /// Whether nothing is at `path` (`ENOENT`) even if links among its leading components are followed,

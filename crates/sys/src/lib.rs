@@ -26,13 +26,13 @@ mod read;
 mod reason;
 mod regex;
 mod removal;
-mod roam;
-mod start;
+mod sigbus;
 mod stat;
 mod sync;
 pub mod terminal;
+mod thread_cwd;
+mod thread_start;
 mod umask;
-mod unreadable;
 pub mod user;
 mod user_path;
 mod zone;
@@ -43,24 +43,25 @@ pub use cores::cores;
 pub use device::is_rotational;
 pub use dir::Dir;
 pub use file::File;
-pub use limits::{descriptor_limit, is_link_in_the_way, is_name_refused, is_out_of_descriptors};
+pub use limits::{descriptor_limit, is_name_refused, is_out_of_descriptors, is_symlink_refused};
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
 pub use process::{
-    exec, has_read_a_disk, is_running, spawn_detached, thread_time, thread_waits, try_lock, waits,
+    exec, has_read_block_device, is_running, spawn_detached, thread_time, thread_waits, try_lock, waits,
 };
 pub use read::read_to_end;
 pub use reason::reason;
 pub use regex::Regex;
-pub use removal::{Hold, Tenure};
-pub use roam::{Home, Roamer, Visit};
-pub use start::{Start, both};
+pub use removal::{Protection, RemovalFacts};
+pub use sigbus::{
+    mark_unreadable_maps_reported, survive_unreadable_maps, unreadable_map, unreadable_page_count,
+    unreported_unreadable_map,
+};
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};
 pub use sync::{close, request_writeback, sync_data, sync_file};
+pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
+pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;
-pub use unreadable::{
-    survive_unreadable_maps, unreadable, unreadable_pages, unreadable_untold, unreadable_was_told,
-};
 pub use user_path::{Refused, UserPath, os_str};
 pub use zone::{local_time, utc_offset};

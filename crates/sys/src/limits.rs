@@ -3,7 +3,7 @@
 use std::io;
 
 /// `ELOOP`: a symbolic link stands where none is followed.
-pub fn is_link_in_the_way(error: &io::Error) -> bool {
+pub fn is_symlink_refused(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 

@@ -119,7 +119,7 @@ pub fn thread_waits() -> u64 {
 }
 
 /// Whether a block device had to be read for this process so far, if only for its own code. Source: `getrusage(2)`, `ru_inblock`.
-pub fn has_read_a_disk() -> bool {
+pub fn has_read_block_device() -> bool {
     usage(libc::RUSAGE_SELF).ru_inblock > 0
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// What an entry of a directory is to who wants to remove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct RemovalFacts {
     /// Its type.
     pub file_type: FileType,
     /// Its owner.
@@ -24,14 +24,14 @@ pub struct Tenure {
     /// The device it lies on.
     pub device: u64,
     /// What keeps it there whoever owns it.
-    pub hold: Hold,
+    pub protection: Protection,
 }
 
 /// What keeps an entry there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum Protection {
     /// Nothing that is known here.
-    Free,
+    Unprotected,
     /// It may not be changed (`chattr +i`, `+a`).
     Immutable,
     /// Another file system, or another part of the same, is mounted on it.
@@ -42,13 +42,13 @@ pub enum Hold {
 
 impl Dir {
     /// What holds an entry; `None` if there is nothing. A link is not followed.
-    pub fn tenure(&self, path: &[u8]) -> io::Result<Option<Tenure>> {
-        self.with_parent(path, |dir, name| tenure(dir, name, AtFlags::SYMLINK_NOFOLLOW))
+    pub fn removal_facts(&self, path: &[u8]) -> io::Result<Option<RemovalFacts>> {
+        self.with_parent(path, |dir, name| removal_facts(dir, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// As [`Dir::tenure`], of the directory itself.
-    pub fn tenure_self(&self) -> io::Result<Tenure> {
-        Ok(tenure(self.as_fd(), b"", AtFlags::EMPTY_PATH)?)
+    /// As [`Dir::removal_facts`], of the directory itself.
+    pub fn removal_facts_of_self(&self) -> io::Result<RemovalFacts> {
+        Ok(removal_facts(self.as_fd(), b"", AtFlags::EMPTY_PATH)?)
     }
 
     /// Whether this process may see what is in the directory, and remove it.
@@ -66,27 +66,31 @@ impl Dir {
     }
 }
 
-fn tenure(dir: std::os::fd::BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<Tenure, Errno> {
+fn removal_facts(
+    dir: std::os::fd::BorrowedFd<'_>,
+    name: &[u8],
+    flags: AtFlags,
+) -> Result<RemovalFacts, Errno> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
     let flags = flags | AtFlags::NO_AUTOMOUNT;
     let statx = retried(Phase::Stat, || rustix::fs::statx(dir, name, flags, wanted))?;
     let attributes = statx.stx_attributes;
-    let hold = if !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
-        Hold::Unknown
+    let protection = if !statx.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        Protection::Unknown
     } else if attributes.contains(StatxAttributes::MOUNT_ROOT) {
-        Hold::Mount
+        Protection::Mount
     } else if attributes.intersects(StatxAttributes::IMMUTABLE | StatxAttributes::APPEND) {
-        Hold::Immutable
+        Protection::Immutable
     } else {
-        Hold::Free
+        Protection::Unprotected
     };
     let mode = u32::from(statx.stx_mode);
-    Ok(Tenure {
+    Ok(RemovalFacts {
         file_type: FileType::of(rustix::fs::FileType::from_raw_mode(mode)),
         uid: statx.stx_uid,
         sticky: mode & 0o1000 != 0,
         device: rustix::fs::makedev(statx.stx_dev_major, statx.stx_dev_minor),
-        hold,
+        protection,
     })
 }
 
@@ -100,18 +104,18 @@ mod tests {
         std::fs::create_dir_all(place.path().join("a/b")).expect("made");
         std::os::unix::fs::symlink("nowhere", place.path().join("a/l")).expect("made");
         let dir = Dir::open(place.path()).expect("opens");
-        let own = dir.tenure_self().expect("there");
+        let own = dir.removal_facts_of_self().expect("there");
         for (path, file_type) in
             [("a", FileType::Directory), ("a/b", FileType::Directory), ("a/l", FileType::Symlink)]
         {
-            let found = dir.tenure(path.as_bytes()).expect("asked").expect("there");
+            let found = dir.removal_facts(path.as_bytes()).expect("asked").expect("there");
             assert_eq!((found.file_type, found.device), (file_type, own.device), "{path}");
-            assert!(matches!(found.hold, Hold::Free | Hold::Unknown), "{path}");
+            assert!(matches!(found.protection, Protection::Unprotected | Protection::Unknown), "{path}");
         }
-        assert_eq!(dir.tenure(b"a/x").expect("asked"), None);
+        assert_eq!(dir.removal_facts(b"a/x").expect("asked"), None);
         assert!(dir.may_be_emptied());
-        let proc = Dir::open("/proc".as_ref()).expect("opens").tenure_self().expect("there");
-        assert!(matches!(proc.hold, Hold::Mount | Hold::Unknown));
+        let proc = Dir::open("/proc".as_ref()).expect("opens").removal_facts_of_self().expect("there");
+        assert!(matches!(proc.protection, Protection::Mount | Protection::Unknown));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) enum Failure {
 /// Returns an error if a page of a mapped index could not be read after the index was opened. A command that reads only parts
 /// of the index calls this before it prints an answer.
 pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
-    match sys::unreadable_untold() {
+    match sys::unreported_unreadable_map() {
         None => Ok(()),
         Some((path, source)) => {
             Err(Failure::fatal(format!("unable to read '{}': {}", path.display(), sys::reason(&source))))

@@ -101,7 +101,7 @@ impl DirectoryCache {
         let (directory, _) = split_directory(path);
         // A path longer than [`FAR`] opens its directory on each call, so the cache does not help.
         if path.len() <= FAR && self.path == directory {
-            return worktree.stat_near(path.as_bytes());
+            return worktree.stat_local(path.as_bytes());
         }
         let found = worktree.stat(path)?;
         if found.is_some() {
@@ -114,12 +114,12 @@ impl DirectoryCache {
     /// directory.
     fn by_handle(&mut self, worktree: &Dir, path: &BStr) -> io::Result<Option<Stat>> {
         let (directory, name) = split_directory(path);
-        let Some(above) = directory.strip_suffix(b"/") else { return worktree.stat_near(name) };
+        let Some(above) = directory.strip_suffix(b"/") else { return worktree.stat_local(name) };
         if self.handle.is_none() || self.path != directory {
             self.handle = Some(worktree.open_dir(above)?);
             self.path = directory.into();
         }
-        self.handle.as_ref().map_or(Ok(None), |handle| handle.stat_near(name))
+        self.handle.as_ref().map_or(Ok(None), |handle| handle.stat_local(name))
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use sys::{
-    Start,
+    ThreadStart,
     profile::{self, Phase},
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn descend<J: Send, S>(
         idle: AtomicUsize::new(0),
         sizing,
         phase: profile::current(),
-        beginning: Start::of(crew.first.saturating_sub(1)),
+        beginning: ThreadStart::of(crew.first.saturating_sub(1)),
         start,
         work,
     };
@@ -117,7 +117,7 @@ struct Pool<'t, J, F, G> {
     sizing: Sizing<'t>,
     phase: Phase,
     /// Of those that are there from the beginning, but for the caller.
-    beginning: Start,
+    beginning: ThreadStart,
     start: F,
     work: G,
 }
@@ -130,7 +130,7 @@ where
 {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
-            self.beginning.begin();
+            self.beginning.mark_started();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number, (self.start)(number));
         };
@@ -210,7 +210,7 @@ where
     fn steps(&mut self, count: usize) {
         let Paced { pool, scope, watch, is_caller } = self;
         if *is_caller {
-            pool.beginning.see_to();
+            pool.beginning.yield_cpu_if_late();
         }
         pool.sizing.steps(count, watch, pool.idle.load(Ordering::Relaxed), |new| {
             locked(&pool.waiting).workers += new.len();

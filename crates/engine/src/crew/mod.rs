@@ -34,7 +34,7 @@ pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
 use sys::{
-    Dir, Start,
+    Dir, ThreadStart,
     profile::{self, Phase},
 };
 use tuner::{Learnt, Nature, Tuner};
@@ -248,7 +248,7 @@ impl<'t> Crew<'t> {
             },
             sizing: Sizing::new(self, role),
             phase: profile::current(),
-            beginning: Start::of(self.first.saturating_sub(1)),
+            beginning: ThreadStart::of(self.first.saturating_sub(1)),
             start,
             act,
         };
@@ -385,7 +385,7 @@ struct Shift<'t, F, G> {
     /// What the crew is hired for.
     phase: Phase,
     /// Of those that are there from the beginning, but for the caller.
-    beginning: Start,
+    beginning: ThreadStart,
     start: F,
     act: G,
 }
@@ -393,7 +393,7 @@ struct Shift<'t, F, G> {
 impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<'_, F, G> {
     fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
-            self.beginning.begin();
+            self.beginning.mark_started();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number);
         };
@@ -416,7 +416,7 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
             let Some(units) = self.queue.next(number, most) else { break };
             (self.act)(&mut state, units, &mut || {
                 if number == 0 {
-                    self.beginning.see_to();
+                    self.beginning.yield_cpu_if_late();
                 }
                 sizing.steps(1, &mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
             });

@@ -39,12 +39,12 @@ fn prune_unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
 /// Returns true if no file can be at the path: the error is a broken link or a name that is too
 /// long.
 fn is_missing(error: &io::Error) -> bool {
-    sys::is_link_in_the_way(error) || error.kind() == io::ErrorKind::InvalidFilename
+    sys::is_symlink_refused(error) || error.kind() == io::ErrorKind::InvalidFilename
 }
 
 /// Decides about `worktrees/<id>` in `common`.
 pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
-    let dir = by_path::resolved(&common.join("worktrees").join(id));
+    let dir = by_path::realpath_forgiving(&common.join("worktrees").join(id));
     let prune = |reason: &str| Verdict::Prune(reason.to_owned());
     match by_path::stat_followed(&dir) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
@@ -73,7 +73,7 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     let target = UserPath::new(target);
     let gitfile = match (target.resolve(&dir), target.is_absolute()) {
         (Ok(gitfile), true) => gitfile,
-        (Ok(gitfile), false) => by_path::resolved(&gitfile),
+        (Ok(gitfile), false) => by_path::realpath_forgiving(&gitfile),
         // The path could not be resolved, so the worktree may exist.
         (Err(_), _) => return Verdict::Keep(None),
     };

@@ -83,7 +83,7 @@ pub fn at_path(
         return Ok(None);
     }
     // A missing `.git` file is reported as an invalid path.
-    let Ok(gitfile) = by_path::real(&path.join(".git")) else {
+    let Ok(gitfile) = by_path::realpath(&path.join(".git")) else {
         return Ok(unrepairable(shown, "not a valid path"));
     };
     let inferred = infer(&gitfile, repo);
@@ -108,7 +108,7 @@ pub fn at_path(
         Ok(Some(content)) => {
             let is_absolute = content.first() == Some(&b'/');
             let old = UserPath::new(content.trim_end()).resolve_or_base(&dir).ok();
-            let old = if is_absolute { old } else { old.as_deref().map(by_path::resolved) };
+            let old = if is_absolute { old } else { old.as_deref().map(by_path::realpath_forgiving) };
             match (linker.links == Links::Relative) == is_absolute {
                 true => "gitdir absolute/relative path mismatch",
                 false if old.as_ref() != Some(&gitfile) => "gitdir incorrect",
@@ -129,7 +129,7 @@ pub fn at_path(
 
 fn is_main(path: &Path, repo: &Repository) -> bool {
     let stripped = |path: &Path| {
-        let real = by_path::resolved(path);
+        let real = by_path::realpath_forgiving(path);
         if real.ends_with(".git") { real.parent().map(Path::to_owned).unwrap_or(real) } else { real }
     };
     stripped(path) == stripped(repo.common_dir())
@@ -145,5 +145,5 @@ fn infer(gitfile: &Path, repo: &Repository) -> Option<PathBuf> {
     let slash = content.rfind_byte(b'/')?;
     let id = content[slash + 1..].trim();
     let dir = repo.common_dir().join("worktrees").join(sys::os_str(id));
-    (!id.is_empty() && is_directory(&dir)).then(|| by_path::resolved(&dir))
+    (!id.is_empty() && is_directory(&dir)).then(|| by_path::realpath_forgiving(&dir))
 }

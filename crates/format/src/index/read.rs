@@ -42,20 +42,20 @@ pub struct Options {
     /// Is told of much memory before it is filled for the first time, page by page: the system may have a cheaper way.
     pub about_to_fill: fn(Range<*const u8>),
     /// Does two things at once, the first in a thread of its own.
-    pub both: Both,
+    pub in_parallel: RunInParallel,
 }
 
 /// Does both, if it can at the same time. The second calls what it is given now and then, at least every tenth of a millisecond or so.
-pub type Both = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn()));
+pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn()));
 
 impl Options {
     /// With nobody to be told of memory.
     pub const fn new(threads: usize, verify: bool) -> Options {
-        Options { threads, verify, about_to_fill: |_| (), both: at_once }
+        Options { threads, verify, about_to_fill: |_| (), in_parallel: in_sequence }
     }
 }
 
-fn at_once(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
+fn in_sequence(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     thread::scope(|scope| {
         scope.spawn(beside);
         here(&|| ());
@@ -159,7 +159,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
                 two = Some((found, caches));
             };
             let mut here = |now_and_then: &dyn Fn()| one = Some(survey((HEADER, middle), now_and_then));
-            (options.both)(&mut beside, &mut here);
+            (options.in_parallel)(&mut beside, &mut here);
             let (one, (two, caches)) = (one?, two?);
             let from = two.end;
             let found = one.and(codec, content, two, count)?;
@@ -406,7 +406,7 @@ pub(super) fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) ->
 impl Entries<'_> {
     /// Entries and what follows them.
     fn read(self, threads: usize) -> Result<Read, Error> {
-        let Entries { codec, content, count, options: Options { about_to_fill, both, .. } } = self;
+        let Entries { codec, content, count, options: Options { about_to_fill, in_parallel, .. } } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
@@ -432,7 +432,7 @@ impl Entries<'_> {
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             let (mut entries, mut paths) = (None, None);
             let mut read_entries = |now_and_then: &dyn Fn()| entries = Some(read_entries(now_and_then));
-            both(&mut || paths = Some(read_paths()), &mut read_entries);
+            in_parallel(&mut || paths = Some(read_paths()), &mut read_entries);
             (entries.expect("both were done"), paths.expect("both were done"))
         } else {
             (read_entries(&|| ()), read_paths())

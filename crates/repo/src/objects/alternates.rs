@@ -91,7 +91,7 @@ impl Found {
             let before = "unable to normalize alternate object path: ";
             match path.resolve(base) {
                 Err(_) => self.complain(before, Path::new(path.as_os_str()), ""),
-                Ok(path) => match sys::by_path::real(&path) {
+                Ok(path) => match sys::by_path::realpath(&path) {
                     Ok(real) => found.push(real),
                     Err(_) => self.complain(before, &path, ""),
                 },

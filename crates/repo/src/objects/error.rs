@@ -121,7 +121,7 @@ impl Error {
 
 /// An error if some mapped file could not be read. To be asked after reading, before anybody is told what was read.
 pub(super) fn maps_are_readable() -> Result<(), Error> {
-    match sys::unreadable() {
+    match sys::unreadable_map() {
         None => Ok(()),
         Some((path, source)) => Err(Error::Map { path, source }),
     }

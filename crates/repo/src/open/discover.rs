@@ -10,7 +10,7 @@ use bstr::ByteSlice;
 use format::HashKind;
 use sys::{
     Refused, UserPath,
-    by_path::{self, Content, canonical, content, uninterrupted},
+    by_path::{self, Content, canonical, read_or_link, uninterrupted},
 };
 
 use super::{Common, Finder};
@@ -236,7 +236,7 @@ pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
 
 /// A symbolic ref into `refs/`, as link or file, or an object name.
 fn has_valid_head(head: &Path) -> bool {
-    let bytes = match content(head, HashKind::Sha1.hex_len() as u64 + 1, |_| true) {
+    let bytes = match read_or_link(head, HashKind::Sha1.hex_len() as u64 + 1, |_| true) {
         Ok(Content::Link(target)) => return target.as_os_str().as_bytes().starts_with(b"refs/"),
         Ok(Content::Bytes(bytes)) => bytes,
         Ok(_) | Err(_) => return false,

@@ -213,7 +213,7 @@ pub(crate) fn leads_to_one(
 
 /// A worktree's path without links; it need not exist, but the directory it is in must.
 fn real_path(path: PathBuf) -> Result<PathBuf, Error> {
-    by_path::real(&path).map_err(|err| {
+    by_path::realpath(&path).map_err(|err| {
         let mut above: Vec<&Path> = path.ancestors().collect();
         above.reverse();
         let missing = above.into_iter().find(|path| !matches!(by_path::stat_followed(path), Ok(Some(_))));

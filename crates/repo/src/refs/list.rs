@@ -62,7 +62,7 @@ impl Store {
                 match by_path::stat_followed(&at) {
                     Ok(Some(stat)) => file_type = stat.file_type,
                     Ok(None) => continue,
-                    Err(error) if sys::is_link_in_the_way(&error) => continue,
+                    Err(error) if sys::is_symlink_refused(&error) => continue,
                     Err(error) => return Err(Attempt::ReadLooseRefs.on(&at)(error)),
                 }
             }

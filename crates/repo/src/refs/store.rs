@@ -119,13 +119,13 @@ impl Store {
         let hash = self.packed.hash;
         let path = refname::file(&self.git_dir, &self.packed.common_dir, name);
         let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
-        let content = match by_path::content(&path, hash.hex_len() as u64 + 1, says) {
+        let content = match by_path::read_or_link(&path, hash.hex_len() as u64 + 1, says) {
             Ok(Content::Bytes(content)) => content,
             Ok(Content::Absent | Content::Directory) => return self.packed.raw(name),
             Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
             Ok(Content::Dangling | Content::LinkedDirectory) => return Ok(Raw::Missing),
             Err(error) if error.kind() == ErrorKind::NotADirectory => return Ok(Raw::Missing),
-            Err(error) if error.kind() == ErrorKind::InvalidFilename || sys::is_link_in_the_way(&error) => {
+            Err(error) if error.kind() == ErrorKind::InvalidFilename || sys::is_symlink_refused(&error) => {
                 return Ok(Raw::Impossible);
             }
             Err(error) => {
@@ -199,9 +199,9 @@ impl Packed {
         snapshot: &'s Snapshot,
         look: impl FnOnce(&'s PackedRefs<Bytes>) -> Result<T, Malformed>,
     ) -> Result<T, Error> {
-        let unreadable = sys::unreadable_pages();
+        let unreadable = sys::unreadable_page_count();
         let answer = look(&snapshot.refs);
-        match sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
+        match sys::unreadable_map().filter(|_| sys::unreadable_page_count() > unreadable) {
             Some((_, error)) => Err(Attempt::ReadPackedRefs.on(&self.shown)(error)),
             None => answer.map_err(|problem| self.malformed(problem)),
         }
@@ -231,9 +231,10 @@ impl Packed {
             Err(error) if error.kind() == ErrorKind::NotFound => (None, Bytes::Read(Vec::new())),
             Err(error) => return Err(Attempt::ReadPackedRefs.on(&self.shown)(error)),
         };
-        let unreadable = sys::unreadable_pages();
+        let unreadable = sys::unreadable_page_count();
         let refs = PackedRefs::parse(bytes, self.hash);
-        if let Some((_, error)) = sys::unreadable().filter(|_| sys::unreadable_pages() > unreadable) {
+        if let Some((_, error)) = sys::unreadable_map().filter(|_| sys::unreadable_page_count() > unreadable)
+        {
             return Err(Attempt::ReadPackedRefs.on(&self.shown)(error));
         }
         let refs = refs.map_err(|problem| self.malformed(problem))?;

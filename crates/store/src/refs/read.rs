@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         let io = |source| Error::Io { what: "read", path: path.clone(), source };
         let hash = self.options.hash;
         let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
-        let content = match by_path::content(&path, hash.hex_len() as u64 + 1, says) {
+        let content = match by_path::read_or_link(&path, hash.hex_len() as u64 + 1, says) {
             Ok(Content::Bytes(content)) => content,
             Ok(Content::Absent) => return self.packed_or(name, Raw::Missing),
             Ok(Content::Directory) => return self.packed_or(name, Raw::Directory),
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         for _ in 0..MAX_DEPTH {
             let raw = match self.raw(name.as_bstr()) {
                 // A link that leads to itself.
-                Err(Error::Io { source, .. }) if sys::is_link_in_the_way(&source) => return Ok(None),
+                Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => return Ok(None),
                 raw => raw?,
             };
             match raw {

@@ -124,10 +124,10 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
         opened => opened,
     };
     let look = |file: sys::File| {
-        let unreadable = sys::unreadable_pages();
+        let unreadable = sys::unreadable_page_count();
         let found = format::index::glance(&sys::Map::of(&file).ok()?, repo.hash())?;
         // A page that cannot be read is zeros, of which anything may have been made.
-        (sys::unreadable_pages() == unreadable).then_some(found)
+        (sys::unreadable_page_count() == unreadable).then_some(found)
     };
     let unreadable = || Reason::repository("the index cannot be read");
     let mut found = opened.ok().and_then(look).ok_or_else(unreadable)?;

@@ -232,7 +232,7 @@ pub(super) fn collect(
 
 /// Whether the disk makes who asks it wait: where the first files had to be fetched, what comes next has to be, too.
 fn waits(root: &Dir) -> bool {
-    root.is_remote() || sys::has_read_a_disk()
+    root.is_remote() || sys::has_read_block_device()
 }
 
 /// What is to be known of HEAD.

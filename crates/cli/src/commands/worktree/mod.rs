@@ -404,7 +404,7 @@ impl Scene<'_> {
         let named = self.repo.read_gitfile(&gitfile).map_err(|error: GitfileError| {
             text!("'", shown, "' is not a .git file, error code ", (error as u8).to_string())
         })?;
-        match named == by_path::resolved(&worktree.git_dir) {
+        match named == by_path::realpath_forgiving(&worktree.git_dir) {
             true => Ok(()),
             false => Err(text!("'", top, "' does not point back to '", self.admin_shown(id), "'")),
         }

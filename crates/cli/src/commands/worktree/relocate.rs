@@ -51,7 +51,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
     guard::check_removal(scene.repo, &worktree.path)?;
     // The path may lead through the directory that moves, and leads elsewhere afterwards.
-    let place = by_path::resolved(&to.path);
+    let place = by_path::realpath_forgiving(&to.path);
     by_path::rename(&worktree.path, &place).map_err(|error| {
         let from = worktree.path.as_os_str().as_bytes();
         let reason = crate::term::text::os_error(&error);

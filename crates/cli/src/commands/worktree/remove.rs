@@ -149,7 +149,7 @@ fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> 
 }
 
 fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
-    let place = by_path::resolved(path);
+    let place = by_path::realpath_forgiving(path);
     let is_inside = |cwd: &PathBuf| by_path::canonical(cwd).is_ok_and(|cwd| cwd.starts_with(&place));
     [&run.cwd, &run.started_in].into_iter().any(is_inside)
 }

@@ -34,7 +34,7 @@ impl Work<'_> {
         }
         self.finish(Recorded::Yes)?;
         // Where objects have become unreadable meanwhile nobody can say what changed; the files that are not there were named.
-        if let Some(tree) = changes.filter(|_| sys::unreadable().is_none()) {
+        if let Some(tree) = changes.filter(|_| sys::unreadable_map().is_none()) {
             if done != Done::Complete {
                 self.refresh()?;
             }
@@ -129,13 +129,13 @@ impl Work<'_> {
             attributes: self.attributes,
             original_cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         };
-        if let Some((path, error)) = sys::unreadable_untold() {
+        if let Some((path, error)) = sys::unreported_unreadable_map() {
             let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
             return Err(Failure::fatal(message));
         }
         let mut report = checkout::execute(self.repo, &self.worktree, cleared, &options)?;
         // The plan was made of what could be read; a file for which that does not hold is a step that failed.
-        sys::unreadable_was_told();
+        sys::mark_unreadable_maps_reported();
         if !report.interrupted {
             progress.finish(total, total);
         }

@@ -149,7 +149,7 @@ impl From<io::Error> for Unreachable {
         match error.kind() {
             io::ErrorKind::NotFound => Unreachable::Missing,
             io::ErrorKind::NotADirectory => Unreachable::Blocked,
-            _ if sys::is_link_in_the_way(&error) => Unreachable::Blocked,
+            _ if sys::is_symlink_refused(&error) => Unreachable::Blocked,
             _ => Unreachable::Failed(error),
         }
     }

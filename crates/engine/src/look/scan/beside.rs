@@ -4,7 +4,7 @@ use std::{ops::Range, sync::PoisonError};
 
 use bstr::BStr;
 use format::index::Stage;
-use sys::{Dir, FileType, Home, Roamer};
+use sys::{Dir, FileType, ProcessCwd, ThreadCwd};
 
 use super::{Note, Part, Scan, Sight, look::shared_out};
 use crate::{
@@ -76,17 +76,17 @@ impl Beside for Scan<'_> {
         self.keep(notes);
     }
 
-    fn roamer(&self) -> Option<Roamer<'_>> {
+    fn thread_cwd(&self) -> Option<ThreadCwd<'_>> {
         if self.tuning.is_remote() || self.files() < WORTH_ROAMING {
             return None;
         }
-        let home = self.home.get_or_init(|| Home::of(self.root).ok()).as_ref()?;
-        Roamer::new(home).ok()
+        let process_cwd = self.process_cwd.get_or_init(|| ProcessCwd::of(self.root).ok()).as_ref()?;
+        ThreadCwd::new(process_cwd).ok()
     }
 
     fn unlisted(
         &self,
-        (from, roamer): (&Handle, Option<&mut Roamer<'_>>),
+        (from, thread_cwd): (&Handle, Option<&mut ThreadCwd<'_>>),
         path: &BStr,
         within: &Range<usize>,
         pace: &mut dyn Pace,
@@ -102,9 +102,9 @@ impl Beside for Scan<'_> {
             Part::File(_) | Part::Directory(..) => {}
         });
         let dir = path.strip_suffix(b"/").unwrap_or_default();
-        if let Some(roamer) = roamer
+        if let Some(thread_cwd) = thread_cwd
             && files.len() > 1
-            && self.ask_from(roamer, dir, files.iter().copied(), path.len(), pace)
+            && self.ask_from(thread_cwd, dir, files.iter().copied(), path.len(), pace)
         {
             return;
         }

@@ -8,7 +8,7 @@ use std::{
 
 use bstr::{BStr, ByteSlice as _};
 use format::index::Stage;
-use sys::{Dir, FileType, Roamer, Stat};
+use sys::{Dir, FileType, Stat, ThreadCwd};
 
 use super::{Note, Part, Scan, Sight, again};
 use crate::{
@@ -47,7 +47,7 @@ const NOT_WORTH_GOING: usize = 2;
 pub(super) struct Looker<'h> {
     pub(super) listing: sys::Listing,
     pub(super) found: Vec<(u64, usize)>,
-    pub(super) roamer: Option<Roamer<'h>>,
+    pub(super) thread_cwd: Option<ThreadCwd<'h>>,
 }
 
 impl<'a> Scan<'a> {
@@ -62,20 +62,20 @@ impl<'a> Scan<'a> {
             }
             What::All(entries) => entries,
         };
-        let Looker { listing, found, roamer } = looker;
+        let Looker { listing, found, thread_cwd } = looker;
         let first = jobs.len();
         self.split(&entries, job.prefix, |part| match part {
             Part::File(at) => found.push((0, at)),
             Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
         });
-        let roamer = roamer.as_mut().filter(|_| !pace.is_slow());
+        let thread_cwd = thread_cwd.as_mut().filter(|_| !pace.is_slow());
         let path = self.path_of(entries.start, job.prefix);
         if self.tuning.is_remote() {
             // Of what is not there the directories in it will tell.
             if found.is_empty() && !pace.is_slow() {
                 return jobs[first..].reverse();
             }
-        } else if (found.is_empty() || roamer.is_some()) && self.is_directory(path, pace) {
+        } else if (found.is_empty() || thread_cwd.is_some()) && self.is_directory(path, pace) {
             // So what is in it may be looked at from there: no link is on the way. If it is none, opening it tells why.
             let files = found.iter().map(|&(_, at)| at);
             let is_done = match found.len() {
@@ -84,7 +84,8 @@ impl<'a> Scan<'a> {
                     self.ask_all(self.root, files, 0, &mut || pace.step());
                     true
                 }
-                _ => roamer.is_some_and(|roamer| self.ask_from(roamer, path, files, job.prefix, pace)),
+                _ => thread_cwd
+                    .is_some_and(|thread_cwd| self.ask_from(thread_cwd, path, files, job.prefix, pace)),
             };
             if is_done {
                 found.clear();
@@ -114,7 +115,7 @@ impl<'a> Scan<'a> {
         if path.is_empty() {
             return true;
         }
-        let found = self.root.stat_near(path);
+        let found = self.root.stat_local(path);
         pace.step();
         found.is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory))
     }
@@ -122,13 +123,13 @@ impl<'a> Scan<'a> {
     /// Looks at files of the directory at `path`, known to be one, from there, if it can be entered.
     pub(super) fn ask_from(
         &self,
-        roamer: &mut Roamer<'_>,
+        thread_cwd: &mut ThreadCwd<'_>,
         path: &[u8],
         files: impl Iterator<Item = usize>,
         prefix: usize,
         pace: &mut dyn Pace,
     ) -> bool {
-        let Ok(here) = roamer.visit(path) else { return false };
+        let Ok(here) = thread_cwd.enter(path) else { return false };
         let mut notes = Vec::new();
         let mut done = 0;
         for at in files {
@@ -248,9 +249,9 @@ impl<'a> Scan<'a> {
         let is_remote = self.tuning.is_remote();
         let found = match self.index.c_path_at(at, prefix) {
             Some(name) if is_remote => dir.stat_below(name),
-            Some(name) => dir.stat_near(name),
+            Some(name) => dir.stat_local(name),
             None if is_remote => dir.stat_below(self.index.path_at(at)[prefix..].as_bytes()),
-            None => dir.stat_near(self.index.path_at(at)[prefix..].as_bytes()),
+            None => dir.stat_local(self.index.path_at(at)[prefix..].as_bytes()),
         };
         self.see(at, found, notes);
     }

@@ -24,7 +24,7 @@ use std::{
 use bstr::{BStr, ByteSlice as _};
 use format::index::{Entry, Flags, Index, Stage, Word};
 use repo::Repository;
-use sys::{Dir, Home, Stat};
+use sys::{Dir, ProcessCwd, Stat};
 
 use self::look::{Job, Looker, What};
 use super::scan::asked::Asked;
@@ -86,7 +86,7 @@ pub(crate) struct Scan<'a> {
     /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
     rest: Mutex<Vec<Job>>,
     /// Where the process stands, if its threads may go elsewhere.
-    home: OnceLock<Option<Home<'a>>>,
+    process_cwd: OnceLock<Option<ProcessCwd<'a>>>,
     pub(crate) interrupt: &'a AtomicBool,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Scan<'a> {
             visited,
             notes: Mutex::default(),
             rest: Mutex::default(),
-            home: OnceLock::new(),
+            process_cwd: OnceLock::new(),
             interrupt,
         }
     }
@@ -229,7 +229,8 @@ impl<'a> Scan<'a> {
     }
 
     fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers) {
-        let start = |_| Looker { listing: sys::Listing::default(), found: Vec::new(), roamer: self.roamer() };
+        let start =
+            |_| Looker { listing: sys::Listing::default(), found: Vec::new(), thread_cwd: self.thread_cwd() };
         crew::descend(("scan", self.tuning), workers, ahead, jobs, start, |looker, job, jobs, pace| {
             self.look(looker, job, jobs, pace)
         });

@@ -66,7 +66,7 @@ impl Scan<'_> {
             let path = self.index.path_at(at);
             path.find_iter(b"/").map(move |end| &path[..end])
         };
-        let ask = |path: &[u8]| drop(self.root.stat_near(path));
+        let ask = |path: &[u8]| drop(self.root.stat_local(path));
         let steps = samples.flat_map(|at| directories(at).map(Some).chain([None]).map(move |dir| (at, dir)));
         for (at, dir) in steps {
             match dir {
@@ -132,7 +132,7 @@ impl Scan<'_> {
         let read_as_one: BTreeSet<u64> = thread::scope(|scope| {
             let ask = |(entries, prefix): &(Range<usize>, usize)| {
                 let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
-                let ask = move || self.root.stat_near(path.as_bytes()).ok().flatten();
+                let ask = move || self.root.stat_local(path.as_bytes()).ok().flatten();
                 thread::Builder::new().spawn_scoped(scope, ask).ok()
             };
             let some = level.iter().step_by(level.len().div_ceil(TOGETHER));

@@ -35,7 +35,7 @@ use format::index::{Index, UntrackedCache};
 use repo::Repository;
 
 use sys::{
-    Roamer,
+    ThreadCwd,
     profile::{self, Phase},
 };
 
@@ -335,12 +335,12 @@ pub(crate) trait Beside: Sync {
     );
 
     /// A worker's own, if its files are to be looked at from where they are.
-    fn roamer(&self) -> Option<Roamer<'_>>;
+    fn thread_cwd(&self) -> Option<ThreadCwd<'_>>;
 
     /// The directory at `path` (with a slash at its end) was not listed, because it is known what is in it: so are those above, up to `from`.
     fn unlisted(
         &self,
-        by: (&Handle, Option<&mut Roamer<'_>>),
+        by: (&Handle, Option<&mut ThreadCwd<'_>>),
         path: &BStr,
         within: &Range<usize>,
         pace: &mut dyn Pace,
@@ -376,8 +376,8 @@ impl Walk<'_> {
         let jobs = self.start(&top);
         if !jobs.is_empty() {
             let role = ("untracked", self.tuning);
-            let roamer = || self.beside.filter(|_| self.recorded.is_some()).and_then(Beside::roamer);
-            let worker = |_| tree::Worker::new(roamer());
+            let thread_cwd = || self.beside.filter(|_| self.recorded.is_some()).and_then(Beside::thread_cwd);
+            let worker = |_| tree::Worker::new(thread_cwd());
             let ahead = self.beside.map_or(0, Beside::files);
             crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs, pace);

@@ -21,7 +21,7 @@ use format::{
     },
 };
 use repo::Repository;
-use sys::{FileType, Roamer, Stat};
+use sys::{FileType, Stat, ThreadCwd};
 
 use super::{
     Directories, Excludes, Ignored, Nested, Options, Walk, cache,
@@ -252,7 +252,7 @@ impl Walk<'_> {
     /// Looks a directory up in the cache.
     pub(super) fn look_up(
         &self,
-        roamer: Option<&mut Roamer<'_>>,
+        thread_cwd: Option<&mut ThreadCwd<'_>>,
         node: &Arc<Node>,
         (from, ladder, known): (&Arc<Handle>, &Ladder, Known),
         jobs: &mut Vec<Job>,
@@ -310,7 +310,7 @@ impl Walk<'_> {
                 };
                 self.take(recorded, node, (at, &record), (from, &ladder), jobs);
                 if let Some(beside) = self.beside {
-                    beside.unlisted((from, roamer), path, &node.descent().within, pace);
+                    beside.unlisted((from, thread_cwd), path, &node.descent().within, pace);
                 }
                 return Looked::Done;
             }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
-use sys::{FileType, Roamer};
+use sys::{FileType, ThreadCwd};
 
 use super::{
     Directories, Ignored, Walk, Warning,
@@ -98,7 +98,7 @@ pub(super) struct Job {
 /// What a thread keeps from one directory to the next.
 #[derive(Default)]
 pub(super) struct Worker<'p> {
-    roamer: Option<Roamer<'p>>,
+    thread_cwd: Option<ThreadCwd<'p>>,
     listing: sys::Listing,
     names: Vec<u8>,
     entries: Vec<Name>,
@@ -107,8 +107,8 @@ pub(super) struct Worker<'p> {
 }
 
 impl<'p> Worker<'p> {
-    pub(super) fn new(roamer: Option<Roamer<'p>>) -> Self {
-        Worker { roamer, ..Worker::default() }
+    pub(super) fn new(thread_cwd: Option<ThreadCwd<'p>>) -> Self {
+        Worker { thread_cwd, ..Worker::default() }
     }
 
     /// Lists a directory, `path` beneath `dir` or itself.
@@ -287,7 +287,7 @@ impl Walk<'_> {
         if !is_settled
             && !self.interrupt.load(Ordering::Relaxed)
             && let Looked::Listing(entry) =
-                self.look_up(worker.roamer.as_mut(), &node, (&from, &ladder, known), jobs, pace)
+                self.look_up(worker.thread_cwd.as_mut(), &node, (&from, &ladder, known), jobs, pace)
         {
             self.look_into(worker, &node, (&from, ladder, entry), jobs, pace);
         }

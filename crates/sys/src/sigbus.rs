@@ -2,7 +2,7 @@
 //!
 //! The kernel says that by SIGBUS, in the middle of whatever looks at the bytes, and a process that does not expect it dies
 //! there: locks stay, and nobody learns which file it was. Here the page becomes one of zeros, the file is
-//! remembered, and everything goes on to where it is asked ([`unreadable`]): reading objects and the index, and
+//! remembered, and everything goes on to where it is asked ([`unreadable_map`]): reading objects and the index, and
 //! before anything is published. What was read since is not to be trusted, whatever map it came from.
 //!
 //! Maps of libraries are covered, too: the file is found in `/proc/self/maps`. Where that cannot be read it has no name.
@@ -52,24 +52,24 @@ pub fn survive_unreadable_maps() {
 
 /// Which mapped file could not be read, and why. To be asked by whoever read one, before it is told what was read: from the
 /// first time on nothing read from a map is to be trusted. Cheap where all could be read.
-pub fn unreadable() -> Option<(PathBuf, io::Error)> {
-    (unreadable_pages() > 0).then(first_met)
+pub fn unreadable_map() -> Option<(PathBuf, io::Error)> {
+    (unreadable_page_count() > 0).then(first_met)
 }
 
-/// The same, unless whoever met it was told and went on without it ([`unreadable_was_told`]): what may be done that rests on what
+/// The same, unless whoever met it was told and went on without it ([`mark_unreadable_maps_reported`]): what may be done that rests on what
 /// was read before, or beside.
-pub fn unreadable_untold() -> Option<(PathBuf, io::Error)> {
-    (unreadable_pages() > TOLD.load(Ordering::Acquire)).then(first_met)
+pub fn unreported_unreadable_map() -> Option<(PathBuf, io::Error)> {
+    (unreadable_page_count() > TOLD.load(Ordering::Acquire)).then(first_met)
 }
 
 /// How many pages of maps could not be read. Who maps a file of his own can tell by it whether it was his.
-pub fn unreadable_pages() -> usize {
+pub fn unreadable_page_count() -> usize {
     PAGES.load(Ordering::Acquire)
 }
 
 /// All that could not be read until now has been made an error of each thing that was read for: nothing rests on it.
-pub fn unreadable_was_told() {
-    TOLD.store(unreadable_pages(), Ordering::Release);
+pub fn mark_unreadable_maps_reported() {
+    TOLD.store(unreadable_page_count(), Ordering::Release);
 }
 
 fn first_met() -> (PathBuf, io::Error) {

@@ -12,31 +12,31 @@ use std::{
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// In that time an idle CPU has been woken up and has begun: who moved there before would be in the way.
+/// In that time an idle CPU has been woken up and has started: who moved there before would be in the way.
 const PATIENCE: Duration = Duration::from_micros(400);
 
-/// Threads that were started, and whether they have begun.
+/// Threads that were started, and whether they have started.
 #[derive(Debug)]
-pub struct Start {
+pub struct ThreadStart {
     at: Instant,
-    begun: AtomicUsize,
+    started: AtomicUsize,
     /// How many are waited for.
     awaited: AtomicUsize,
 }
 
-impl Start {
+impl ThreadStart {
     /// Of so many threads, just now.
-    pub fn of(threads: usize) -> Start {
-        Start { at: Instant::now(), begun: AtomicUsize::new(0), awaited: AtomicUsize::new(threads) }
+    pub fn of(threads: usize) -> ThreadStart {
+        ThreadStart { at: Instant::now(), started: AtomicUsize::new(0), awaited: AtomicUsize::new(threads) }
     }
 
     /// To be called by each of them as it begins.
-    pub fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+    pub fn mark_started(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// To be called now and then by who started them: steps aside, once, if some have not begun for too long.
-    pub fn see_to(&self) {
+    /// To be called now and then by who started them: steps aside, once, if some have not started for too long.
+    pub fn yield_cpu_if_late(&self) {
         if self.is_due() {
             self.awaited.store(0, Ordering::Relaxed);
             step_aside();
@@ -44,7 +44,7 @@ impl Start {
     }
 
     fn is_due(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) < self.awaited.load(Ordering::Relaxed)
+        self.started.load(Ordering::Relaxed) < self.awaited.load(Ordering::Relaxed)
             && self.at.elapsed() > PATIENCE
     }
 }
@@ -61,15 +61,15 @@ fn step_aside() {
 }
 
 /// Does both at once, `beside` in a thread of its own; if there is none to be had, afterwards. `here` calls what it is given now and then.
-pub fn both(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
-    let start = Start::of(1);
+pub fn in_parallel(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
+    let start = ThreadStart::of(1);
     let is_started = thread::scope(|scope| {
         let work = || {
-            start.begin();
+            start.mark_started();
             beside();
         };
         let is_started = thread::Builder::new().spawn_scoped(scope, work).is_ok();
-        here(&|| start.see_to());
+        here(&|| start.yield_cpu_if_late());
         is_started
     });
     if !is_started {
@@ -90,7 +90,7 @@ mod tests {
                 now_and_then();
                 here += 1;
             };
-            both(&mut || beside += 1, &mut count);
+            in_parallel(&mut || beside += 1, &mut count);
             assert_eq!((beside, here), (1, 1));
         }
         step_aside();
@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn who_started_a_thread_that_does_not_begin_steps_aside_once() {
-        let start = Start::of(1);
+        let start = ThreadStart::of(1);
         thread::sleep(2 * PATIENCE);
         assert!(start.is_due());
-        start.see_to();
+        start.yield_cpu_if_late();
         assert!(!start.is_due(), "nobody is waited for any more");
-        let start = Start::of(1);
-        start.begin();
+        let start = ThreadStart::of(1);
+        start.mark_started();
         thread::sleep(2 * PATIENCE);
         assert!(!start.is_due());
     }
