@@ -19,7 +19,7 @@ use store::refs::LogPolicy;
 
 use crate::{
     commands::{
-        checkout::{Dress, NewBranch, NewBranchKind, Request, Source, describe},
+        checkout::{NewBranch, NewBranchKind, Request, Source, Variant, describe},
         upstream,
     },
     session::{
@@ -45,7 +45,7 @@ pub(crate) fn run(
     source: Option<Source>,
 ) -> Result<u8, Failure> {
     let old = Old::read(repo)?;
-    if request.dress == Dress::Switch {
+    if request.variant == Variant::Switch {
         refuse_in_progress(repo)?;
     }
     let new_branch = request.new_branch.as_ref();
@@ -165,7 +165,7 @@ impl Switch<'_> {
     }
 
     fn go(self, source: Option<Source>) -> Result<u8, Failure> {
-        let from_nothing = self.request.dress == Dress::Switch && self.makes(NewBranchKind::Orphan);
+        let from_nothing = self.request.variant == Variant::Switch && self.makes(NewBranchKind::Orphan);
         let stays = source.is_none() && !from_nothing;
         let new = match &source {
             _ if from_nothing => New { name: "(empty)".into(), branch: None, commit: None },

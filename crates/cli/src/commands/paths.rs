@@ -14,7 +14,7 @@ use repo::Repository;
 use sys::UserPath;
 
 use crate::{
-    commands::checkout::{Dress, Request, Source},
+    commands::checkout::{Request, Source, Variant},
     session::{
         apply::{self, Done, Recorded, Work},
         hooks,
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let options = PathOptions {
         source: source.map(|source| source.tree),
         pathspecs: specs,
-        overlay: request.overlay.unwrap_or(request.dress == Dress::Checkout),
+        overlay: request.overlay.unwrap_or(request.variant == Variant::Checkout),
         update_worktree: targets.worktree,
         include_sparse: request.ignore_skip_worktree,
         recurse_submodules: work.recurses,

@@ -83,7 +83,7 @@ pub(crate) fn answer(
     console::flush();
     let hooks = Hooks::here(repo, settings);
     let finished = started(in_a_shell(command, args), |command| {
-        let dressed = hooks.dress(command).args(args);
+        let dressed = hooks.variant(command).args(args);
         dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
     });
     match finished {
@@ -150,7 +150,7 @@ impl<'a> Hooks<'a> {
         let mut code = 0;
         for (command, shown) in commands {
             console::flush();
-            match started(command, |command| self.dress(command).args(args).status()) {
+            match started(command, |command| self.variant(command).args(args).status()) {
                 Ok(status) => code |= exit_code(status, shown.as_bstr()),
                 Err(error) => {
                     not_started(shown.as_bstr(), &error);
@@ -190,7 +190,7 @@ impl<'a> Hooks<'a> {
     }
 
     /// Gives it the surroundings that Git would.
-    fn dress<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    fn variant<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .current_dir(self.dir)
             .env_clear()

@@ -41,6 +41,16 @@ pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
     }
 }
 
+/// Refuses an option or form that sapwood does not serve yet, if it was asked for.
+pub(crate) fn unserved_if(asked: bool, what: &str) -> Result<(), Failure> {
+    if asked { Err(Failure::unsupported(what)) } else { Ok(()) }
+}
+
+/// Refuses an option that only has a meaning with `--patch`, if it was asked for: sapwood does not serve `--patch`.
+pub(crate) fn requires_patch_if(asked: bool, option: &str) -> Result<(), Failure> {
+    if asked { Err(Failure::requires(option, "--patch")) } else { Ok(()) }
+}
+
 impl Failure {
     /// `fatal: <message>`
     pub(crate) fn fatal(message: impl Into<BString>) -> Failure {

@@ -21,28 +21,28 @@ use crate::{
         settings::Settings,
     },
     term::{
-        args::{Grammar, Opt, Table},
+        args::{Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
         text::relative::relative,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Quiet,
-    Verbose,
-    DryRun,
-    From,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood adopt [-q | -v] [-n] [--from <tree-ish>]"],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "say nothing"),
-        Opt::new(Key::Verbose, "-v, --verbose", "name what differs or is missing"),
-        Opt::new(Key::DryRun, "-n, --dry-run", "verify, and leave the index as it is"),
-        Opt::new(Key::From, "--from <tree-ish>", "make the index from a tree, where there is none"),
+        Opt::flag("-q, --quiet", "say nothing", |request: &mut Request| &mut request.quiet),
+        Opt::flag("-v, --verbose", "name what differs or is missing", |request: &mut Request| {
+            &mut request.verbose
+        }),
+        Opt::flag("-n, --dry-run", "verify, and leave the index as it is", |request: &mut Request| {
+            &mut request.dry_run
+        }),
+        Opt::text(
+            "--from <tree-ish>",
+            "make the index from a tree, where there is none",
+            |request: &mut Request| &mut request.from,
+        ),
     ],
     grammar: Grammar::Mixed,
 };
@@ -67,17 +67,9 @@ struct Request {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
-    for event in parsed.events {
-        match event.key {
-            Key::Quiet => request.quiet = event.on,
-            Key::Verbose => request.verbose = event.on,
-            Key::DryRun => request.dry_run = event.on,
-            Key::From => request.from = event.value,
-        }
-    }
-    if let Some(extra) = parsed.rest.first() {
+    let rest = TABLE.parse(args)?.store(&mut request)?;
+    if let Some(extra) = rest.first() {
         return Err(Failure::Fatal(text!("adopt takes no paths, and so not '", extra, "'")));
     }
     let repo = run.open()?;

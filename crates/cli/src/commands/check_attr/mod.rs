@@ -34,34 +34,34 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::{Grammar, Native, Opt, Stop, Survey, Table},
+        args::{Grammar, Native::Both, Opt, Set, Stop, Survey, Table},
         console::{self, Listing, text},
         failure::Failure,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    All,
-    Cached,
-    Stdin,
-    Nul,
-    Source,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood check-attr [--source <tree-ish>] [-a | --all | <attr>...] [--] <pathname>...",
         "sapwood check-attr --stdin [-z] [--source <tree-ish>] [-a | --all | <attr>...]",
     ],
     options: &[
-        Opt::new(Key::All, "-a, --all", "report all attributes set on file").native(Native::Both),
-        Opt::new(Key::Cached, "--cached", "use .gitattributes only from the index").native(Native::Both),
-        Opt::new(Key::Stdin, "--stdin", "read file names from stdin").native(Native::Both),
-        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character")
-            .native(Native::Both),
-        Opt::new(Key::Source, "--source <tree-ish>", "which tree-ish to check attributes at")
-            .native(Native::Both),
+        Opt::flag("-a, --all", "report all attributes set on file", |request: &mut Request| &mut request.all)
+            .native(Both),
+        Opt::flag("--cached", "use .gitattributes only from the index", |request: &mut Request| {
+            &mut request.cached
+        })
+        .native(Both),
+        Opt::flag("--stdin", "read file names from stdin", |request: &mut Request| &mut request.stdin)
+            .native(Both),
+        Opt::flag("-z", "terminate input and output records by a NUL character", |request: &mut Request| {
+            &mut request.nul
+        })
+        .native(Both),
+        Opt::text("--source <tree-ish>", "which tree-ish to check attributes at", |request: &mut Request| {
+            &mut request.source
+        })
+        .native(Both),
     ],
     grammar: Grammar::MixedWithDashes,
 };
@@ -113,17 +113,8 @@ fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
-    for event in parsed.events {
-        match event.key {
-            Key::All => request.all = event.on,
-            Key::Cached => request.cached = event.on,
-            Key::Stdin => request.stdin = event.on,
-            Key::Nul => request.nul = event.on,
-            Key::Source => request.source = event.value.filter(|_| event.on),
-        }
-    }
+    let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     if repo.work_tree().is_none() && !repo.is_found_bare() {
         return Err(Failure::no_worktree());
@@ -131,7 +122,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?.for_answers();
     refused::check(&repo, &[Reader::Hooks])?;
     let index = apply::load_raw(&repo, &settings)?;
-    let (names, files) = request.split(&parsed.rest)?;
+    let (names, files) = request.split(&rest)?;
     let info = repo.called_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
         return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));

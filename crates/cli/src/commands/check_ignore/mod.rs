@@ -30,33 +30,30 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::{Grammar, Native, Opt, Table},
+        args::{Grammar, Native::Both, Opt, Set, Table},
         console::{self, Listing, text},
         failure::Failure,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Quiet,
-    Verbose,
-    Stdin,
-    Nul,
-    NonMatching,
-    NoIndex,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood check-ignore [<options>] <pathname>...", "sapwood check-ignore [<options>] --stdin"],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting").native(Native::Both),
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Both),
-        Opt::new(Key::Stdin, "--stdin", "read file names from stdin").native(Native::Both),
-        Opt::new(Key::Nul, "-z", "terminate input and output records by a NUL character")
-            .native(Native::Both),
-        Opt::new(Key::NonMatching, "-n, --non-matching", "show non-matching input paths")
-            .native(Native::Both),
-        Opt::new(Key::NoIndex, "--no-index", "ignore index when checking").native(Native::Both),
+        Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
+            .native(Both),
+        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
+        Opt::flag("--stdin", "read file names from stdin", |request: &mut Request| &mut request.stdin)
+            .native(Both),
+        Opt::flag("-z", "terminate input and output records by a NUL character", |request: &mut Request| {
+            &mut request.nul
+        })
+        .native(Both),
+        Opt::flag("-n, --non-matching", "show non-matching input paths", |request: &mut Request| {
+            &mut request.non_matching
+        })
+        .native(Both),
+        Opt::flag("--no-index", "ignore index when checking", |request: &mut Request| &mut request.no_index)
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -89,23 +86,13 @@ struct Request {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
-    for event in parsed.events {
-        match event.key {
-            Key::Quiet => request.quiet = event.on,
-            Key::Verbose => request.verbose = event.on,
-            Key::Stdin => request.stdin = event.on,
-            Key::Nul => request.nul = event.on,
-            Key::NonMatching => request.non_matching = event.on,
-            Key::NoIndex => request.no_index = event.on,
-        }
-    }
+    let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let settings = Settings::read(run, &repo)?.for_answers();
     refused::check(&repo, &[Reader::Hooks])?;
-    request.judge(&parsed.rest)?;
+    request.judge(&rest)?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {
         true => Index::empty(repo.hash()),
@@ -141,7 +128,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     check.warn();
     let done = match request.stdin {
         true => check.all_of_stdin(),
-        false => check.paths(&parsed.rest),
+        false => check.paths(&rest),
     };
     // What was found before a mistake is told.
     let written = check.listing.write(OUTPUT);

@@ -16,7 +16,7 @@ use engine::{
 use format::ObjectId;
 use repo::{Guess, Repository, convert::Metadata};
 
-use self::options::{CHECKOUT, Key, RESTORE, SWITCH};
+use self::options::{CHECKOUT, RESTORE, SWITCH};
 pub(crate) use self::rules::{already_exists, new_branch_ref};
 use crate::{
     commands::{
@@ -36,10 +36,9 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        submodules,
     },
     term::{
-        args::Table,
+        args::{Set, Table, Value},
         console::{self, text},
         failure::Failure,
     },
@@ -47,7 +46,7 @@ use crate::{
 
 /// Which of the three it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dress {
+pub(crate) enum Variant {
     /// `checkout`
     Checkout,
     /// `switch`
@@ -67,7 +66,7 @@ pub(super) const COMMAND: Command = Command {
     settings: &[GENERAL],
     line: &[recursion_is_boolean, obstacles::conflicts, attributes_of_pathspecs],
     checks: &[WRITING, RECURSING, &[obstacles::merge]],
-    run: |invocation, args| run(invocation, args, Dress::Checkout, &CHECKOUT),
+    run: |invocation, args| run(invocation, args, Variant::Checkout, &CHECKOUT),
     ..Command::BASE
 };
 
@@ -77,7 +76,7 @@ pub(super) const SWITCH_COMMAND: Command = Command {
     summary: "Switch branches",
     syntax: &SWITCH,
     line: &[recursion_is_boolean, obstacles::conflicts, no_attributes_in_pathspecs],
-    run: |invocation, args| run(invocation, args, Dress::Switch, &SWITCH),
+    run: |invocation, args| run(invocation, args, Variant::Switch, &SWITCH),
     ..COMMAND
 };
 
@@ -87,14 +86,14 @@ pub(super) const RESTORE_COMMAND: Command = Command {
     summary: "Restore working tree files",
     syntax: &RESTORE,
     revisions: Revisions::None,
-    run: |invocation, args| run(invocation, args, Dress::Restore, &RESTORE),
+    run: |invocation, args| run(invocation, args, Variant::Restore, &RESTORE),
     ..COMMAND
 };
 
 /// What was asked, as far as the options say.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    pub(crate) dress: Dress,
+    pub(crate) variant: Variant,
     pub(crate) quiet: bool,
     pub(crate) dry_run: bool,
     /// `--progress`, `--no-progress`
@@ -169,7 +168,12 @@ pub(crate) struct Source {
     pub(crate) metadata: Metadata,
 }
 
-fn run(run: &Invocation, args: &[BString], dress: Dress, table: &Table<Key>) -> Result<u8, Failure> {
+fn run(
+    run: &Invocation,
+    args: &[BString],
+    variant: Variant,
+    table: &Table<Set<Request>>,
+) -> Result<u8, Failure> {
     // Git opens the repository before it reads the options, but help is help everywhere.
     let parsed = table.parse(args)?;
     let repo = run.open()?;
@@ -180,19 +184,30 @@ fn run(run: &Invocation, args: &[BString], dress: Dress, table: &Table<Key>) -> 
     }
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Checkout, Reader::Submodules, Reader::Refs, Reader::Hooks])?;
-    let mut request = Request::new(dress);
+    let mut request = Request::new(variant);
     request.plain_new_branch =
-        dress == Dress::Checkout && args.len() == 2 && args.first().is_some_and(|arg| arg == "-b");
-    for event in parsed.events {
-        request.take(event.key, event.on, event.value)?;
+        variant == Variant::Checkout && args.len() == 2 && args.first().is_some_and(|arg| arg == "-b");
+    let rest = parsed.store(&mut request)?;
+    request.finish(run, &repo, &settings, rest)
+}
+
+/// `--track`
+pub(super) fn track(value: Value) -> Result<Track, Failure> {
+    match value.text.as_ref().map(|mode| mode.as_bytes()) {
+        _ if !value.on => Ok(Track::Never),
+        None | Some(b"direct") => Ok(Track::Explicit),
+        Some(b"inherit") => Ok(Track::Inherit),
+        Some(_) => {
+            console::error("option `--track' expects \"direct\" or \"inherit\"");
+            Err(Failure::Said(129))
+        }
     }
-    request.finish(run, &repo, &settings, parsed.rest)
 }
 
 impl Request {
-    fn new(dress: Dress) -> Request {
+    fn new(variant: Variant) -> Request {
         Request {
-            dress,
+            variant,
             quiet: false,
             dry_run: false,
             progress: None,
@@ -221,64 +236,18 @@ impl Request {
         }
     }
 
-    fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
-        let branch = |kind| value.clone().map(|name| NewBranch { name, kind });
-        match key {
-            Key::NewBranch => self.name(branch(NewBranchKind::Create), NewBranchKind::Create)?,
-            Key::ForceBranch => self.name(branch(NewBranchKind::Reset), NewBranchKind::Reset)?,
-            Key::Orphan => self.name(branch(NewBranchKind::Orphan), NewBranchKind::Orphan)?,
-            Key::Reflog => self.reflog = on,
-            Key::Guess => self.guess = Some(on),
-            Key::Overlay => self.overlay = Some(on),
-            Key::Discard => self.discard = on,
-            Key::Quiet => self.quiet = on,
-            Key::Progress => self.progress = Some(on),
-            Key::Detach => self.detach = on,
-            Key::Force => self.force = on,
-            Key::OverwriteIgnore => self.overwrite_ignore = on,
-            Key::IgnoreOtherWorktrees => self.ignore_other_worktrees = on,
-            Key::IgnoreSkipWorktree => self.ignore_skip_worktree = on,
-            Key::IgnoreUnmerged => self.ignore_unmerged = on,
-            Key::Source => self.source = value,
-            Key::Staged => self.staged = Some(on),
-            Key::Worktree => self.worktree = Some(on),
-            Key::DryRun => self.dry_run = on,
-            Key::Track => {
-                self.track = Some(match value.as_ref().map(|value| value.as_bytes()) {
-                    _ if !on => Track::Never,
-                    None | Some(b"direct") => Track::Explicit,
-                    Some(b"inherit") => Track::Inherit,
-                    Some(_) => {
-                        console::error("option `--track' expects \"direct\" or \"inherit\"");
-                        return Err(Failure::Said(129));
-                    }
-                });
-            }
-            Key::RecurseSubmodules => self.recurse = Some(submodules::parse(on, value)?),
-            Key::Merge => self.merge = Some(on),
-            Key::Conflict => {
-                let style = value.filter(|_| on);
-                if let Some(style) = style.as_ref().filter(|style| !is_conflict_style(style)) {
-                    console::error(text!("unknown conflict style '", style, "'"));
-                    return Err(Failure::Said(129));
-                }
-                self.conflict = style.is_some();
-                self.merge = self.merge.filter(|&merge| merge || !self.conflict);
-            }
-            Key::Patch if on => return Err(Failure::unsupported("option '--patch'")),
-            Key::PathspecFromFile => self.pathspec_file.files.extend(value),
-            Key::PathspecFileNul => self.pathspec_file.nul = on,
-            Key::Ours => self.side = Some(ConflictSide::Ours),
-            Key::Theirs => self.side = Some(ConflictSide::Theirs),
-            Key::Unified => return Err(Failure::requires("--unified", "--patch")),
-            Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
-            Key::AutoAdvance if !on => return Err(Failure::requires("--no-auto-advance", "--patch")),
-            Key::Patch | Key::AutoAdvance => {}
+    fn take_conflict(&mut self, value: Value) -> Result<(), Failure> {
+        if let Some(style) = value.text.as_ref().filter(|style| !is_conflict_style(style)) {
+            console::error(text!("unknown conflict style '", style, "'"));
+            return Err(Failure::Said(129));
         }
+        self.conflict = value.text.is_some();
+        self.merge = self.merge.filter(|&merge| merge || !self.conflict);
         Ok(())
     }
 
-    fn name(&mut self, branch: Option<NewBranch>, kind: NewBranchKind) -> Result<(), Failure> {
+    fn name(&mut self, value: Value, kind: NewBranchKind) -> Result<(), Failure> {
+        let branch = value.text.map(|name| NewBranch { name, kind });
         let other = self.new_branch.as_ref().is_some_and(|old| old.kind != kind);
         match branch {
             Some(_) if other => {
@@ -297,7 +266,7 @@ impl Request {
     }
 
     fn letter(&self) -> char {
-        if self.dress == Dress::Switch { 'c' } else { 'b' }
+        if self.variant == Variant::Switch { 'c' } else { 'b' }
     }
 
     /// What the arguments mean, whether all goes together, and on to the work.
@@ -318,12 +287,12 @@ impl Request {
             (None, None) => true,
             (None, Some(_)) => false,
         };
-        if self.dress == Dress::Restore && self.source.is_none() && staged {
+        if self.variant == Variant::Restore && self.source.is_none() && staged {
             self.source = Some("HEAD".into());
         }
         self.track_names_the_branch(&rest)?;
         let mut source = None;
-        if self.dress == Dress::Restore {
+        if self.variant == Variant::Restore {
             if let Some(name) = self.source.clone() {
                 let oid = repo.rev_parse_or_base(name.as_bstr()).map_err(|error| {
                     Failure::of_name(error, Failure::Fatal(text!("could not resolve '", name, "'")))
@@ -337,7 +306,7 @@ impl Request {
             console::complaints(repo);
         }
         // A `--` that ended the options of `checkout` has done its work by now.
-        if self.dress == Dress::Checkout && rest.first().is_some_and(|arg| arg == "--") {
+        if self.variant == Variant::Checkout && rest.first().is_some_and(|arg| arg == "--") {
             rest.remove(0);
         }
         let specs = self.pathspecs(run, repo, &rest, source.as_ref())?;
@@ -349,12 +318,12 @@ impl Request {
         if !specs.is_empty() {
             self.check_paths(source.as_ref(), staged)?;
             let targets = paths::Targets {
-                index: self.dress == Dress::Checkout || staged,
-                worktree: self.dress == Dress::Checkout || worktree,
+                index: self.variant == Variant::Checkout || staged,
+                worktree: self.variant == Variant::Checkout || worktree,
             };
             return paths::run(run, repo, settings, &self, source.as_ref(), &specs, targets);
         }
-        if self.dress == Dress::Restore {
+        if self.variant == Variant::Restore {
             return Err(Failure::fatal("you must specify path(s) to restore"));
         }
         self.check_switch(repo, settings, source.as_ref())?;
@@ -391,7 +360,7 @@ impl Request {
         settings: &Settings,
         rest: &mut Vec<BString>,
     ) -> Result<Option<Source>, Failure> {
-        let takes_paths = self.dress == Dress::Checkout;
+        let takes_paths = self.variant == Variant::Checkout;
         if !takes_paths && rest.len() > 1 {
             return Err(Failure::fatal("only one reference expected"));
         }
@@ -470,7 +439,7 @@ impl Request {
             Guess::Ambiguous { matches: number } => {
                 if repo.config_bool("advice.checkoutAmbiguousRemoteBranchName")?.unwrap_or(true) {
                     let program = run.program.name();
-                    let command = if self.dress == Dress::Switch { "switch" } else { "checkout" };
+                    let command = if self.variant == Variant::Switch { "switch" } else { "checkout" };
                     console::hint(format!(
                         "If you meant to check out a remote tracking branch on, e.g. 'origin',\n\
                          you can do so by fully qualifying the name with the --track option:\n\
@@ -493,7 +462,7 @@ impl Request {
 
     /// Whether nothing but HEAD is asked to change: `switch -c x`, `checkout -b x`.
     pub(crate) fn only_makes_a_branch(&self) -> bool {
-        self.dress == Dress::Switch || self.plain_new_branch
+        self.variant == Variant::Switch || self.plain_new_branch
     }
 
     /// `-m`, or a `--conflict` that implies it: what would be refused is merged.

@@ -1,126 +1,161 @@
 //! The options of `checkout`, `switch` and `restore`, in the order their help lists them. What they mean
 //! is said by [`super::Request`].
 
-use crate::term::args::{Grammar, Native, Opt, Table};
+use engine::checkout::ConflictSide;
 
-/// An option, by what it asks for: the three commands share most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    NewBranch,
-    ForceBranch,
-    Reflog,
-    Guess,
-    Overlay,
-    AutoAdvance,
-    Discard,
-    Quiet,
-    RecurseSubmodules,
-    Progress,
-    Merge,
-    Conflict,
-    Detach,
-    Track,
-    Force,
-    Orphan,
-    OverwriteIgnore,
-    IgnoreOtherWorktrees,
-    Ours,
-    Theirs,
-    Patch,
-    Unified,
-    InterHunk,
-    IgnoreSkipWorktree,
-    PathspecFromFile,
-    PathspecFileNul,
-    Source,
-    Staged,
-    Worktree,
-    IgnoreUnmerged,
-    DryRun,
-}
+use super::{NewBranchKind, Request, track};
+use crate::{
+    session::submodules,
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, Neither, Off, On},
+            Opt, Set, Table,
+        },
+        failure::{requires_patch_if, unserved_if},
+    },
+};
 
-const QUIET: Opt<Key> =
-    Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting").native(Native::Both);
-const RECURSE: Opt<Key> = Opt::new(
-    Key::RecurseSubmodules,
+const QUIET: Opt<Set<Request>> =
+    Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
+        .native(Both);
+const RECURSE: Opt<Set<Request>> = Opt::new(
     "--recurse-submodules[=<checkout>]",
     "control recursive updating of submodules",
+    |request: &mut Request, value| {
+        request.recurse = Some(submodules::parse(value.on, value.text)?);
+        Ok(())
+    },
 )
-.native(Native::Both);
-const PROGRESS: Opt<Key> =
-    Opt::new(Key::Progress, "--progress", "force progress reporting").native(Native::Both);
-const MERGE: Opt<Key> = Opt::new(Key::Merge, "-m, --merge", "perform a 3-way merge with the new branch");
-const CONFLICT: Opt<Key> =
-    Opt::new(Key::Conflict, "--conflict <style>", "conflict style (merge, diff3, or zdiff3)")
-        .native(Native::Both);
-const DETACH: Opt<Key> =
-    Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit").native(Native::Both);
-const TRACK: Opt<Key> =
-    Opt::new(Key::Track, "-t, --track[=(direct|inherit)]", "set branch tracking configuration")
-        .native(Native::Both);
-const FORCE: Opt<Key> =
-    Opt::new(Key::Force, "-f, --force", "force checkout (throw away local modifications)")
-        .native(Native::Both);
-const ORPHAN: Opt<Key> =
-    Opt::new(Key::Orphan, "--orphan <new-branch>", "new unborn branch").native(Native::Both);
-const OVERWRITE_IGNORE: Opt<Key> =
-    Opt::new(Key::OverwriteIgnore, "--overwrite-ignore", "update ignored files (default)")
-        .native(Native::Both);
-const IGNORE_OTHER: Opt<Key> = Opt::new(
-    Key::IgnoreOtherWorktrees,
+.native(Both);
+const PROGRESS: Opt<Set<Request>> =
+    Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+        .native(Both);
+const MERGE: Opt<Set<Request>> =
+    Opt::choice("-m, --merge", "perform a 3-way merge with the new branch", |request: &mut Request| {
+        &mut request.merge
+    });
+const CONFLICT: Opt<Set<Request>> = Opt::new(
+    "--conflict <style>",
+    "conflict style (merge, diff3, or zdiff3)",
+    |request: &mut Request, value| request.take_conflict(value),
+)
+.native(Both);
+const DETACH: Opt<Set<Request>> =
+    Opt::flag("-d, --detach", "detach HEAD at named commit", |request: &mut Request| &mut request.detach)
+        .native(Both);
+const TRACK: Opt<Set<Request>> = Opt::new(
+    "-t, --track[=(direct|inherit)]",
+    "set branch tracking configuration",
+    |request: &mut Request, value| {
+        request.track = Some(track(value)?);
+        Ok(())
+    },
+)
+.native(Both);
+const FORCE: Opt<Set<Request>> =
+    Opt::flag("-f, --force", "force checkout (throw away local modifications)", |request: &mut Request| {
+        &mut request.force
+    })
+    .native(Both);
+const ORPHAN: Opt<Set<Request>> =
+    Opt::new("--orphan <new-branch>", "new unborn branch", |request: &mut Request, value| {
+        request.name(value, NewBranchKind::Orphan)
+    })
+    .native(Both);
+const OVERWRITE_IGNORE: Opt<Set<Request>> =
+    Opt::flag("--overwrite-ignore", "update ignored files (default)", |request: &mut Request| {
+        &mut request.overwrite_ignore
+    })
+    .native(Both);
+const IGNORE_OTHER: Opt<Set<Request>> = Opt::flag(
     "--ignore-other-worktrees",
     "do not check if another worktree is using this branch",
+    |request: &mut Request| &mut request.ignore_other_worktrees,
 )
-.native(Native::Both);
-const OURS: Opt<Key> =
-    Opt::new(Key::Ours, "-2, --ours", "checkout our version for unmerged files").only().native(Native::On);
-const THEIRS: Opt<Key> = Opt::new(Key::Theirs, "-3, --theirs", "checkout their version for unmerged files")
+.native(Both);
+const OURS: Opt<Set<Request>> =
+    Opt::new("-2, --ours", "checkout our version for unmerged files", |request: &mut Request, _| {
+        request.side = Some(ConflictSide::Ours);
+        Ok(())
+    })
     .only()
-    .native(Native::On);
-const PATCH: Opt<Key> = Opt::new(Key::Patch, "-p, --patch", "select hunks interactively");
-const UNIFIED: Opt<Key> =
-    Opt::new(Key::Unified, "-U, --unified <n>", "generate diffs with <n> lines context").only();
-const INTER_HUNK: Opt<Key> = Opt::new(
-    Key::InterHunk,
+    .native(On);
+const THEIRS: Opt<Set<Request>> =
+    Opt::new("-3, --theirs", "checkout their version for unmerged files", |request: &mut Request, _| {
+        request.side = Some(ConflictSide::Theirs);
+        Ok(())
+    })
+    .only()
+    .native(On);
+const PATCH: Opt<Set<Request>> =
+    Opt::new("-p, --patch", "select hunks interactively", |_: &mut Request, value| {
+        unserved_if(value.on, "option '--patch'")
+    });
+const UNIFIED: Opt<Set<Request>> =
+    Opt::new("-U, --unified <n>", "generate diffs with <n> lines context", |_: &mut Request, _| {
+        requires_patch_if(true, "--unified")
+    })
+    .only();
+const INTER_HUNK: Opt<Set<Request>> = Opt::new(
     "--inter-hunk-context <n>",
     "show context between diff hunks up to the specified number of lines",
+    |_: &mut Request, _| requires_patch_if(true, "--inter-hunk-context"),
 )
 .only();
-const IGNORE_SKIP: Opt<Key> = Opt::new(
-    Key::IgnoreSkipWorktree,
+const IGNORE_SKIP: Opt<Set<Request>> = Opt::flag(
     "--ignore-skip-worktree-bits",
     "do not limit pathspecs to sparse entries only",
+    |request: &mut Request| &mut request.ignore_skip_worktree,
 )
-.native(Native::Both);
-const FROM_FILE: Opt<Key> =
-    Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file")
-        .native(Native::Both);
-const FILE_NUL: Opt<Key> = Opt::new(
-    Key::PathspecFileNul,
+.native(Both);
+const FROM_FILE: Opt<Set<Request>> =
+    Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
+        request.pathspec_file.files.extend(value.text);
+        Ok(())
+    })
+    .native(Both);
+const FILE_NUL: Opt<Set<Request>> = Opt::flag(
     "--pathspec-file-nul",
     "with --pathspec-from-file, pathspec elements are separated with NUL character",
+    |request: &mut Request| &mut request.pathspec_file.nul,
 )
-.native(Native::Both);
-const DRY_RUN: Opt<Key> = Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing");
+.native(Both);
+const DRY_RUN: Opt<Set<Request>> =
+    Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
+        &mut request.dry_run
+    });
 
-pub(super) const CHECKOUT: Table<Key> = Table {
+pub(super) const CHECKOUT: Table<Set<Request>> = Table {
     usage: &["sapwood checkout [<options>] <branch>", "sapwood checkout [<options>] [<branch>] -- <file>..."],
     options: &[
-        Opt::new(Key::NewBranch, "-b <branch>", "create and checkout a new branch").native(Native::Both),
-        Opt::new(Key::ForceBranch, "-B <branch>", "create/reset and checkout a branch").native(Native::Both),
-        Opt::new(Key::Reflog, "-l", "create reflog for new branch").native(Native::Both),
-        Opt::new(Key::Guess, "--guess", "second guess 'git checkout <no-such-branch>' (default)")
-            .native(Native::Both),
-        Opt::new(Key::Overlay, "--overlay", "use overlay mode (default)").native(Native::Both),
+        Opt::new("-b <branch>", "create and checkout a new branch", |request: &mut Request, value| {
+            request.name(value, NewBranchKind::Create)
+        })
+        .native(Both),
+        Opt::new("-B <branch>", "create/reset and checkout a branch", |request: &mut Request, value| {
+            request.name(value, NewBranchKind::Reset)
+        })
+        .native(Both),
+        Opt::flag("-l", "create reflog for new branch", |request: &mut Request| &mut request.reflog)
+            .native(Both),
+        Opt::choice(
+            "--guess",
+            "second guess 'git checkout <no-such-branch>' (default)",
+            |request: &mut Request| &mut request.guess,
+        )
+        .native(Both),
+        Opt::choice("--overlay", "use overlay mode (default)", |request: &mut Request| &mut request.overlay)
+            .native(Both),
         Opt::new(
-            Key::AutoAdvance,
             "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
+            |_: &mut Request, value| requires_patch_if(!value.on, "--no-auto-advance"),
         ),
         QUIET,
         RECURSE,
         PROGRESS,
-        MERGE.native(Native::Both),
+        MERGE.native(Both),
         CONFLICT,
         DETACH,
         TRACK,
@@ -141,19 +176,33 @@ pub(super) const CHECKOUT: Table<Key> = Table {
     grammar: Grammar::MixedWithDashes,
 };
 
-pub(super) const SWITCH: Table<Key> = Table {
+pub(super) const SWITCH: Table<Set<Request>> = Table {
     usage: &["sapwood switch [<options>] [<branch>]"],
     options: &[
-        Opt::new(Key::NewBranch, "-c, --create <branch>", "create and switch to a new branch")
-            .native(Native::Both),
-        Opt::new(Key::ForceBranch, "-C, --force-create <branch>", "create/reset and switch to a branch")
-            .native(Native::Both),
-        Opt::new(Key::Guess, "--guess", "second guess 'git switch <no-such-branch>'").native(Native::Both),
-        Opt::new(Key::Discard, "--discard-changes", "throw away local modifications").native(Native::Both),
+        Opt::new(
+            "-c, --create <branch>",
+            "create and switch to a new branch",
+            |request: &mut Request, value| request.name(value, NewBranchKind::Create),
+        )
+        .native(Both),
+        Opt::new(
+            "-C, --force-create <branch>",
+            "create/reset and switch to a branch",
+            |request: &mut Request, value| request.name(value, NewBranchKind::Reset),
+        )
+        .native(Both),
+        Opt::choice("--guess", "second guess 'git switch <no-such-branch>'", |request: &mut Request| {
+            &mut request.guess
+        })
+        .native(Both),
+        Opt::flag("--discard-changes", "throw away local modifications", |request: &mut Request| {
+            &mut request.discard
+        })
+        .native(Both),
         QUIET,
         RECURSE,
         PROGRESS,
-        MERGE.native(Native::Both),
+        MERGE.native(Both),
         CONFLICT,
         DETACH,
         TRACK,
@@ -166,20 +215,30 @@ pub(super) const SWITCH: Table<Key> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const RESTORE: Table<Key> = Table {
+pub(super) const RESTORE: Table<Set<Request>> = Table {
     usage: &["sapwood restore [<options>] [--source=<branch>] <file>..."],
     options: &[
-        Opt::new(Key::Source, "-s, --source <tree-ish>", "which tree-ish to checkout from")
-            .native(Native::Both),
-        Opt::new(Key::Staged, "-S, --staged", "restore the index").native(Native::Both),
-        Opt::new(Key::Worktree, "-W, --worktree", "restore the working tree (default)").native(Native::Both),
-        Opt::new(Key::IgnoreUnmerged, "--ignore-unmerged", "ignore unmerged entries").native(Native::Both),
-        Opt::new(Key::Overlay, "--overlay", "use overlay mode").native(Native::Both),
+        Opt::text("-s, --source <tree-ish>", "which tree-ish to checkout from", |request: &mut Request| {
+            &mut request.source
+        })
+        .native(Both),
+        Opt::choice("-S, --staged", "restore the index", |request: &mut Request| &mut request.staged)
+            .native(Both),
+        Opt::choice("-W, --worktree", "restore the working tree (default)", |request: &mut Request| {
+            &mut request.worktree
+        })
+        .native(Both),
+        Opt::flag("--ignore-unmerged", "ignore unmerged entries", |request: &mut Request| {
+            &mut request.ignore_unmerged
+        })
+        .native(Both),
+        Opt::choice("--overlay", "use overlay mode", |request: &mut Request| &mut request.overlay)
+            .native(Both),
         QUIET,
         RECURSE,
         PROGRESS,
-        MERGE.native(Native::Off),
-        CONFLICT.native(Native::Neither),
+        MERGE.native(Off),
+        CONFLICT.native(Neither),
         OURS,
         THEIRS,
         PATCH,

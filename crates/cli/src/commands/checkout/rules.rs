@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec::Pathspecs, switch::names};
 use repo::Repository;
 
-use super::{Dress, NewBranchKind, Request, Source};
+use super::{NewBranchKind, Request, Source, Variant};
 use crate::{
     commands::paths,
     session::{invocation::Invocation, settings::Settings},
@@ -97,7 +97,7 @@ impl Request {
         if self.ignore_unmerged && self.merges() {
             return Err(Failure::fatal("options '--ignore-unmerged' and '-m' cannot be used together"));
         }
-        if self.dress == Dress::Restore && staged {
+        if self.variant == Variant::Restore && staged {
             let options = match self.side {
                 Some(_) => "'--ours' or '--theirs'",
                 None => "'--merge' or '--conflict'",
@@ -149,7 +149,7 @@ impl Request {
         if orphan && self.track.is_some() {
             return Err(clash("--orphan", "-t"));
         }
-        if orphan && self.dress == Dress::Switch && source.is_some() {
+        if orphan && self.variant == Variant::Switch && source.is_some() {
             return Err(Failure::fatal("'--orphan' cannot take <start-point>"));
         }
         if self.detach && self.track.is_some() {
@@ -158,12 +158,12 @@ impl Request {
         if let Some(source) = source.filter(|source| source.commit.is_none()) {
             return Err(Failure::Fatal(text!("Cannot switch branch to a non-commit '", source.name, "'")));
         }
-        if nothing && (self.dress == Dress::Switch || self.plain_new_branch) {
+        if nothing && (self.variant == Variant::Switch || self.plain_new_branch) {
             return Err(Failure::fatal("missing branch or commit argument"));
         }
         match source {
             Some(source)
-                if self.dress == Dress::Switch
+                if self.variant == Variant::Switch
                     && !self.detach
                     && self.new_branch.is_none()
                     && source.branch.is_none() =>

@@ -33,50 +33,75 @@ use crate::{
         sparse_index,
     },
     term::{
-        args::{Event, Grammar, Native, Opt, Table},
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Table,
+        },
         console::{self, text},
         failure::Failure,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    All,
-    IgnoreSkipWorktree,
-    Force,
-    Quiet,
-    NoCreate,
-    Index,
-    Nul,
-    Stdin,
-    Temp,
-    Prefix,
-    Stage,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood checkout-index [<options>] [--] [<file>...]"],
     options: &[
-        Opt::new(Key::All, "-a, --all", "check out all files in the index").native(Native::Both),
-        Opt::new(
-            Key::IgnoreSkipWorktree,
+        Opt::flag("-a, --all", "check out all files in the index", |request: &mut Request| &mut request.all)
+            .native(Both),
+        Opt::flag(
             "--ignore-skip-worktree-bits",
             "do not skip files with skip-worktree set",
+            |request: &mut Request| &mut request.include_sparse,
         )
-        .native(Native::Both),
-        Opt::new(Key::Force, "-f, --force", "force overwrite of existing files").native(Native::Both),
-        Opt::new(Key::Quiet, "-q, --quiet", "no warning for existing files and files not in index")
-            .native(Native::Both),
-        Opt::new(Key::NoCreate, "-n, --no-create", "don't checkout new files").native(Native::Both),
-        Opt::new(Key::Index, "-u, --index", "update stat information in the index file").native(Native::Both),
-        Opt::new(Key::Nul, "-z", "paths are separated with NUL character").only().native(Native::On),
-        Opt::new(Key::Stdin, "--stdin", "read list of paths from the standard input").native(Native::Both),
-        Opt::new(Key::Temp, "--temp", "write the content to temporary files").native(Native::Both),
-        Opt::new(Key::Prefix, "--prefix <string>", "when creating files, prepend <string>")
-            .native(Native::Both),
-        Opt::new(Key::Stage, "--stage <(1|2|3|all)>", "copy out the files from named stage")
+        .native(Both),
+        Opt::flag("-f, --force", "force overwrite of existing files", |request: &mut Request| {
+            &mut request.force
+        })
+        .native(Both),
+        Opt::flag(
+            "-q, --quiet",
+            "no warning for existing files and files not in index",
+            |request: &mut Request| &mut request.quiet,
+        )
+        .native(Both),
+        Opt::flag("-n, --no-create", "don't checkout new files", |request: &mut Request| {
+            &mut request.no_create
+        })
+        .native(Both),
+        Opt::flag("-u, --index", "update stat information in the index file", |request: &mut Request| {
+            &mut request.index
+        })
+        .native(Both),
+        Opt::flag("-z", "paths are separated with NUL character", |request: &mut Request| &mut request.nul)
             .only()
-            .native(Native::On),
+            .native(On),
+        Opt::flag("--stdin", "read list of paths from the standard input", |request: &mut Request| {
+            &mut request.stdin
+        })
+        .native(Both),
+        Opt::choice("--temp", "write the content to temporary files", |request: &mut Request| {
+            &mut request.temp
+        })
+        .native(Both),
+        Opt::new(
+            "--prefix <string>",
+            "when creating files, prepend <string>",
+            |request: &mut Request, value| {
+                request.prefix = value.text.unwrap_or_default();
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::new(
+            "--stage <(1|2|3|all)>",
+            "copy out the files from named stage",
+            |request: &mut Request, value| {
+                request.which = which(value.text.unwrap_or_default().as_bstr())?;
+                Ok(())
+            },
+        )
+        .only()
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -92,6 +117,7 @@ enum Which {
     All,
 }
 
+#[derive(Default)]
 struct Request {
     all: bool,
     include_sparse: bool,
@@ -105,6 +131,12 @@ struct Request {
     temp: Option<bool>,
     prefix: BString,
     which: Which,
+}
+
+impl Default for Which {
+    fn default() -> Which {
+        Which::One(Stage::Normal)
+    }
 }
 
 /// The record of `checkout-index`.
@@ -127,7 +159,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let request = Request::of(parsed.events)?;
+    let mut request = Request::default();
+    let rest = parsed.store(&mut request)?;
     let temp = request.temp.unwrap_or(request.which == Which::All);
     if !temp && request.which == Which::All {
         return Err(Failure::fatal("options '--stage=all' and '--no-temp' cannot be used together"));
@@ -142,7 +175,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !request.all || request.include_sparse {
         sparse_index::fill(&repo, &mut work.index)?;
     }
-    let asked = request.asked(&repo, top, &mut work, parsed.rest)?;
+    let asked = request.asked(&repo, top, &mut work, rest)?;
     console::complaints(&repo);
     let code = match temp {
         true => temporary(&request, &repo, &settings, top, &work.index, asked)?,
@@ -167,38 +200,6 @@ enum Asked {
 }
 
 impl Request {
-    fn of(events: Vec<Event<Key>>) -> Result<Request, Failure> {
-        let mut request = Request {
-            all: false,
-            include_sparse: false,
-            force: false,
-            quiet: false,
-            no_create: false,
-            index: false,
-            nul: false,
-            stdin: false,
-            temp: None,
-            prefix: BString::default(),
-            which: Which::One(Stage::Normal),
-        };
-        for Event { key, on, value, .. } in events {
-            match key {
-                Key::All => request.all = on,
-                Key::IgnoreSkipWorktree => request.include_sparse = on,
-                Key::Force => request.force = on,
-                Key::Quiet => request.quiet = on,
-                Key::NoCreate => request.no_create = on,
-                Key::Index => request.index = on,
-                Key::Nul => request.nul = on,
-                Key::Stdin => request.stdin = on,
-                Key::Temp => request.temp = Some(on),
-                Key::Prefix => request.prefix = value.unwrap_or_default(),
-                Key::Stage => request.which = which(value.unwrap_or_default().as_bstr())?,
-            }
-        }
-        Ok(request)
-    }
-
     /// What is asked for, in the order in which Git comes to it.
     fn asked(
         &self,

@@ -28,38 +28,41 @@ use crate::{
         trace,
     },
     term::{
-        args::{Grammar, Native, Opt, Table},
+        args::{
+            Grammar,
+            Native::{Both, Off, On},
+            Opt, Set, Table,
+        },
         console::{self, text},
         failure::Failure,
         text::relative::relative,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Quiet,
-    DryRun,
-    Force,
-    Interactive,
-    Directories,
-    Exclude,
-    IgnoredToo,
-    OnlyIgnored,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clean [-d] [-f] [-i] [-n] [-q] [-e <pattern>] [-x | -X] [--] [<pathspec>...]"],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "do not print names of files removed").native(Native::Both),
-        Opt::new(Key::DryRun, "-n, --dry-run", "dry run").native(Native::Both),
-        Opt::new(Key::Force, "-f, --force", "force").native(Native::Both),
-        Opt::new(Key::Interactive, "-i, --interactive", "interactive cleaning").native(Native::Off),
-        Opt::new(Key::Directories, "-d", "remove whole directories").native(Native::On),
-        Opt::new(Key::Exclude, "-e, --exclude <pattern>", "add <pattern> to ignore rules")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::IgnoredToo, "-x", "remove ignored files, too").native(Native::On),
-        Opt::new(Key::OnlyIgnored, "-X", "remove only ignored files").native(Native::On),
+        Opt::flag("-q, --quiet", "do not print names of files removed", |request: &mut Request| {
+            &mut request.quiet
+        })
+        .native(Both),
+        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
+        Opt::count("-f, --force", "force", |request: &mut Request| &mut request.force).native(Both),
+        Opt::flag("-i, --interactive", "interactive cleaning", |request: &mut Request| {
+            &mut request.interactive
+        })
+        .native(Off),
+        Opt::flag("-d", "remove whole directories", |request: &mut Request| &mut request.directories)
+            .native(On),
+        Opt::list("-e, --exclude <pattern>", "add <pattern> to ignore rules", |request: &mut Request| {
+            &mut request.excludes
+        })
+        .only()
+        .native(On),
+        Opt::flag("-x", "remove ignored files, too", |request: &mut Request| &mut request.ignored_too)
+            .native(On),
+        Opt::flag("-X", "remove only ignored files", |request: &mut Request| &mut request.only_ignored)
+            .native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -92,20 +95,8 @@ pub(super) const COMMAND: Command = Command {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
-    for event in parsed.events {
-        match event.key {
-            Key::Quiet => request.quiet = event.on,
-            Key::DryRun => request.dry_run = event.on,
-            Key::Force => request.force = if event.on { request.force + 1 } else { 0 },
-            Key::Interactive => request.interactive = event.on,
-            Key::Directories => request.directories = event.on,
-            Key::Exclude => request.excludes.extend(event.value),
-            Key::IgnoredToo => request.ignored_too = event.on,
-            Key::OnlyIgnored => request.only_ignored = event.on,
-        }
-    }
+    let rest = TABLE.parse(args)?.store(&mut request)?;
     if request.interactive {
         return Err(Failure::unsupported("option '--interactive'"));
     }
@@ -119,12 +110,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("options '-x' and '-X' cannot be used together"));
     }
     // What is named is to go, a directory too.
-    request.directories |= !parsed.rest.is_empty();
+    request.directories |= !rest.is_empty();
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = apply::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
-    let specs = paths::parse_or_here(run, &repo, &parsed.rest)?;
+    let specs = paths::parse_or_here(run, &repo, &rest)?;
     let doomed = find(run, &repo, &request, &worktree, &index, &specs)?;
     run.interrupt.check()?;
     let cwd = run.original_cwd(&repo);

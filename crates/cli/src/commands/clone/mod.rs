@@ -30,9 +30,13 @@ use crate::{
         },
     },
     term::{
-        args::{Grammar, Native, Opt, Parsed, Table},
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Parsed, Set, Table, Value,
+        },
         console::{self, text},
-        failure::Failure,
+        failure::{Failure, unserved_if},
         text::sideband::Sideband,
     },
 };
@@ -42,133 +46,188 @@ mod obstacles;
 mod packets;
 mod report;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Verbose,
-    Quiet,
-    Progress,
-    RejectShallow,
-    NoCheckout,
-    Bare,
-    Mirror,
-    Local,
-    NoHardlinks,
-    Shared,
-    RecurseSubmodules,
-    Jobs,
-    Template,
-    Reference,
-    ReferenceIfAble,
-    Dissociate,
-    Origin,
-    Branch,
-    Revision,
-    UploadPack,
-    Depth,
-    ShallowSince,
-    ShallowExclude,
-    SingleBranch,
-    Tags,
-    ShallowSubmodules,
-    SeparateGitDir,
-    RefFormat,
-    Config,
-    ServerOption,
-    IpV4,
-    IpV6,
-    Filter,
-    AlsoFilterSubmodules,
-    RemoteSubmodules,
-    Sparse,
-    BundleUri,
-    DryRun,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
     options: &[
-        Opt::new(Key::Verbose, "-v, --verbose", "be more verbose").native(Native::Both),
-        Opt::new(Key::Quiet, "-q, --quiet", "be more quiet").native(Native::Both),
-        Opt::new(Key::Progress, "--progress", "force progress reporting").native(Native::Both),
-        Opt::new(Key::RejectShallow, "--reject-shallow", "don't clone shallow repository")
-            .native(Native::Both),
-        Opt::new(Key::NoCheckout, "-n, --no-checkout", "don't create a checkout").native(Native::Both),
-        Opt::new(Key::Bare, "--bare", "create a bare repository").native(Native::Both),
-        Opt::new(Key::Bare, "--naked", "create a bare repository").hidden(),
-        Opt::new(Key::Mirror, "--mirror", "create a mirror repository (implies --bare)").native(Native::Both),
-        Opt::new(Key::Local, "-l, --local", "to clone from a local repository").native(Native::Both),
-        Opt::new(Key::NoHardlinks, "--no-hardlinks", "don't use local hardlinks, always copy")
-            .native(Native::Both),
-        Opt::new(Key::Shared, "-s, --shared", "setup as shared repository").native(Native::Both),
+        Opt::new("-v, --verbose", "be more verbose", |request: &mut Request, value| {
+            request.verbosity = if value.on { request.verbosity.max(0) + 1 } else { 0 };
+            Ok(())
+        })
+        .native(Both),
+        Opt::new("-q, --quiet", "be more quiet", |request: &mut Request, value| {
+            request.verbosity = if value.on { request.verbosity.min(0) - 1 } else { 0 };
+            Ok(())
+        })
+        .native(Both),
+        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+            .native(Both),
+        Opt::choice("--reject-shallow", "don't clone shallow repository", |request: &mut Request| {
+            &mut request.options.reject_shallow
+        })
+        .native(Both),
+        Opt::flag("-n, --no-checkout", "don't create a checkout", |request: &mut Request| {
+            &mut request.options.no_checkout
+        })
+        .native(Both),
+        Opt::flag("--bare", "create a bare repository", |request: &mut Request| &mut request.options.bare)
+            .native(Both),
+        Opt::flag("--naked", "create a bare repository", |request: &mut Request| &mut request.options.bare)
+            .hidden(),
+        Opt::flag("--mirror", "create a mirror repository (implies --bare)", |request: &mut Request| {
+            &mut request.options.mirror
+        })
+        .native(Both),
+        Opt::choice("-l, --local", "to clone from a local repository", |request: &mut Request| {
+            &mut request.options.local
+        })
+        .native(Both),
+        Opt::flag("--no-hardlinks", "don't use local hardlinks, always copy", |request: &mut Request| {
+            &mut request.options.no_hardlinks
+        })
+        .native(Both),
+        Opt::flag("-s, --shared", "setup as shared repository", |request: &mut Request| {
+            &mut request.options.shared
+        })
+        .native(Both),
         Opt::new(
-            Key::RecurseSubmodules,
             "--recurse-submodules[=<pathspec>]",
             "initialize submodules in the clone",
+            recurse_submodules,
         )
-        .native(Native::Both),
-        Opt::new(Key::RecurseSubmodules, "--recursive[=<pathspec>]", "alias of --recurse-submodules"),
-        Opt::new(Key::Jobs, "-j, --jobs <n>", "number of submodules cloned in parallel").native(Native::Both),
-        Opt::new(
-            Key::Template,
+        .native(Both),
+        Opt::new("--recursive[=<pathspec>]", "alias of --recurse-submodules", recurse_submodules),
+        Opt::text("-j, --jobs <n>", "number of submodules cloned in parallel", |request: &mut Request| {
+            &mut request.submodules.jobs
+        })
+        .native(Both),
+        Opt::text(
             "--template <template-directory>",
             "directory from which templates will be used",
+            |request: &mut Request| &mut request.options.template,
         )
-        .native(Native::Both),
-        Opt::new(Key::Reference, "--reference <repo>", "reference repository").native(Native::Both),
-        Opt::new(Key::ReferenceIfAble, "--reference-if-able <repo>", "reference repository")
-            .native(Native::Both),
-        Opt::new(Key::Dissociate, "--dissociate", "use --reference only while cloning").native(Native::Both),
-        Opt::new(Key::Origin, "-o, --origin <name>", "use <name> instead of 'origin' to track upstream")
-            .native(Native::Both),
-        Opt::new(Key::Branch, "-b, --branch <branch>", "checkout <branch> instead of the remote's HEAD")
-            .native(Native::Both),
-        Opt::new(Key::Revision, "--revision <rev>", "clone single revision <rev> and check out"),
-        Opt::new(Key::UploadPack, "-u, --upload-pack <path>", "path to git-upload-pack on the remote")
-            .native(Native::Both),
-        Opt::new(Key::Depth, "--depth <depth>", "create a shallow clone of that depth").native(Native::Both),
-        Opt::new(Key::ShallowSince, "--shallow-since <time>", "create a shallow clone since a specific time")
-            .native(Native::Both),
+        .native(Both),
+        Opt::new("--reference <repo>", "reference repository", |request: &mut Request, value| {
+            request.reference(value, true)
+        })
+        .native(Both),
+        Opt::new("--reference-if-able <repo>", "reference repository", |request: &mut Request, value| {
+            request.reference(value, false)
+        })
+        .native(Both),
+        Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
+            &mut request.options.dissociate
+        })
+        .native(Both),
+        Opt::text(
+            "-o, --origin <name>",
+            "use <name> instead of 'origin' to track upstream",
+            |request: &mut Request| &mut request.options.origin,
+        )
+        .native(Both),
+        Opt::text(
+            "-b, --branch <branch>",
+            "checkout <branch> instead of the remote's HEAD",
+            |request: &mut Request| &mut request.options.branch,
+        )
+        .native(Both),
         Opt::new(
-            Key::ShallowExclude,
+            "--revision <rev>",
+            "clone single revision <rev> and check out",
+            |_: &mut Request, value| unserved_if(value.on, "option '--revision'"),
+        ),
+        Opt::text(
+            "-u, --upload-pack <path>",
+            "path to git-upload-pack on the remote",
+            |request: &mut Request| &mut request.options.upload_pack,
+        )
+        .native(Both),
+        Opt::text("--depth <depth>", "create a shallow clone of that depth", |request: &mut Request| {
+            &mut request.options.depth
+        })
+        .native(Both),
+        Opt::text(
+            "--shallow-since <time>",
+            "create a shallow clone since a specific time",
+            |request: &mut Request| &mut request.options.shallow_since,
+        )
+        .native(Both),
+        Opt::list(
             "--shallow-exclude <ref>",
             "deepen history of shallow clone, excluding ref",
+            |request: &mut Request| &mut request.options.shallow_exclude,
         )
-        .native(Native::Both),
-        Opt::new(Key::SingleBranch, "--single-branch", "clone only one branch, HEAD or --branch")
-            .native(Native::Both),
-        Opt::new(Key::Tags, "--tags", "clone tags, and make later fetches not to follow them")
-            .native(Native::Both),
-        Opt::new(Key::ShallowSubmodules, "--shallow-submodules", "any cloned submodules will be shallow")
-            .native(Native::Both),
-        Opt::new(Key::SeparateGitDir, "--separate-git-dir <gitdir>", "separate git dir from working tree")
-            .native(Native::Both),
-        Opt::new(Key::RefFormat, "--ref-format <format>", "specify the reference format to use")
-            .native(Native::Both),
-        Opt::new(Key::Config, "-c, --config <key=value>", "set config inside the new repository")
-            .native(Native::Both),
-        Opt::new(Key::ServerOption, "--server-option <server-specific>", "option to transmit"),
-        Opt::new(Key::IpV4, "-4, --ipv4", "use IPv4 addresses only").only().native(Native::On),
-        Opt::new(Key::IpV6, "-6, --ipv6", "use IPv6 addresses only").only().native(Native::On),
-        Opt::new(Key::Filter, "--filter <args>", "object filtering").native(Native::Both),
+        .native(Both),
+        Opt::choice("--single-branch", "clone only one branch, HEAD or --branch", |request: &mut Request| {
+            &mut request.single_branch
+        })
+        .native(Both),
         Opt::new(
-            Key::AlsoFilterSubmodules,
+            "--tags",
+            "clone tags, and make later fetches not to follow them",
+            |request: &mut Request, value| {
+                request.options.no_tags = !value.on;
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::flag(
+            "--shallow-submodules",
+            "any cloned submodules will be shallow",
+            |request: &mut Request| &mut request.submodules.shallow,
+        )
+        .native(Both),
+        Opt::new(
+            "--separate-git-dir <gitdir>",
+            "separate git dir from working tree",
+            |request: &mut Request, value| {
+                request.separate_git_dir = value.on;
+                request.options.separate_git_dir = value.text;
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::new(
+            "--ref-format <format>",
+            "specify the reference format to use",
+            |request: &mut Request, value| request.ref_format(value),
+        )
+        .native(Both),
+        Opt::list(
+            "-c, --config <key=value>",
+            "set config inside the new repository",
+            |request: &mut Request| &mut request.options.config,
+        )
+        .native(Both),
+        Opt::new("--server-option <server-specific>", "option to transmit", unused),
+        Opt::new("-4, --ipv4", "use IPv4 addresses only", unused).only().native(On),
+        Opt::new("-6, --ipv6", "use IPv6 addresses only", unused).only().native(On),
+        Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
+            .native(Both),
+        Opt::new(
             "--also-filter-submodules",
             "apply partial clone filters to submodules",
+            |_: &mut Request, value| unserved_if(value.on, "option '--also-filter-submodules'"),
         ),
-        Opt::new(
-            Key::RemoteSubmodules,
+        Opt::flag(
             "--remote-submodules",
             "any cloned submodules will use their remote-tracking branch",
+            |request: &mut Request| &mut request.submodules.remote,
         )
-        .native(Native::Both),
-        Opt::new(Key::Sparse, "--sparse", "initialize sparse-checkout file to include only files at root")
-            .native(Native::Both),
+        .native(Both),
+        Opt::flag(
+            "--sparse",
+            "initialize sparse-checkout file to include only files at root",
+            |request: &mut Request| &mut request.options.sparse,
+        )
+        .native(Both),
         Opt::new(
-            Key::BundleUri,
             "--bundle-uri <uri>",
             "a URI for downloading bundles before fetching from origin remote",
+            |_: &mut Request, value| unserved_if(value.on, "option '--bundle-uri'"),
         ),
-        Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
+        Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
+            &mut request.dry_run
+        }),
     ],
     grammar: Grammar::Mixed,
 };
@@ -257,102 +316,59 @@ fn misused(message: &str) -> Failure {
     Failure::Said(129)
 }
 
+/// `--recurse-submodules` without a pathspec means every submodule.
+fn recurse_submodules(request: &mut Request, value: Value) -> Result<(), Failure> {
+    match value.text_or(".") {
+        Some(pathspec) => request.options.submodules.push(pathspec),
+        None => request.options.submodules.clear(),
+    }
+    Ok(())
+}
+
+/// An option for a server, which a clone from this machine does not have.
+fn unused(_: &mut Request, _: Value) -> Result<(), Failure> {
+    Ok(())
+}
+
 impl Request {
-    fn of(parsed: Parsed<Key>) -> Result<Request, Failure> {
+    fn of(parsed: Parsed<Set<Request>>) -> Result<Request, Failure> {
         let mut request = Request::default();
-        for event in parsed.events {
-            request.take(event.key, event.on, event.value)?;
-        }
-        let mut rest = parsed.rest.into_iter();
+        let mut rest = parsed.store(&mut request)?.into_iter();
         request.options.source = rest.next().unwrap_or_default();
         request.options.directory = rest.next();
         Ok(request)
     }
 
-    fn take(&mut self, key: Key, on: bool, value: Option<BString>) -> Result<(), Failure> {
-        let options = &mut self.options;
-        match key {
-            Key::Verbose if on => self.verbosity = self.verbosity.max(0) + 1,
-            Key::Quiet if on => self.verbosity = self.verbosity.min(0) - 1,
-            Key::Verbose | Key::Quiet => self.verbosity = 0,
-            Key::Progress => self.progress = Some(on),
-            Key::RejectShallow => options.reject_shallow = Some(on),
-            Key::NoCheckout => options.no_checkout = on,
-            Key::Bare => options.bare = on,
-            Key::Mirror => options.mirror = on,
-            Key::Local => options.local = Some(on),
-            Key::NoHardlinks => options.no_hardlinks = on,
-            Key::Shared => options.shared = on,
-            Key::Template => options.template = value,
-            Key::Reference | Key::ReferenceIfAble => {
-                let required = key == Key::Reference;
-                match value {
-                    Some(repository) => options.references.push(Reference { repository, required }),
-                    None => options.references.retain(|reference| reference.required != required),
-                }
-            }
-            Key::Origin => options.origin = value,
-            Key::Branch => options.branch = value,
-            Key::UploadPack => options.upload_pack = value,
-            Key::SingleBranch => self.single_branch = Some(on),
-            Key::Tags => options.no_tags = !on,
-            Key::SeparateGitDir => {
-                self.separate_git_dir = on;
-                options.separate_git_dir = value;
-            }
-            Key::Config => match value {
-                Some(setting) => options.config.push(setting),
-                None => options.config.clear(),
-            },
-            Key::Depth => options.depth = value,
-            Key::ShallowSince => options.shallow_since = value,
-            Key::ShallowExclude => match value {
-                Some(name) => options.shallow_exclude.push(name),
-                None => options.shallow_exclude.clear(),
-            },
-            Key::Filter => {
-                let filter = value.as_ref().map(|text| clone::Filter::parse(text.as_ref()));
-                options.filter = match (filter, &options.filter) {
-                    (None, _) => None,
-                    (Some(Some(filter)), None) => Some(filter),
-                    _ => return Err(Failure::unsupported("a filter of this kind, or more than one,")),
-                };
-            }
-            Key::RefFormat => match value.as_deref().map(Vec::as_slice) {
-                None => {
-                    self.submodules.ref_format = None;
-                    options.ref_files = false;
-                }
-                Some(b"files") => {
-                    self.submodules.ref_format = Some("files");
-                    options.ref_files = true;
-                }
-                Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
-                Some(other) => {
-                    return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
-                }
-            },
-            Key::RecurseSubmodules if on => options.submodules.push(value.unwrap_or_else(|| ".".into())),
-            Key::RecurseSubmodules => options.submodules.clear(),
-            Key::Sparse => options.sparse = on,
-            Key::Jobs => self.submodules.jobs = value,
-            Key::ShallowSubmodules => self.submodules.shallow = on,
-            Key::RemoteSubmodules => self.submodules.remote = on,
-            Key::Dissociate => options.dissociate = on,
-            Key::Revision if on => return Err(Failure::unsupported("option '--revision'")),
-            Key::AlsoFilterSubmodules if on => {
-                return Err(Failure::unsupported("option '--also-filter-submodules'"));
-            }
-            Key::BundleUri if on => return Err(Failure::unsupported("option '--bundle-uri'")),
-            Key::DryRun => self.dry_run = on,
-            // Nothing here can be said to a server.
-            Key::Revision
-            | Key::AlsoFilterSubmodules
-            | Key::BundleUri
-            | Key::ServerOption
-            | Key::IpV4
-            | Key::IpV6 => {}
+    fn reference(&mut self, value: Value, required: bool) -> Result<(), Failure> {
+        let references = &mut self.options.references;
+        match value.text {
+            Some(repository) => references.push(Reference { repository, required }),
+            None => references.retain(|reference| reference.required != required),
         }
+        Ok(())
+    }
+
+    fn filter(&mut self, value: Value) -> Result<(), Failure> {
+        let filter = value.text.as_ref().map(|text| clone::Filter::parse(text.as_ref()));
+        self.options.filter = match (filter, &self.options.filter) {
+            (None, _) => None,
+            (Some(Some(filter)), None) => Some(filter),
+            _ => return Err(Failure::unsupported("a filter of this kind, or more than one,")),
+        };
+        Ok(())
+    }
+
+    fn ref_format(&mut self, value: Value) -> Result<(), Failure> {
+        let files = match value.text.as_deref().map(Vec::as_slice) {
+            None => false,
+            Some(b"files") => true,
+            Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
+            Some(other) => {
+                return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
+            }
+        };
+        self.submodules.ref_format = files.then_some("files");
+        self.options.ref_files = files;
         Ok(())
     }
 

@@ -52,7 +52,7 @@ use crate::{
         failure::{self, Failure},
     },
 };
-use options::Dress;
+use options::Variant;
 use options::{Kind, Request};
 use show::{Dots, Format};
 
@@ -91,7 +91,7 @@ const SETTINGS: &[Setting] = &[
 
 /// `diff-files`. Returns the exit code.
 fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let mut request = Request::parse(Dress::Files, args)?;
+    let mut request = Request::parse(Variant::Files, args)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
     let settings = Settings::read(run, &repo)?.for_answers();
@@ -117,7 +117,7 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// `diff-index`. Returns the exit code.
 fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let mut request = Request::parse(Dress::Index, args)?;
+    let mut request = Request::parse(Variant::Index, args)?;
     let repo = run.open()?;
     refused::check(
         &repo,
@@ -310,25 +310,25 @@ fn pathspecs(
 
 /// Words that may be no tree, no object or no path in `diff-files`.
 fn words_of_files(candidate: &Candidate<'_>) -> Vec<Reason> {
-    words(candidate, Dress::Files)
+    words(candidate, Variant::Files)
 }
 
 /// Words that may be no tree, no object or no path in `diff-index`.
 fn words_of_index(candidate: &Candidate<'_>) -> Vec<Reason> {
-    words(candidate, Dress::Index)
+    words(candidate, Variant::Index)
 }
 
-fn words(candidate: &Candidate<'_>, dress: Dress) -> Vec<Reason> {
+fn words(candidate: &Candidate<'_>, variant: Variant) -> Vec<Reason> {
     if candidate.survey.is_none() {
         return Vec::new();
     }
-    let found = obstacle(candidate.run, candidate.repo(), dress, candidate.args);
+    let found = obstacle(candidate.run, candidate.repo(), variant, candidate.args);
     found.map(Reason::command_line).into_iter().collect()
 }
 
 /// Finds an argument that should be a tree and is none, or a path that does not exist or is a revision too.
-fn obstacle(run: &Invocation, repo: &Repository, dress: Dress, args: &[BString]) -> Option<&'static str> {
-    let Ok(request) = Request::parse(dress, args) else {
+fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BString]) -> Option<&'static str> {
+    let Ok(request) = Request::parse(variant, args) else {
         return Some("options or arguments that do not go together");
     };
     let is_plain = |word: &BString| matches!(repo.resolve(word.as_bstr()), Ok(Some(_)));
@@ -344,7 +344,7 @@ fn obstacle(run: &Invocation, repo: &Repository, dress: Dress, args: &[BString])
         return Some("'-B', '-S' or '-G' among renames where line ends are converted");
     }
     let mut words = &request.words[..];
-    if dress == Dress::Index {
+    if variant == Variant::Index {
         let (word, others) = words.split_first().expect("one is asked for");
         words = others;
         let word = word.as_bstr();

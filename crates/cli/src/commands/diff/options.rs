@@ -12,230 +12,328 @@ use format::{ObjectId, index::Stage};
 use repo::{message::MINIMUM_ABBREV, submodule::Ignore};
 
 use crate::term::{
-    args::{Event, Grammar, Native, Opt, Stop, Table},
+    args::{
+        Grammar,
+        Native::{Both, On},
+        Opt, Set, Stop, Table, Value, join,
+    },
     console::text,
+    failure::Failure,
 };
 
 /// Which of the two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dress {
+pub(crate) enum Variant {
     Files,
     Index,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Raw,
-    NameOnly,
-    NameStatus,
-    NoPatch,
-    Nul,
-    Abbrev,
-    /// Means nothing to what is native.
-    Idle(&'static str),
-    LinePrefix,
-    Break,
-    FindRenames,
-    FindCopies,
-    Harder,
-    RenameEmpty,
-    NoRenames,
-    RenameLimit,
-    Relative,
-    Recursive,
-    Directories,
-    Reverse,
-    ExitCode,
-    Quiet,
-    Filter,
-    OrderFile,
-    Text,
-    Lines,
-    Object,
-    AllIfAny,
-    AsRegex,
-    /// By the path, and with what comes before it last or not at all.
-    From(From),
-    IgnoreSubmodules,
-    Hidden,
-    Visible,
-    /// By number, or by name, which is stronger.
-    Stage(Option<Stage>),
-    Side(Stage),
-    Cached,
-    MergeBase,
-    MatchMissing,
-    /// Not native.
-    Foreign(&'static str),
+/// An option that sapwood does not serve.
+const fn foreign(spelling: &'static str) -> Opt<Set<Line>> {
+    Opt::new(spelling, "", |line: &mut Line, _| Err(unserved(&format!("option '{}'", line.option)).into()))
+        .hidden()
 }
 
-const fn foreign(spelling: &'static str) -> Opt<Key> {
-    Opt::new(Key::Foreign(spelling), spelling, "").hidden()
+/// An option that changes nothing in the formats that sapwood serves.
+const fn idle(spelling: &'static str, help: &'static str) -> Opt<Set<Line>> {
+    Opt::new(spelling, help, |_: &mut Line, _| Ok(())).only().native(On)
 }
 
-const fn idle(spelling: &'static str, help: &'static str) -> Opt<Key> {
-    Opt::new(Key::Idle(spelling), spelling, help).only().native(Native::On)
-}
+/// The options of both commands.
+const COMMON: &[Opt<Set<Line>>] = &[
+    Opt::new("--raw", "generate the diff in raw format", |line: &mut Line, _| {
+        (line.raw, line.nothing) = (true, false);
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::flag("--name-only", "show only names of changed files", |request: &mut Line| &mut request.names)
+        .only()
+        .native(On),
+    Opt::flag("--name-status", "show only names and status of changed files", |request: &mut Line| {
+        &mut request.statuses
+    })
+    .only()
+    .native(On),
+    Opt::new("-s, --no-patch", "suppress diff output", |line: &mut Line, value| {
+        (line.raw, line.names, line.statuses, line.nothing) = (false, false, false, value.on);
+        Ok(())
+    })
+    .native(On),
+    Opt::flag("-z", "do not quote names, and end all fields with NUL", |request: &mut Line| {
+        &mut request.request.nul
+    })
+    .only()
+    .native(On),
+    Opt::new("--abbrev[=<n>]", "use <n> digits to display object names", abbrev).native(Both),
+    Opt::new("--line-prefix <prefix>", "put something before every line", |line: &mut Line, value| {
+        line.request.line_prefix = value.text.unwrap_or_default();
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::new("-B, --break-rewrites[=<n>[/<m>]]", "find what was rewritten", break_rewrites).only().native(On),
+    Opt::new("-M, --find-renames[=<n>]", "detect renames", |line: &mut Line, value| {
+        line.detect(Detect::Renames, value)
+    })
+    .only()
+    .native(On),
+    Opt::new("-C, --find-copies[=<n>]", "detect copies", |line: &mut Line, value| {
+        line.detect(Detect::Copies, value)
+    })
+    .only()
+    .native(On),
+    Opt::new("--find-copies-harder", "find copies of unmodified files, too", |line: &mut Line, value| {
+        line.request.unchanged = if value.on { Unchanged::Listed } else { Unchanged::Omitted };
+        Ok(())
+    })
+    .native(Both),
+    Opt::new("--rename-empty", "take empty files for renamed, too", |line: &mut Line, value| {
+        line.request.empty = if value.on { Empty::Included } else { Empty::Excluded };
+        Ok(())
+    })
+    .native(Both),
+    Opt::new("--no-renames", "disable rename detection", |line: &mut Line, _| {
+        line.request.detect = None;
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::new("-l <n>", "detect no renames if there are more files", rename_limit).only().native(On),
+    Opt::new("--relative[=<prefix>]", "show only what is in a directory, from there", relative).native(Both),
+    Opt::flag("-R", "swap two inputs, reverse the diff", |request: &mut Line| &mut request.request.reverse)
+        .only()
+        .native(On),
+    Opt::flag("--exit-code", "exit with 1 if there were differences, 0 otherwise", |request: &mut Line| {
+        &mut request.request.exit_code
+    })
+    .native(Both),
+    Opt::flag("--quiet", "disable all output of the program", |request: &mut Line| &mut request.quiet)
+        .native(Both),
+    Opt::new("--diff-filter <classes>", "select files by diff type", diff_filter).only().native(On),
+    Opt::new("-O <file>", "order by the patterns of a file", order_file).only().native(On),
+    Opt::new("-S <string>", "show only where a text is not as often as before", |line: &mut Line, value| {
+        line.look_for(value, Search::Counts)
+    })
+    .only()
+    .native(On),
+    Opt::new(
+        "-G <regex>",
+        "show only where a line that matches was removed or added",
+        |line: &mut Line, value| line.look_for(value, Search::Lines),
+    )
+    .only()
+    .native(On),
+    Opt::new("--find-object <object>", "show only what is or was this object", |line: &mut Line, value| {
+        line.request.object_words.extend(value.text);
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::flag("--pickaxe-regex", "take the text of '-S' for a regular expression", |request: &mut Line| {
+        &mut request.is_regex
+    })
+    .only()
+    .native(On),
+    Opt::flag("--pickaxe-all", "show all if '-S' finds any", |request: &mut Line| {
+        &mut request.request.all_if_any
+    })
+    .only()
+    .native(On),
+    Opt::new("--rotate-to <path>", "show a path first", |line: &mut Line, value| {
+        line.request.from = Some((From::First, value.text.unwrap_or_default()));
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::new("--skip-to <path>", "show nothing before a path", |line: &mut Line, value| {
+        line.request.from = Some((From::Only, value.text.unwrap_or_default()));
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::new("--ignore-submodules[=<when>]", "ignore changes to submodules", ignore_submodules)
+        .only()
+        .native(On),
+    Opt::new("--ita-invisible-in-index", "hide 'git add -N' entries from the index", |line: &mut Line, _| {
+        line.request.intended = Some(IntentToAdd::Hidden);
+        Ok(())
+    })
+    .only()
+    .native(On),
+    Opt::new(
+        "--ita-visible-in-index",
+        "treat 'git add -N' entries as real in the index",
+        |line: &mut Line, _| {
+            line.request.intended = Some(IntentToAdd::Shown);
+            Ok(())
+        },
+    )
+    .only()
+    .native(On),
+    Opt::new("-r", "show what is in directories, also where the index does not", recursive)
+        .of_revisions()
+        .native(On),
+    Opt::new("-t", "show directories too, where a sparse index has them", |line: &mut Line, _| {
+        line.request.depth = Depth::Both;
+        Ok(())
+    })
+    .of_revisions()
+    .native(On),
+    idle("--full-index", "show full object names in patches"),
+    idle("--no-ext-diff", "run no external diff helper"),
+    idle("--no-textconv", "run no text conversion filters"),
+    idle("--no-color", "show no colors"),
+    foreign("-c").of_revisions(),
+    foreign("--cc").of_revisions(),
+    foreign("-p, --patch"),
+    foreign("-u"),
+    foreign("-U, --unified[=<n>]"),
+    foreign("-W, --function-context"),
+    foreign("--patch-with-raw"),
+    foreign("--patch-with-stat"),
+    foreign("--numstat"),
+    foreign("--shortstat"),
+    foreign("-X, --dirstat[=<param>]"),
+    foreign("--cumulative"),
+    foreign("--dirstat-by-file[=<param>]"),
+    foreign("--check"),
+    foreign("--summary"),
+    foreign("--stat[=<width>]"),
+    foreign("--stat-width <width>"),
+    foreign("--stat-name-width <width>"),
+    foreign("--stat-graph-width <width>"),
+    foreign("--stat-count <count>"),
+    foreign("--compact-summary"),
+    foreign("--binary"),
+    foreign("--color[=<when>]"),
+    foreign("--ws-error-highlight <kind>"),
+    foreign("--src-prefix <prefix>"),
+    foreign("--dst-prefix <prefix>"),
+    foreign("--no-prefix"),
+    foreign("--default-prefix"),
+    foreign("--inter-hunk-context <n>"),
+    foreign("--output-indicator-new <char>"),
+    foreign("--output-indicator-old <char>"),
+    foreign("--output-indicator-context <char>"),
+    foreign("-D, --irreversible-delete"),
+    foreign("--follow"),
+    foreign("--minimal"),
+    foreign("-w, --ignore-all-space"),
+    foreign("-b, --ignore-space-change"),
+    foreign("--ignore-space-at-eol"),
+    foreign("--ignore-cr-at-eol"),
+    foreign("--ignore-blank-lines"),
+    foreign("-I, --ignore-matching-lines <regex>"),
+    foreign("--indent-heuristic"),
+    foreign("--patience"),
+    foreign("--histogram"),
+    foreign("--diff-algorithm <algorithm>"),
+    foreign("--anchored <text>"),
+    foreign("--word-diff[=<mode>]"),
+    foreign("--word-diff-regex <regex>"),
+    foreign("--color-words[=<regex>]"),
+    foreign("--color-moved[=<mode>]"),
+    foreign("--color-moved-ws <mode>"),
+    foreign("-a, --text"),
+    foreign("--ext-diff"),
+    foreign("--textconv"),
+    foreign("--submodule[=<format>]"),
+    foreign("--max-depth <depth>"),
+    foreign("--output <file>"),
+];
 
-/// A command's own options, and those that both have.
-macro_rules! table {
-    ($usage:literal, $revisions:literal, $($own:expr),* $(,)?) => {
-        Table {
-            usage: &[$usage],
-            options: &[
-                $($own,)*
-                Opt::new(Key::Raw, "--raw", "generate the diff in raw format").only().native(Native::On),
-                Opt::new(Key::NameOnly, "--name-only", "show only names of changed files").only().native(Native::On),
-                Opt::new(Key::NameStatus, "--name-status", "show only names and status of changed files")
-                    .only().native(Native::On),
-                Opt::new(Key::NoPatch, "-s, --no-patch", "suppress diff output").native(Native::On),
-                Opt::new(Key::Nul, "-z", "do not quote names, and end all fields with NUL").only().native(Native::On),
-                Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names").native(Native::Both),
-                Opt::new(Key::LinePrefix, "--line-prefix <prefix>", "put something before every line").only().native(Native::On),
-                Opt::new(Key::Break, "-B, --break-rewrites[=<n>[/<m>]]", "find what was rewritten").only().native(Native::On),
-                Opt::new(Key::FindRenames, "-M, --find-renames[=<n>]", "detect renames").only().native(Native::On),
-                Opt::new(Key::FindCopies, "-C, --find-copies[=<n>]", "detect copies").only().native(Native::On),
-                Opt::new(Key::Harder, "--find-copies-harder", "find copies of unmodified files, too").native(Native::Both),
-                Opt::new(Key::RenameEmpty, "--rename-empty", "take empty files for renamed, too").native(Native::Both),
-                Opt::new(Key::NoRenames, "--no-renames", "disable rename detection").only().native(Native::On),
-                Opt::new(Key::RenameLimit, "-l <n>", "detect no renames if there are more files").only().native(Native::On),
-                Opt::new(Key::Relative, "--relative[=<prefix>]", "show only what is in a directory, from there").native(Native::Both),
-                Opt::new(Key::Reverse, "-R", "swap two inputs, reverse the diff").only().native(Native::On),
-                Opt::new(Key::ExitCode, "--exit-code", "exit with 1 if there were differences, 0 otherwise").native(Native::Both),
-                Opt::new(Key::Quiet, "--quiet", "disable all output of the program").native(Native::Both),
-                Opt::new(Key::Filter, "--diff-filter <classes>", "select files by diff type").only().native(Native::On),
-                Opt::new(Key::OrderFile, "-O <file>", "order by the patterns of a file").only().native(Native::On),
-                Opt::new(Key::Text, "-S <string>", "show only where a text is not as often as before").only().native(Native::On),
-                Opt::new(Key::Lines, "-G <regex>", "show only where a line that matches was removed or added").only().native(Native::On),
-                Opt::new(Key::Object, "--find-object <object>", "show only what is or was this object").only().native(Native::On),
-                Opt::new(Key::AsRegex, "--pickaxe-regex", "take the text of '-S' for a regular expression").only().native(Native::On),
-                Opt::new(Key::AllIfAny, "--pickaxe-all", "show all if '-S' finds any").only().native(Native::On),
-                Opt::new(Key::From(From::First), "--rotate-to <path>", "show a path first").only().native(Native::On),
-                Opt::new(Key::From(From::Only), "--skip-to <path>", "show nothing before a path").only().native(Native::On),
-                Opt::new(Key::IgnoreSubmodules, "--ignore-submodules[=<when>]", "ignore changes to submodules")
-                    .only().native(Native::On),
-                Opt::new(Key::Hidden, "--ita-invisible-in-index", "hide 'git add -N' entries from the index")
-                    .only().native(Native::On),
-                Opt::new(Key::Visible, "--ita-visible-in-index", "treat 'git add -N' entries as real in the index")
-                    .only().native(Native::On),
-                Opt::new(Key::Recursive, "-r", "show what is in directories, also where the index does not").of_revisions().native(Native::On),
-                Opt::new(Key::Directories, "-t", "show directories too, where a sparse index has them").of_revisions().native(Native::On),
-                idle("--full-index", "show full object names in patches"),
-                idle("--no-ext-diff", "run no external diff helper"),
-                idle("--no-textconv", "run no text conversion filters"),
-                idle("--no-color", "show no colors"),
-                foreign("-c").of_revisions(),
-                foreign("--cc").of_revisions(),
-                foreign("-p, --patch"),
-                foreign("-u"),
-                foreign("-U, --unified[=<n>]"),
-                foreign("-W, --function-context"),
-                foreign("--patch-with-raw"),
-                foreign("--patch-with-stat"),
-                foreign("--numstat"),
-                foreign("--shortstat"),
-                foreign("-X, --dirstat[=<param>]"),
-                foreign("--cumulative"),
-                foreign("--dirstat-by-file[=<param>]"),
-                foreign("--check"),
-                foreign("--summary"),
-                foreign("--stat[=<width>]"),
-                foreign("--stat-width <width>"),
-                foreign("--stat-name-width <width>"),
-                foreign("--stat-graph-width <width>"),
-                foreign("--stat-count <count>"),
-                foreign("--compact-summary"),
-                foreign("--binary"),
-                foreign("--color[=<when>]"),
-                foreign("--ws-error-highlight <kind>"),
-                foreign("--src-prefix <prefix>"),
-                foreign("--dst-prefix <prefix>"),
-                foreign("--no-prefix"),
-                foreign("--default-prefix"),
-                foreign("--inter-hunk-context <n>"),
-                foreign("--output-indicator-new <char>"),
-                foreign("--output-indicator-old <char>"),
-                foreign("--output-indicator-context <char>"),
-                foreign("-D, --irreversible-delete"),
-                foreign("--follow"),
-                foreign("--minimal"),
-                foreign("-w, --ignore-all-space"),
-                foreign("-b, --ignore-space-change"),
-                foreign("--ignore-space-at-eol"),
-                foreign("--ignore-cr-at-eol"),
-                foreign("--ignore-blank-lines"),
-                foreign("-I, --ignore-matching-lines <regex>"),
-                foreign("--indent-heuristic"),
-                foreign("--patience"),
-                foreign("--histogram"),
-                foreign("--diff-algorithm <algorithm>"),
-                foreign("--anchored <text>"),
-                foreign("--word-diff[=<mode>]"),
-                foreign("--word-diff-regex <regex>"),
-                foreign("--color-words[=<regex>]"),
-                foreign("--color-moved[=<mode>]"),
-                foreign("--color-moved-ws <mode>"),
-                foreign("-a, --text"),
-                foreign("--ext-diff"),
-                foreign("--textconv"),
-                foreign("--submodule[=<format>]"),
-                foreign("--max-depth <depth>"),
-                foreign("--output <file>"),
-            ],
-    grammar: Grammar::Revisions($revisions),
-}
-    };
-}
-
-pub(super) const FILES: Table<Key> = table!(
-    "sapwood diff-files [-q] [-0 | -1 | -2 | -3] [<common-diff-options>] [<path>...]",
-    0,
+/// The options of `diff-files` alone.
+const OWN_FILES: &[Opt<Set<Line>>] = &[
     idle("-q", "say nothing of removed files: without effect").of_the_command(),
-    Opt::new(Key::Stage(None), "-0", "compare unmerged files with nothing").of_revisions().native(Native::On),
-    Opt::new(Key::Stage(Some(Stage::Base)), "-1", "compare unmerged files with the base")
-        .of_revisions()
-        .native(Native::On),
-    Opt::new(Key::Stage(Some(Stage::Ours)), "-2", "compare unmerged files with our version")
-        .of_revisions()
-        .native(Native::On),
-    Opt::new(Key::Stage(Some(Stage::Theirs)), "-3", "compare unmerged files with their version")
-        .of_revisions()
-        .native(Native::On),
-    Opt::new(Key::Side(Stage::Base), "--base", "compare unmerged files with the base")
-        .of_the_command()
-        .native(Native::On),
-    Opt::new(Key::Side(Stage::Ours), "--ours", "compare unmerged files with our version")
-        .of_the_command()
-        .native(Native::On),
-    Opt::new(Key::Side(Stage::Theirs), "--theirs", "compare unmerged files with their version")
-        .of_the_command()
-        .native(Native::On),
-);
+    Opt::new("-0", "compare unmerged files with nothing", |line: &mut Line, _| {
+        line.request.stage = None;
+        Ok(())
+    })
+    .of_revisions()
+    .native(On),
+    Opt::new("-1", "compare unmerged files with the base", |line: &mut Line, _| {
+        line.request.stage = Some(Stage::Base);
+        Ok(())
+    })
+    .of_revisions()
+    .native(On),
+    Opt::new("-2", "compare unmerged files with our version", |line: &mut Line, _| {
+        line.request.stage = Some(Stage::Ours);
+        Ok(())
+    })
+    .of_revisions()
+    .native(On),
+    Opt::new("-3", "compare unmerged files with their version", |line: &mut Line, _| {
+        line.request.stage = Some(Stage::Theirs);
+        Ok(())
+    })
+    .of_revisions()
+    .native(On),
+    Opt::new("--base", "compare unmerged files with the base", |line: &mut Line, _| {
+        line.side = Some(Stage::Base);
+        Ok(())
+    })
+    .of_the_command()
+    .native(On),
+    Opt::new("--ours", "compare unmerged files with our version", |line: &mut Line, _| {
+        line.side = Some(Stage::Ours);
+        Ok(())
+    })
+    .of_the_command()
+    .native(On),
+    Opt::new("--theirs", "compare unmerged files with their version", |line: &mut Line, _| {
+        line.side = Some(Stage::Theirs);
+        Ok(())
+    })
+    .of_the_command()
+    .native(On),
+];
 
-pub(super) const INDEX: Table<Key> = table!(
-    "sapwood diff-index [-m] [--cached] [--merge-base] [<common-diff-options>] <tree-ish> [<path>...]",
-    1,
-    Opt::new(Key::Cached, "--cached", "compare with the index, not with the worktree")
-        .of_the_command()
-        .native(Native::On),
-    Opt::new(Key::MergeBase, "--merge-base", "compare the merge base of the commit and HEAD")
-        .of_the_command()
-        .native(Native::On),
-    Opt::new(Key::MatchMissing, "-m", "take files that are missing for unchanged")
-        .of_the_command()
-        .native(Native::On),
-);
+pub(super) const FILES: Table<Set<Line>> = Table {
+    usage: &["sapwood diff-files [-q] [-0 | -1 | -2 | -3] [<common-diff-options>] [<path>...]"],
+    options: &join::<_, { OWN_FILES.len() + COMMON.len() }>(OWN_FILES, COMMON),
+    grammar: Grammar::Revisions(0),
+};
 
-impl Dress {
+/// The options of `diff-index` alone.
+const OWN_INDEX: &[Opt<Set<Line>>] = &[
+    Opt::flag("--cached", "compare with the index, not with the worktree", |request: &mut Line| {
+        &mut request.request.cached
+    })
+    .of_the_command()
+    .native(On),
+    Opt::flag("--merge-base", "compare the merge base of the commit and HEAD", |request: &mut Line| {
+        &mut request.request.merge_base
+    })
+    .of_the_command()
+    .native(On),
+    Opt::new("-m", "take files that are missing for unchanged", |line: &mut Line, _| {
+        line.request.missing = Missing::AsIndexed;
+        Ok(())
+    })
+    .of_the_command()
+    .native(On),
+];
+
+pub(super) const INDEX: Table<Set<Line>> = Table {
+    usage: &[
+        "sapwood diff-index [-m] [--cached] [--merge-base] [<common-diff-options>] <tree-ish> [<path>...]",
+    ],
+    options: &join::<_, { OWN_INDEX.len() + COMMON.len() }>(OWN_INDEX, COMMON),
+    grammar: Grammar::Revisions(1),
+};
+
+impl Variant {
     /// How many it takes.
     fn revisions(self) -> usize {
-        usize::from(self == Dress::Index)
+        usize::from(self == Variant::Index)
     }
 
-    fn table(self) -> &'static Table<Key> {
+    fn table(self) -> &'static Table<Set<Line>> {
         match self {
-            Dress::Files => &FILES,
-            Dress::Index => &INDEX,
+            Variant::Files => &FILES,
+            Variant::Index => &INDEX,
         }
     }
 }
@@ -393,10 +491,10 @@ impl Request {
         self.detect.is_none()
     }
 
-    pub(super) fn parse(dress: Dress, args: &[BString]) -> Result<Request, Stop> {
-        let table = dress.table();
+    pub(super) fn parse(variant: Variant, args: &[BString]) -> Result<Request, Failure> {
+        let table = variant.table();
         let parsed = table.parse(args)?;
-        let mut request = Request {
+        let request = Request {
             kind: Kind::Raw,
             nul: false,
             abbrev: None,
@@ -430,21 +528,21 @@ impl Request {
             words: Vec::new(),
             paths: None,
         };
-        let mut folded = Folded::default();
+        let mut line = Line::new(request);
         for event in parsed.events {
-            folded.take(&mut request, event)?;
+            line.option = event.name;
+            event.store(&mut line)?;
         }
-        folded.finish(&mut request)?;
-        request.is_of_trees_first = dress == Dress::Index && !request.cached;
+        let mut request = line.finish()?;
+        request.is_of_trees_first = variant == Variant::Index && !request.cached;
         let dashes = parsed.rest.iter().position(|word| word == "--");
         request.words = parsed.rest[..dashes.unwrap_or(parsed.rest.len())].to_vec();
         request.paths = dashes.map(|at| parsed.rest[at + 1..].to_vec());
-        let revisions = dress.revisions();
+        let revisions = variant.revisions();
         if request.words.len() < revisions || request.paths.is_some() && request.words.len() > revisions {
-            return Err(Stop::Mistake {
-                message: "wrong number of revisions".into(),
-                usage: Some(table.help()),
-            });
+            let stop =
+                Stop::Mistake { message: "wrong number of revisions".into(), usage: Some(table.help()) };
+            return Err(stop.into());
         }
         Ok(request)
     }
@@ -458,9 +556,11 @@ const REGEX_CLASH: &str =
     "options '-G' and '--pickaxe-regex' cannot be used together, use '--pickaxe-regex' with '-S'";
 const ALL_CLASH: &str = "options '--pickaxe-all' and '--find-object' cannot be used together, use '--pickaxe-all' with '-G' and '-S'";
 
-/// Options that others change, on the way.
-#[derive(Default)]
-struct Folded {
+/// A request while its options are read: later options change what earlier ones mean.
+pub(super) struct Line {
+    request: Request,
+    /// The option that is being stored.
+    option: &'static str,
     raw: bool,
     names: bool,
     statuses: bool,
@@ -474,111 +574,126 @@ struct Folded {
     is_regex: bool,
 }
 
-impl Folded {
-    fn take(&mut self, request: &mut Request, event: Event<Key>) -> Result<(), Stop> {
-        let value = event.value;
-        match event.key {
-            Key::Raw => (self.raw, self.nothing) = (true, false),
-            Key::NameOnly => self.names = true,
-            Key::NameStatus => self.statuses = true,
-            Key::NoPatch => {
-                (self.raw, self.names, self.statuses, self.nothing) = (false, false, false, event.on);
-            }
-            Key::Nul => request.nul = true,
-            Key::Abbrev if !event.on => request.abbrev = None,
-            Key::Abbrev => {
-                let digits = value.map(|value| number(&value).ok_or_else(|| unserved("such an '--abbrev'")));
-                request.abbrev = Some(digits.transpose()?.map(|digits| digits.max(MINIMUM_ABBREV)));
-            }
-            Key::Idle(_) => {}
-            Key::Recursive if request.depth == Depth::Both => {}
-            Key::Recursive => request.depth = Depth::Files,
-            Key::Directories => request.depth = Depth::Both,
-            Key::LinePrefix => request.line_prefix = value.unwrap_or_default(),
-            Key::Break => {
-                let scores = rewrites::Scores::parse(&value.unwrap_or_default());
-                let bad = || mistake("break-rewrites expects <n>/<m> form");
-                request.rewrites = Some(scores.ok_or_else(bad)?);
-            }
-            Key::FindRenames | Key::FindCopies => {
-                let copies = event.key == Key::FindCopies;
-                let name = if copies { "find-copies" } else { "find-renames" };
-                let score = parse_score(&value.unwrap_or_default());
-                request.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
-                if copies && request.detect == Some(Detect::Copies) {
-                    request.unchanged = Unchanged::Listed;
-                }
-                request.detect = Some(if copies { Detect::Copies } else { Detect::Renames });
-            }
-            Key::Harder => request.unchanged = if event.on { Unchanged::Listed } else { Unchanged::Omitted },
-            Key::RenameEmpty => request.empty = if event.on { Empty::Included } else { Empty::Excluded },
-            Key::NoRenames => request.detect = None,
-            Key::RenameLimit => {
-                let limit = value.and_then(|value| number(&value));
-                request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
-            }
-            // Without a directory, the one given before stays.
-            Key::Relative => {
-                self.relative_to = value.or(self.relative_to.take());
-                request.relative = event.on.then(|| self.relative_to.clone());
-            }
-            Key::Reverse => request.reverse = true,
-            Key::ExitCode => request.exit_code = event.on,
-            Key::Quiet => self.quiet = event.on,
-            Key::Filter => {
-                let classes = value.unwrap_or_default();
-                if let Err(unknown) = request.filter.add(&classes) {
-                    let unknown =
-                        text!("unknown change class '", BStr::new(&[unknown]), "' in --diff-filter=");
-                    return Err(mistake(text!(unknown, classes)));
-                }
-            }
-            Key::OrderFile => {
-                let file = value.unwrap_or_default();
-                match file.strip_prefix(b":(optional)") {
-                    Some(b"") => return Err(unserved("such a '-O'")),
-                    Some(file) => request.order_files.push((file.into(), Presence::Optional)),
-                    None if file.is_empty() => request.order_files.clear(),
-                    None => request.order_files.push((file, Presence::Needed)),
-                }
-            }
-            Key::Text | Key::Lines => {
-                let is_text = event.key == Key::Text;
-                let text = value.unwrap_or_default();
-                if text.is_empty() {
-                    let letter = if is_text { 'S' } else { 'G' };
-                    return Err(mistake(format!("-{letter} requires a non-empty argument")));
-                }
-                self.counts |= is_text;
-                self.lines |= !is_text;
-                self.text = Some(text);
-            }
-            Key::Object => request.object_words.extend(value),
-            Key::AllIfAny => request.all_if_any = true,
-            Key::AsRegex => self.is_regex = true,
-            Key::From(from) => request.from = Some((from, value.unwrap_or_default())),
-            Key::IgnoreSubmodules => {
-                let when = value.unwrap_or_else(|| "all".into());
-                let ignore = Ignore::parse(when.as_bstr());
-                let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
-                request.ignore_submodules = Some(ignore.ok_or_else(bad)?);
-            }
-            Key::Hidden => request.intended = Some(IntentToAdd::Hidden),
-            Key::Visible => request.intended = Some(IntentToAdd::Shown),
-            Key::Stage(stage) => request.stage = stage,
-            Key::Side(stage) => self.side = Some(stage),
-            Key::Cached => request.cached = true,
-            Key::MergeBase => request.merge_base = true,
-            Key::MatchMissing => request.missing = Missing::AsIndexed,
-            Key::Foreign(spelling) => {
-                let name = spelling.split(['[', '<', ' ', ',']).next().unwrap_or(spelling);
-                return Err(unserved(&format!("option '{name}'")));
-            }
+/// The search of `-S` and `-G`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    /// The number of places on each side.
+    Counts,
+    /// The lines that differ.
+    Lines,
+}
+
+fn abbrev(line: &mut Line, value: Value) -> Result<(), Failure> {
+    line.request.abbrev = match value.on {
+        false => None,
+        true => {
+            let parse = |text: BString| number(&text).ok_or_else(|| unserved("such an '--abbrev'"));
+            let digits = value.text.map(parse).transpose()?;
+            Some(digits.map(|digits| digits.max(MINIMUM_ABBREV)))
         }
+    };
+    Ok(())
+}
+
+fn recursive(line: &mut Line, _: Value) -> Result<(), Failure> {
+    if line.request.depth != Depth::Both {
+        line.request.depth = Depth::Files;
+    }
+    Ok(())
+}
+
+fn break_rewrites(line: &mut Line, value: Value) -> Result<(), Failure> {
+    let scores = rewrites::Scores::parse(&value.text.unwrap_or_default());
+    let bad = || mistake("break-rewrites expects <n>/<m> form");
+    line.request.rewrites = Some(scores.ok_or_else(bad)?);
+    Ok(())
+}
+
+fn rename_limit(line: &mut Line, value: Value) -> Result<(), Failure> {
+    let limit = value.text.and_then(|text| number(&text));
+    line.request.limit = Some(limit.ok_or_else(|| unserved("such a '-l'"))?);
+    Ok(())
+}
+
+/// Without a directory, the one given before stays.
+fn relative(line: &mut Line, value: Value) -> Result<(), Failure> {
+    line.relative_to = value.text.or(line.relative_to.take());
+    line.request.relative = value.on.then(|| line.relative_to.clone());
+    Ok(())
+}
+
+fn diff_filter(line: &mut Line, value: Value) -> Result<(), Failure> {
+    let classes = value.text.unwrap_or_default();
+    line.request.filter.add(&classes).map_err(|unknown| {
+        let unknown = text!("unknown change class '", BStr::new(&[unknown]), "' in --diff-filter=");
+        mistake(text!(unknown, classes)).into()
+    })
+}
+
+fn order_file(line: &mut Line, value: Value) -> Result<(), Failure> {
+    let files = &mut line.request.order_files;
+    let file = value.text.unwrap_or_default();
+    match file.strip_prefix(b":(optional)") {
+        Some(b"") => return Err(unserved("such a '-O'").into()),
+        Some(file) => files.push((file.into(), Presence::Optional)),
+        None if file.is_empty() => files.clear(),
+        None => files.push((file, Presence::Needed)),
+    }
+    Ok(())
+}
+
+fn ignore_submodules(line: &mut Line, value: Value) -> Result<(), Failure> {
+    let when = value.text.unwrap_or_else(|| "all".into());
+    let bad = || mistake(format!("bad --ignore-submodules argument: {when}"));
+    line.request.ignore_submodules = Some(Ignore::parse(when.as_bstr()).ok_or_else(bad)?);
+    Ok(())
+}
+
+impl Line {
+    fn new(request: Request) -> Line {
+        Line {
+            request,
+            option: "",
+            raw: false,
+            names: false,
+            statuses: false,
+            nothing: false,
+            quiet: false,
+            side: None,
+            relative_to: None,
+            text: None,
+            lines: false,
+            counts: false,
+            is_regex: false,
+        }
+    }
+
+    fn detect(&mut self, detect: Detect, value: Value) -> Result<(), Failure> {
+        let copies = detect == Detect::Copies;
+        let name = if copies { "find-copies" } else { "find-renames" };
+        let score = parse_score(&value.text.unwrap_or_default());
+        self.request.minimum = score.ok_or_else(|| mistake(format!("invalid argument to {name}")))?;
+        if copies && self.request.detect == Some(Detect::Copies) {
+            self.request.unchanged = Unchanged::Listed;
+        }
+        self.request.detect = Some(detect);
         Ok(())
     }
 
-    fn finish(self, request: &mut Request) -> Result<(), Stop> {
+    fn look_for(&mut self, value: Value, search: Search) -> Result<(), Failure> {
+        let text = value.text.unwrap_or_default();
+        if text.is_empty() {
+            let letter = if search == Search::Counts { 'S' } else { 'G' };
+            return Err(mistake(format!("-{letter} requires a non-empty argument")).into());
+        }
+        self.counts |= search == Search::Counts;
+        self.lines |= search == Search::Lines;
+        self.text = Some(text);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Request, Failure> {
+        let mut request = self.request;
         request.stage = self.side.or(request.stage);
         let has_objects = !request.object_words.is_empty();
         if [self.names, self.statuses, self.nothing].into_iter().filter(|given| *given).count() > 1 {
@@ -613,7 +728,7 @@ impl Folded {
         }
         // Git stops at what it takes for a mistake of its own.
         if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
-            return Err(unserved("'--pickaxe-regex' with '--find-object'"));
+            return Err(unserved("'--pickaxe-regex' with '--find-object'").into());
         }
         // Whatever else is said of renames.
         if request.unchanged == Unchanged::Listed {
@@ -623,7 +738,7 @@ impl Folded {
             (request.exit_code, request.is_quiet) = (true, true);
             (request.detect, request.unchanged) = (None, Unchanged::Omitted);
         }
-        Ok(())
+        Ok(request)
     }
 }
 

@@ -16,109 +16,160 @@ use sys::{UserPath, by_path};
 use crate::{
     commands::reason::Reason,
     term::{
-        args::{Grammar, Native, Opt, Stop, Survey, Table},
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Stop, Survey, Table,
+        },
         console::text,
         failure::Failure,
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Nul,
-    Tag,
-    ValidBit,
-    FsmonitorBit,
-    Cached,
-    Deleted,
-    Modified,
-    Others,
-    Ignored,
-    Stage,
-    Killed,
-    Directory,
-    Eol,
-    EmptyDirectory,
-    Unmerged,
-    ResolveUndo,
-    Exclude,
-    ExcludeFrom,
-    ExcludePerDirectory,
-    ExcludeStandard,
-    FullName,
-    RecurseSubmodules,
-    ErrorUnmatch,
-    WithTree,
-    Abbrev,
-    Debug,
-    Deduplicate,
-    Sparse,
-    Format,
-}
-
-pub(super) const TABLE: Table<Key> = Table {
+pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood ls-files [<options>] [<file>...]"],
     options: &[
-        Opt::new(Key::Nul, "-z", "separate paths with the NUL character").native(Native::Both),
-        Opt::new(Key::Tag, "-t", "identify the file status with tags").native(Native::Both),
-        Opt::new(Key::ValidBit, "-v", "use lowercase letters for 'assume unchanged' files")
-            .native(Native::Both),
-        Opt::new(Key::FsmonitorBit, "-f", "use lowercase letters for 'fsmonitor clean' files")
-            .native(Native::Both),
-        Opt::new(Key::Cached, "-c, --cached", "show cached files in the output (default)")
-            .native(Native::Both),
-        Opt::new(Key::Deleted, "-d, --deleted", "show deleted files in the output").native(Native::Both),
-        Opt::new(Key::Modified, "-m, --modified", "show modified files in the output").native(Native::Both),
-        Opt::new(Key::Others, "-o, --others", "show other files in the output").native(Native::Both),
-        Opt::new(Key::Ignored, "-i, --ignored", "show ignored files in the output").native(Native::Both),
-        Opt::new(Key::Stage, "-s, --stage", "show staged contents' object name in the output")
-            .native(Native::Both),
-        Opt::new(Key::Killed, "-k, --killed", "show files on the filesystem that need to be removed")
-            .native(Native::Both),
-        Opt::new(Key::Directory, "--directory", "show 'other' directories' names only").native(Native::Both),
-        Opt::new(Key::Eol, "--eol", "show line endings of files").native(Native::Both),
-        Opt::new(Key::EmptyDirectory, "--empty-directory", "don't show empty directories")
-            .native(Native::Both),
-        Opt::new(Key::Unmerged, "-u, --unmerged", "show unmerged files in the output").native(Native::Both),
-        Opt::new(Key::ResolveUndo, "--resolve-undo", "show resolve-undo information").native(Native::Both),
-        Opt::new(Key::Exclude, "-x, --exclude <pattern>", "skip files matching pattern")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::ExcludeFrom, "-X, --exclude-from <file>", "read exclude patterns from <file>")
-            .only()
-            .native(Native::On),
+        Opt::flag("-z", "separate paths with the NUL character", |request: &mut Request| &mut request.nul)
+            .native(Both),
+        Opt::flag("-t", "identify the file status with tags", |request: &mut Request| &mut request.tag)
+            .native(Both),
+        Opt::flag("-v", "use lowercase letters for 'assume unchanged' files", |request: &mut Request| {
+            &mut request.valid_bit
+        })
+        .native(Both),
+        Opt::flag("-f", "use lowercase letters for 'fsmonitor clean' files", |request: &mut Request| {
+            &mut request.fsmonitor_bit
+        })
+        .native(Both),
+        Opt::flag("-c, --cached", "show cached files in the output (default)", |request: &mut Request| {
+            &mut request.cached
+        })
+        .native(Both),
+        Opt::flag("-d, --deleted", "show deleted files in the output", |request: &mut Request| {
+            &mut request.deleted
+        })
+        .native(Both),
+        Opt::flag("-m, --modified", "show modified files in the output", |request: &mut Request| {
+            &mut request.modified
+        })
+        .native(Both),
+        Opt::flag("-o, --others", "show other files in the output", |request: &mut Request| {
+            &mut request.others
+        })
+        .native(Both),
+        Opt::flag("-i, --ignored", "show ignored files in the output", |request: &mut Request| {
+            &mut request.ignored
+        })
+        .native(Both),
+        Opt::flag(
+            "-s, --stage",
+            "show staged contents' object name in the output",
+            |request: &mut Request| &mut request.stage,
+        )
+        .native(Both),
+        Opt::flag(
+            "-k, --killed",
+            "show files on the filesystem that need to be removed",
+            |request: &mut Request| &mut request.killed,
+        )
+        .native(Both),
+        Opt::flag("--directory", "show 'other' directories' names only", |request: &mut Request| {
+            &mut request.directory
+        })
+        .native(Both),
+        Opt::flag("--eol", "show line endings of files", |request: &mut Request| &mut request.eol)
+            .native(Both),
+        Opt::new("--empty-directory", "don't show empty directories", |request: &mut Request, value| {
+            request.hide_empty = !value.on;
+            Ok(())
+        })
+        .native(Both),
+        Opt::flag("-u, --unmerged", "show unmerged files in the output", |request: &mut Request| {
+            &mut request.unmerged
+        })
+        .native(Both),
+        Opt::flag("--resolve-undo", "show resolve-undo information", |request: &mut Request| {
+            &mut request.resolve_undo
+        })
+        .native(Both),
+        Opt::list("-x, --exclude <pattern>", "skip files matching pattern", |request: &mut Request| {
+            &mut request.excludes
+        })
+        .only()
+        .native(On),
         Opt::new(
-            Key::ExcludePerDirectory,
+            "-X, --exclude-from <file>",
+            "read exclude patterns from <file>",
+            |request: &mut Request, value| {
+                request.rules.extend(value.text.map(Rule::From));
+                Ok(())
+            },
+        )
+        .only()
+        .native(On),
+        Opt::new(
             "--exclude-per-directory <file>",
             "read additional per-directory exclude patterns in <file>",
+            |request: &mut Request, value| {
+                request.rules.push(Rule::PerDirectory(value.text));
+                Ok(())
+            },
         )
-        .native(Native::Both),
-        Opt::new(Key::ExcludeStandard, "--exclude-standard", "add the standard git exclusions")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::FullName, "--full-name", "make the output relative to the project top directory")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::RecurseSubmodules, "--recurse-submodules", "recurse through submodules")
-            .native(Native::Both),
-        Opt::new(
-            Key::ErrorUnmatch,
+        .native(Both),
+        Opt::new("--exclude-standard", "add the standard git exclusions", |request: &mut Request, _| {
+            request.rules.push(Rule::Standard);
+            Ok(())
+        })
+        .only()
+        .native(On),
+        Opt::flag(
+            "--full-name",
+            "make the output relative to the project top directory",
+            |request: &mut Request| &mut request.full_name,
+        )
+        .only()
+        .native(On),
+        Opt::flag("--recurse-submodules", "recurse through submodules", |request: &mut Request| {
+            &mut request.recurse
+        })
+        .native(Both),
+        Opt::flag(
             "--error-unmatch",
             "if any <file> is not in the index, treat this as an error",
+            |request: &mut Request| &mut request.error_unmatch,
         )
-        .native(Native::Both),
-        Opt::new(
-            Key::WithTree,
+        .native(Both),
+        Opt::text(
             "--with-tree <tree-ish>",
             "pretend that paths removed since <tree-ish> are still present",
+            |request: &mut Request| &mut request.with_tree,
         )
-        .native(Native::Both),
-        Opt::new(Key::Abbrev, "--abbrev[=<n>]", "use <n> digits to display object names")
-            .native(Native::Both),
-        Opt::new(Key::Debug, "--debug", "show debugging data").native(Native::Both),
-        Opt::new(Key::Deduplicate, "--deduplicate", "suppress duplicate entries").native(Native::Both),
-        Opt::new(Key::Sparse, "--sparse", "show sparse directories in the presence of a sparse index")
-            .native(Native::Both),
-        Opt::new(Key::Format, "--format <format>", "format to use for the output").only().native(Native::On),
+        .native(Both),
+        Opt::new(
+            "--abbrev[=<n>]",
+            "use <n> digits to display object names",
+            |request: &mut Request, value| {
+                request.abbrev = abbrev(value.on, value.text)?;
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::flag("--debug", "show debugging data", |request: &mut Request| &mut request.debug).native(Both),
+        Opt::flag("--deduplicate", "suppress duplicate entries", |request: &mut Request| {
+            &mut request.deduplicate
+        })
+        .native(Both),
+        Opt::flag(
+            "--sparse",
+            "show sparse directories in the presence of a sparse index",
+            |request: &mut Request| &mut request.sparse,
+        )
+        .native(Both),
+        Opt::text("--format <format>", "format to use for the output", |request: &mut Request| {
+            &mut request.format
+        })
+        .only()
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -178,42 +229,8 @@ pub(super) fn wrong_together(_: &Survey, args: &[BString]) -> Option<Reason> {
 
 impl Request {
     pub(super) fn parse(args: &[BString]) -> Result<Request, Failure> {
-        let parsed = TABLE.parse(args)?;
-        let mut request = Request { paths: parsed.rest, ..Request::default() };
-        for event in parsed.events {
-            let on = event.on;
-            match event.key {
-                Key::Nul => request.nul = on,
-                Key::Tag => request.tag = on,
-                Key::ValidBit => request.valid_bit = on,
-                Key::FsmonitorBit => request.fsmonitor_bit = on,
-                Key::Cached => request.cached = on,
-                Key::Deleted => request.deleted = on,
-                Key::Modified => request.modified = on,
-                Key::Others => request.others = on,
-                Key::Ignored => request.ignored = on,
-                Key::Stage => request.stage = on,
-                Key::Killed => request.killed = on,
-                Key::Directory => request.directory = on,
-                Key::Eol => request.eol = on,
-                Key::EmptyDirectory => request.hide_empty = !on,
-                Key::Unmerged => request.unmerged = on,
-                Key::ResolveUndo => request.resolve_undo = on,
-                Key::Exclude => request.excludes.extend(event.value),
-                Key::ExcludeFrom => request.rules.extend(event.value.map(Rule::From)),
-                Key::ExcludePerDirectory => request.rules.push(Rule::PerDirectory(event.value)),
-                Key::ExcludeStandard => request.rules.push(Rule::Standard),
-                Key::FullName => request.full_name = true,
-                Key::RecurseSubmodules => request.recurse = on,
-                Key::ErrorUnmatch => request.error_unmatch = on,
-                Key::WithTree => request.with_tree = event.value,
-                Key::Abbrev => request.abbrev = abbrev(on, event.value)?,
-                Key::Debug => request.debug = on,
-                Key::Deduplicate => request.deduplicate = on,
-                Key::Sparse => request.sparse = on,
-                Key::Format => request.format = event.value,
-            }
-        }
+        let mut request = Request::default();
+        request.paths = TABLE.parse(args)?.store(&mut request)?;
         let Request { stage, others, killed, resolve_undo, deduplicate, eol, tag, .. } = request;
         if request.format.is_some()
             && (stage || others || killed || resolve_undo || deduplicate || eol || tag)

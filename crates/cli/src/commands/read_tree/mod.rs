@@ -21,79 +21,89 @@ use crate::{
         },
     },
     term::{
-        args::{Event, Grammar, Native, Opt, Survey, Table},
-        failure::Failure,
+        args::{
+            Grammar,
+            Native::{Both, Off, On},
+            Opt, Set, Survey, Table, Value,
+        },
+        failure::{Failure, unserved_if},
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    IndexOutput,
-    Empty,
-    Verbose,
-    Merge,
-    Trivial,
-    Aggressive,
-    Reset,
-    Prefix,
-    Update,
-    ExcludePerDirectory,
-    IndexOnly,
-    DryRun,
-    NoSparseCheckout,
-    DebugUnpack,
-    RecurseSubmodules,
-    Quiet,
-}
-
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood read-tree [(-m [--trivial] [--aggressive] | --reset | --prefix=<prefix>)\n                     \
               [-u | -i]] [--index-output=<file>] [--no-sparse-checkout]\n                     \
               (--empty | <tree-ish1> [<tree-ish2> [<tree-ish3>]])",
     ],
     options: &[
-        Opt::new(Key::IndexOutput, "--index-output <file>", "write resulting index to <file>")
+        Opt::text("--index-output <file>", "write resulting index to <file>", |request: &mut Request| {
+            &mut request.output
+        })
+        .only()
+        .native(On),
+        Opt::flag("--empty", "only empty the index", |request: &mut Request| &mut request.empty).native(Both),
+        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
+        Opt::flag("-m", "perform a merge in addition to a read", |request: &mut Request| &mut request.merge)
             .only()
-            .native(Native::On),
-        Opt::new(Key::Empty, "--empty", "only empty the index").native(Native::Both),
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Both),
-        Opt::new(Key::Merge, "-m", "perform a merge in addition to a read").only().native(Native::On),
-        Opt::new(Key::Trivial, "--trivial", "3-way merge if no file level merging required")
-            .native(Native::Both),
-        Opt::new(Key::Aggressive, "--aggressive", "3-way merge in presence of adds and removes")
-            .native(Native::Both),
-        Opt::new(Key::Reset, "--reset", "same as -m, but discard unmerged entries").native(Native::Both),
-        Opt::new(
-            Key::Prefix,
+            .native(On),
+        Opt::flag("--trivial", "3-way merge if no file level merging required", |request: &mut Request| {
+            &mut request.trivial
+        })
+        .native(Both),
+        Opt::flag("--aggressive", "3-way merge in presence of adds and removes", |request: &mut Request| {
+            &mut request.aggressive
+        })
+        .native(Both),
+        Opt::flag("--reset", "same as -m, but discard unmerged entries", |request: &mut Request| {
+            &mut request.reset
+        })
+        .native(Both),
+        Opt::text(
             "--prefix <subdirectory>/",
             "read the tree into the index under <subdirectory>/",
+            |request: &mut Request| &mut request.prefix,
         )
         .only()
-        .native(Native::On),
-        Opt::new(Key::Update, "-u", "update working tree with merge result").only().native(Native::On),
+        .native(On),
+        Opt::flag("-u", "update working tree with merge result", |request: &mut Request| &mut request.update)
+            .only()
+            .native(On),
         Opt::new(
-            Key::ExcludePerDirectory,
             "--exclude-per-directory <gitignore>",
             "allow explicitly ignored files to be overwritten",
+            exclude_per_directory,
         )
         .only()
-        .native(Native::On),
-        Opt::new(Key::IndexOnly, "-i", "don't check the working tree after merging")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::DryRun, "-n, --dry-run", "don't update the index or the work tree")
-            .native(Native::Both),
-        Opt::new(Key::NoSparseCheckout, "--no-sparse-checkout", "skip applying sparse checkout filter")
-            .native(Native::Both),
-        Opt::new(Key::DebugUnpack, "--debug-unpack", "debug unpack-trees").native(Native::Off),
+        .native(On),
+        Opt::flag("-i", "don't check the working tree after merging", |request: &mut Request| {
+            &mut request.index_only
+        })
+        .only()
+        .native(On),
+        Opt::flag("-n, --dry-run", "don't update the index or the work tree", |request: &mut Request| {
+            &mut request.dry_run
+        })
+        .native(Both),
+        Opt::flag("--no-sparse-checkout", "skip applying sparse checkout filter", |request: &mut Request| {
+            &mut request.no_sparse_checkout
+        })
+        .native(Both),
+        Opt::new("--debug-unpack", "debug unpack-trees", |_: &mut Request, value| {
+            unserved_if(value.on, "option '--debug-unpack'")
+        })
+        .native(Off),
         Opt::new(
-            Key::RecurseSubmodules,
             "--recurse-submodules[=<checkout>]",
             "control recursive updating of submodules",
+            |request: &mut Request, value| {
+                request.recurse = Some(submodules::parse(value.on, value.text)?);
+                Ok(())
+            },
         )
-        .native(Native::Both),
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress feedback messages").native(Native::Both),
+        .native(Both),
+        Opt::flag("-q, --quiet", "suppress feedback messages", |request: &mut Request| &mut request.quiet)
+            .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -130,45 +140,30 @@ fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
-    carry_out(run, &request(parsed.events)?, &parsed.rest)
+    let mut request = Request::default();
+    let trees = TABLE.parse(args)?.store(&mut request)?;
+    judge(&request)?;
+    carry_out(run, &request, &trees)
 }
 
-fn request(events: Vec<Event<Key>>) -> Result<Request, Failure> {
-    let mut request = Request::default();
-    for event in events {
-        match event.key {
-            Key::IndexOutput => request.output = event.value,
-            Key::Empty => request.empty = event.on,
-            Key::Verbose => request.verbose = event.on,
-            Key::Merge => request.merge = event.on,
-            Key::Trivial => request.trivial = event.on,
-            Key::Aggressive => request.aggressive = event.on,
-            Key::Reset => request.reset = event.on,
-            Key::Prefix => request.prefix = event.value,
-            Key::RecurseSubmodules => {
-                request.recurse = Some(submodules::parse(event.on, event.value)?);
-            }
-            Key::Update => request.update = event.on,
-            Key::ExcludePerDirectory if !request.update => {
-                return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
-            }
-            Key::ExcludePerDirectory if event.value.is_some_and(|file| file != ".gitignore") => {
-                return Err(Failure::fatal("--exclude-per-directory argument must be .gitignore"));
-            }
-            Key::IndexOnly => request.index_only = event.on,
-            Key::DryRun => request.dry_run = event.on,
-            Key::Quiet => request.quiet = event.on,
-            Key::DebugUnpack if event.on => return Err(Failure::unsupported("option '--debug-unpack'")),
-            Key::NoSparseCheckout => request.no_sparse_checkout = event.on,
-            Key::ExcludePerDirectory | Key::DebugUnpack => {}
-        }
+/// `--exclude-per-directory`: accepted only in the form in which it asks for what `-u` does anyway.
+fn exclude_per_directory(request: &mut Request, value: Value) -> Result<(), Failure> {
+    if !request.update {
+        return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
     }
+    match value.text.is_some_and(|file| file != ".gitignore") {
+        true => Err(Failure::fatal("--exclude-per-directory argument must be .gitignore")),
+        false => Ok(()),
+    }
+}
+
+/// Options that do not go together.
+fn judge(request: &Request) -> Result<(), Failure> {
     if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {
         return Err(Failure::fatal("Which one? -m, --reset, or --prefix?"));
     }
     if request.prefix.as_ref().is_some_and(|prefix| prefix.starts_with(b"/")) {
         return Err(Failure::fatal("Invalid prefix, prefix cannot start with '/'"));
     }
-    Ok(request)
+    Ok(())
 }

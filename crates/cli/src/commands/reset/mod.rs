@@ -35,27 +35,11 @@ use crate::{
         submodules,
     },
     term::{
-        args::{Grammar, Native, Opt, Table},
+        args::{Grammar, Native::Both, Opt, Set, Table},
         console::{self, text},
-        failure::Failure,
+        failure::{Failure, requires_patch_if, unserved_if},
     },
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Quiet,
-    NoRefresh,
-    Mode(Mode),
-    RecurseSubmodules,
-    Patch,
-    AutoAdvance,
-    Unified,
-    InterHunk,
-    IntentToAdd,
-    PathspecFromFile,
-    PathspecFileNul,
-    DryRun,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -78,7 +62,7 @@ impl Mode {
     }
 }
 
-const TABLE: Table<Key> = Table {
+const TABLE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood reset [--mixed | --soft | --hard | --merge | --keep] [-q] [<commit>]",
         "sapwood reset [-q] [<tree-ish>] [--] <pathspec>...",
@@ -86,54 +70,82 @@ const TABLE: Table<Key> = Table {
         "sapwood reset --patch [<tree-ish>] [--] [<pathspec>...]",
     ],
     options: &[
-        Opt::new(Key::Quiet, "-q, --quiet", "be quiet, only report errors").native(Native::Both),
-        Opt::new(Key::NoRefresh, "--no-refresh", "skip refreshing the index after reset")
-            .native(Native::Both),
-        Opt::new(Key::Mode(Mode::Mixed), "--mixed", "reset HEAD and index").only().native(Native::Both),
-        Opt::new(Key::Mode(Mode::Soft), "--soft", "reset only HEAD").only().native(Native::Both),
-        Opt::new(Key::Mode(Mode::Hard), "--hard", "reset HEAD, index and working tree")
+        Opt::flag("-q, --quiet", "be quiet, only report errors", |request: &mut Request| &mut request.quiet)
+            .native(Both),
+        Opt::flag("--no-refresh", "skip refreshing the index after reset", |request: &mut Request| {
+            &mut request.no_refresh
+        })
+        .native(Both),
+        Opt::new("--mixed", "reset HEAD and index", |request: &mut Request, _| {
+            request.take_mode(Mode::Mixed)
+        })
+        .only()
+        .native(Both),
+        Opt::new("--soft", "reset only HEAD", |request: &mut Request, _| request.take_mode(Mode::Soft))
             .only()
-            .native(Native::Both),
-        Opt::new(Key::Mode(Mode::Merge), "--merge", "reset HEAD, index and working tree")
-            .only()
-            .native(Native::Both),
-        Opt::new(Key::Mode(Mode::Keep), "--keep", "reset HEAD but keep local changes")
-            .only()
-            .native(Native::Both),
+            .native(Both),
+        Opt::new("--hard", "reset HEAD, index and working tree", |request: &mut Request, _| {
+            request.take_mode(Mode::Hard)
+        })
+        .only()
+        .native(Both),
+        Opt::new("--merge", "reset HEAD, index and working tree", |request: &mut Request, _| {
+            request.take_mode(Mode::Merge)
+        })
+        .only()
+        .native(Both),
+        Opt::new("--keep", "reset HEAD but keep local changes", |request: &mut Request, _| {
+            request.take_mode(Mode::Keep)
+        })
+        .only()
+        .native(Both),
         Opt::new(
-            Key::RecurseSubmodules,
             "--recurse-submodules[=<reset>]",
             "control recursive updating of submodules",
+            |request: &mut Request, value| {
+                request.recurse = Some(submodules::parse(value.on, value.text)?);
+                Ok(())
+            },
         )
-        .native(Native::Both),
-        Opt::new(Key::Patch, "-p, --patch", "select hunks interactively"),
+        .native(Both),
+        Opt::new("-p, --patch", "select hunks interactively", |_: &mut Request, value| {
+            unserved_if(value.on, "option '--patch'")
+        }),
         Opt::new(
-            Key::AutoAdvance,
             "--auto-advance",
             "auto advance to the next file when selecting hunks interactively",
+            |_: &mut Request, value| requires_patch_if(!value.on, "--no-auto-advance"),
         ),
-        Opt::new(Key::Unified, "-U, --unified <n>", "generate diffs with <n> lines context").only(),
-        Opt::new(
-            Key::InterHunk,
-            "--inter-hunk-context <n>",
-            "show context between diff hunks up to the specified number of lines",
-        )
+        Opt::new("-U, --unified <n>", "generate diffs with <n> lines context", |_: &mut Request, _| {
+            requires_patch_if(true, "--unified")
+        })
         .only(),
         Opt::new(
-            Key::IntentToAdd,
+            "--inter-hunk-context <n>",
+            "show context between diff hunks up to the specified number of lines",
+            |_: &mut Request, _| requires_patch_if(true, "--inter-hunk-context"),
+        )
+        .only(),
+        Opt::flag(
             "-N, --intent-to-add",
             "record only the fact that removed paths will be added later",
+            |request: &mut Request| &mut request.intent_to_add,
         )
-        .native(Native::Both),
-        Opt::new(Key::PathspecFromFile, "--pathspec-from-file <file>", "read pathspec from file")
-            .native(Native::Both),
-        Opt::new(
-            Key::PathspecFileNul,
+        .native(Both),
+        Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
+            request.pathspec_file.files.extend(value.text);
+            Ok(())
+        })
+        .native(Both),
+        Opt::flag(
             "--pathspec-file-nul",
             "with --pathspec-from-file, pathspec elements are separated with NUL character",
+            |request: &mut Request| &mut request.pathspec_file.nul,
         )
-        .native(Native::Both),
-        Opt::new(Key::DryRun, "--dry-run", "print what would be done, and do nothing"),
+        .native(Both),
+        Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
+            &mut request.dry_run
+        }),
     ],
     grammar: Grammar::MixedWithDashes,
 };
@@ -164,31 +176,21 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
+impl Request {
+    fn take_mode(&mut self, mode: Mode) -> Result<(), Failure> {
+        self.mode = Some(mode);
+        Ok(())
+    }
+}
+
 /// Runs the command. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = TABLE.parse(args)?;
     let mut request = Request::default();
-    for event in parsed.events {
-        match event.key {
-            Key::Quiet => request.quiet = event.on,
-            Key::NoRefresh => request.no_refresh = event.on,
-            Key::Mode(mode) => request.mode = Some(mode),
-            Key::IntentToAdd => request.intent_to_add = event.on,
-            Key::DryRun => request.dry_run = event.on,
-            Key::RecurseSubmodules => request.recurse = Some(submodules::parse(event.on, event.value)?),
-            Key::Patch if event.on => return Err(Failure::unsupported("option '--patch'")),
-            Key::PathspecFromFile => request.pathspec_file.files.extend(event.value),
-            Key::PathspecFileNul => request.pathspec_file.nul = event.on,
-            Key::Unified => return Err(Failure::requires("--unified", "--patch")),
-            Key::InterHunk => return Err(Failure::requires("--inter-hunk-context", "--patch")),
-            Key::AutoAdvance if !event.on => return Err(Failure::requires("--no-auto-advance", "--patch")),
-            Key::Patch | Key::AutoAdvance => {}
-        }
-    }
+    let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
-    let (rev, specs) = arguments(run, &repo, &settings, parsed.rest)?;
+    let (rev, specs) = arguments(run, &repo, &settings, rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
 }

@@ -15,14 +15,14 @@ use engine::sparse;
 use format::config::Edit;
 use repo::Repository;
 
-use self::options::{Action, Key};
+use self::options::{Action, Request};
 use crate::{
     commands::{
         obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
         record::{Command, Group},
     },
     session::{invocation::Invocation, settings::Settings},
-    term::{args::Event, failure::Failure},
+    term::failure::Failure,
 };
 
 /// The record of `sparse-checkout`.
@@ -105,7 +105,8 @@ const SUBCOMMANDS: &[Command] = &[
 
 /// Runs a subcommand. Returns its exit code.
 fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Failure> {
-    let parsed = action.table().parse(args)?;
+    let mut request = Request::default();
+    let patterns = action.table().parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     // Before anything is written.
     let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
@@ -123,51 +124,15 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
         sparse_index: repo.config_bool("index.sparse")?.unwrap_or(false),
         has_worktree_config: repo.extensions().worktree_config,
     };
-    let request = Request::new(parsed.events);
     match action {
         Action::List => rules::list(&state),
         Action::CheckRules => rules::check(state, &request),
         Action::Init => modify::init(state, &request),
-        Action::Set => modify::set(state, &request, &parsed.rest),
-        Action::Add => modify::add(&state, &request, &parsed.rest),
+        Action::Set => modify::set(state, &request, &patterns),
+        Action::Add => modify::add(&state, &request, &patterns),
         Action::Reapply => modify::reapply(state, &request),
         Action::Disable => modify::disable(state),
         Action::Clean => clean::run(&state, &request),
-    }
-}
-
-/// What the options say.
-#[derive(Default)]
-struct Request {
-    cone: Option<bool>,
-    sparse_index: Option<bool>,
-    skip_checks: bool,
-    stdin: bool,
-    nul: bool,
-    rules_file: Option<BString>,
-    dry_run: bool,
-    force: bool,
-    verbose: bool,
-}
-
-impl Request {
-    fn new(events: Vec<Event<Key>>) -> Request {
-        let mut request = Request::default();
-        for Event { key, on, value, .. } in events {
-            match key {
-                Key::Cone => request.cone = Some(on),
-                Key::SparseIndex => request.sparse_index = Some(on),
-                Key::SkipChecks => request.skip_checks = on,
-                Key::Stdin => request.stdin = on,
-                Key::Nul => request.nul = on,
-                // To Git the empty string is no file at all.
-                Key::RulesFile => request.rules_file = value.filter(|file| on && !file.is_empty()),
-                Key::DryRun => request.dry_run = on,
-                Key::Force => request.force = on,
-                Key::Verbose => request.verbose = on,
-            }
-        }
-        request
     }
 }
 

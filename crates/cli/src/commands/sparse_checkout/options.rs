@@ -1,6 +1,12 @@
-//! The actions and their options, as data.
+//! The actions, their options, and the request that the options fill.
 
-use crate::term::args::{Grammar, Native, Opt, Table};
+use bstr::BString;
+
+use crate::term::args::{
+    Grammar,
+    Native::{Both, On},
+    Opt, Set, Table,
+};
 
 /// The word after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +21,21 @@ pub(super) enum Action {
     CheckRules,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Cone,
-    SparseIndex,
-    SkipChecks,
-    Stdin,
-    Nul,
-    RulesFile,
-    DryRun,
-    Force,
-    Verbose,
+/// The options of all subcommands.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) cone: Option<bool>,
+    pub(super) sparse_index: Option<bool>,
+    pub(super) skip_checks: bool,
+    pub(super) stdin: bool,
+    pub(super) nul: bool,
+    pub(super) rules_file: Option<BString>,
+    pub(super) dry_run: bool,
+    pub(super) force: bool,
+    pub(super) verbose: bool,
 }
 
-pub(super) const USAGE: Table<Key> = Table {
+pub(super) const USAGE: Table<Set<Request>> = Table {
     usage: &[
         "sapwood sparse-checkout (init | list | set | add | reapply | disable | check-rules | clean) [<options>]",
     ],
@@ -36,80 +43,101 @@ pub(super) const USAGE: Table<Key> = Table {
     grammar: Grammar::Mixed,
 };
 
-const CONE: Opt<Key> =
-    Opt::new(Key::Cone, "--cone", "initialize the sparse-checkout in cone mode").native(Native::Both);
-const SPARSE_INDEX: Opt<Key> =
-    Opt::new(Key::SparseIndex, "--sparse-index", "toggle the use of a sparse index").native(Native::Both);
-const SKIP_CHECKS: Opt<Key> = Opt::new(
-    Key::SkipChecks,
+const CONE: Opt<Set<Request>> =
+    Opt::choice("--cone", "initialize the sparse-checkout in cone mode", |request: &mut Request| {
+        &mut request.cone
+    })
+    .native(Both);
+const SPARSE_INDEX: Opt<Set<Request>> =
+    Opt::choice("--sparse-index", "toggle the use of a sparse index", |request: &mut Request| {
+        &mut request.sparse_index
+    })
+    .native(Both);
+const SKIP_CHECKS: Opt<Set<Request>> = Opt::flag(
     "--skip-checks",
     "skip some sanity checks on the given paths that might give false positives",
+    |request: &mut Request| &mut request.skip_checks,
 )
 .only()
-.native(Native::On);
-const STDIN: Opt<Key> = Opt::new(Key::Stdin, "--stdin", "read patterns from standard in");
+.native(On);
+const STDIN: Opt<Set<Request>> =
+    Opt::flag("--stdin", "read patterns from standard in", |request: &mut Request| &mut request.stdin);
 
-pub(super) const LIST: Table<Key> =
+pub(super) const LIST: Table<Set<Request>> =
     Table { usage: &["sapwood sparse-checkout list"], options: &[], grammar: Grammar::Mixed };
 
-pub(super) const INIT: Table<Key> = Table {
+pub(super) const INIT: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout init [--cone] [--[no-]sparse-index]"],
     options: &[CONE, SPARSE_INDEX],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const SET: Table<Key> = Table {
+pub(super) const SET: Table<Set<Request>> = Table {
     usage: &[
         "sapwood sparse-checkout set [--[no-]cone] [--[no-]sparse-index] [--skip-checks] (--stdin | <patterns>)",
     ],
-    options: &[CONE, SPARSE_INDEX, SKIP_CHECKS, STDIN.only().native(Native::On)],
+    options: &[CONE, SPARSE_INDEX, SKIP_CHECKS, STDIN.only().native(On)],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const ADD: Table<Key> = Table {
+pub(super) const ADD: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout add [--skip-checks] (--stdin | <patterns>)"],
-    options: &[SKIP_CHECKS, STDIN.native(Native::Both)],
+    options: &[SKIP_CHECKS, STDIN.native(Both)],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const REAPPLY: Table<Key> = Table {
+pub(super) const REAPPLY: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout reapply [--[no-]cone] [--[no-]sparse-index]"],
     options: &[CONE, SPARSE_INDEX],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const CLEAN: Table<Key> = Table {
+pub(super) const CLEAN: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout clean [-n|--dry-run]"],
     options: &[
-        Opt::new(Key::DryRun, "-n, --dry-run", "dry run").native(Native::Both),
-        Opt::new(Key::Force, "-f, --force", "force").native(Native::Both),
-        Opt::new(Key::Verbose, "-v, --verbose", "report each affected file, not just directories")
-            .native(Native::Both),
+        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
+        Opt::flag("-f, --force", "force", |request: &mut Request| &mut request.force).native(Both),
+        Opt::flag(
+            "-v, --verbose",
+            "report each affected file, not just directories",
+            |request: &mut Request| &mut request.verbose,
+        )
+        .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const DISABLE: Table<Key> =
+pub(super) const DISABLE: Table<Set<Request>> =
     Table { usage: &["sapwood sparse-checkout disable"], options: &[], grammar: Grammar::Mixed };
 
-pub(super) const CHECK_RULES: Table<Key> = Table {
+pub(super) const CHECK_RULES: Table<Set<Request>> = Table {
     usage: &["sapwood sparse-checkout check-rules [-z] [--skip-checks][--[no-]cone] [--rules-file <file>]"],
     options: &[
-        Opt::new(Key::Nul, "-z", "terminate input and output files by a NUL character").native(Native::Both),
-        Opt::new(Key::Cone, "--cone", "when used with --rules-file interpret patterns as cone mode patterns")
-            .native(Native::Both),
+        Opt::flag("-z", "terminate input and output files by a NUL character", |request: &mut Request| {
+            &mut request.nul
+        })
+        .native(Both),
+        Opt::choice(
+            "--cone",
+            "when used with --rules-file interpret patterns as cone mode patterns",
+            |request: &mut Request| &mut request.cone,
+        )
+        .native(Both),
         Opt::new(
-            Key::RulesFile,
             "--rules-file <file>",
             "use patterns in <file> instead of the current ones.",
+            |request: &mut Request, value| {
+                request.rules_file = value.text.filter(|file| !file.is_empty());
+                Ok(())
+            },
         )
-        .native(Native::Both),
+        .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
 impl Action {
-    pub(super) fn table(self) -> &'static Table<Key> {
+    pub(super) fn table(self) -> &'static Table<Set<Request>> {
         match self {
             Action::List => &LIST,
             Action::Init => &INIT,

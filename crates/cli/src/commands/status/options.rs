@@ -7,68 +7,86 @@ use repo::{Repository, submodule::Ignore};
 use crate::{
     session::tracking::AheadBehind,
     term::{
-        args::{Grammar, Native, Opt, Parsed, Stop, Table},
+        args::{
+            Grammar,
+            Native::{Both, Off, On},
+            Opt, Parsed, Set, Stop, Table, Value,
+        },
         failure::Failure,
         text::columns::{Columns, When},
     },
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Verbose,
-    Short,
-    Branch,
-    ShowStash,
-    AheadBehind,
-    Porcelain,
-    Long,
-    Nul,
-    Untracked,
-    Ignored,
-    IgnoreSubmodules,
-    Column,
-    NoRenames,
-    FindRenames,
-}
-
-pub(super) const TABLE: Table<Key> = Table {
+pub(super) const TABLE: Table<Set<Given>> = Table {
     usage: &["sapwood status [<options>] [--] [<pathspec>...]"],
     options: &[
-        Opt::new(Key::Verbose, "-v, --verbose", "be verbose").native(Native::Off),
-        Opt::new(Key::Short, "-s, --short", "show status concisely").native(Native::Both),
-        Opt::new(Key::Branch, "-b, --branch", "show branch information").native(Native::Both),
-        Opt::new(Key::ShowStash, "--show-stash", "show stash information").native(Native::Both),
-        Opt::new(Key::AheadBehind, "--ahead-behind", "compute full ahead/behind values").native(Native::Both),
-        Opt::new(Key::Porcelain, "--porcelain[=<version>]", "machine-readable output").native(Native::Both),
-        Opt::new(Key::Long, "--long", "show status in long format (default)").native(Native::Both),
-        Opt::new(Key::Nul, "-z, --null", "terminate entries with NUL").native(Native::Both),
+        Opt::flag("-v, --verbose", "be verbose", |request: &mut Given| &mut request.verbose).native(Off),
+        Opt::new("-s, --short", "show status concisely", |given: &mut Given, value| {
+            given.take_format(value.on, Format::Short)
+        })
+        .native(Both),
+        Opt::choice("-b, --branch", "show branch information", |request: &mut Given| &mut request.branch)
+            .native(Both),
+        Opt::choice("--show-stash", "show stash information", |request: &mut Given| &mut request.stash)
+            .native(Both),
+        Opt::choice("--ahead-behind", "compute full ahead/behind values", |request: &mut Given| {
+            &mut request.ahead_behind
+        })
+        .native(Both),
+        Opt::new("--porcelain[=<version>]", "machine-readable output", porcelain).native(Both),
+        Opt::new("--long", "show status in long format (default)", |given: &mut Given, value| {
+            given.take_format(value.on, Format::Long)
+        })
+        .native(Both),
+        Opt::flag("-z, --null", "terminate entries with NUL", |request: &mut Given| &mut request.nul)
+            .native(Both),
         Opt::new(
-            Key::Untracked,
             "-u, --untracked-files[=<mode>]",
             "show untracked files, optional modes: all, normal, no. (Default: all)",
+            |given: &mut Given, value| {
+                given.untracked = value.text_or("all");
+                Ok(())
+            },
         )
-        .native(Native::Both),
+        .native(Both),
         Opt::new(
-            Key::Ignored,
             "--ignored[=<mode>]",
             "show ignored files, optional modes: traditional, matching, no. (Default: traditional)",
+            |given: &mut Given, value| {
+                given.ignored = value.text_or("traditional");
+                Ok(())
+            },
         )
-        .native(Native::Both),
+        .native(Both),
         Opt::new(
-            Key::IgnoreSubmodules,
             "--ignore-submodules[=<when>]",
             "ignore changes to submodules, optional when: all, dirty, untracked. (Default: all)",
+            |given: &mut Given, value| {
+                given.submodules = value.text_or("all");
+                Ok(())
+            },
         )
-        .native(Native::Both),
-        Opt::new(Key::Column, "--column[=<style>]", "list untracked files in columns").native(Native::Both),
-        Opt::new(Key::NoRenames, "--no-renames", "do not detect renames").native(Native::Both),
+        .native(Both),
+        Opt::new("--column[=<style>]", "list untracked files in columns", |given: &mut Given, value| {
+            given.columns.push(value);
+            Ok(())
+        })
+        .native(Both),
+        Opt::new("--no-renames", "do not detect renames", |given: &mut Given, value| {
+            given.renames = Some(!value.on);
+            Ok(())
+        })
+        .native(Both),
         Opt::new(
-            Key::FindRenames,
             "-M, --find-renames[=<n>]",
             "detect renames, optionally set similarity index",
+            |given: &mut Given, value| {
+                given.score = Some(value.text.map(|text| score(text.as_bstr())));
+                Ok(())
+            },
         )
         .only()
-        .native(Native::On),
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -130,7 +148,7 @@ pub(super) struct Request {
 
 /// What an option said, if it was given; what counts then may depend on others.
 #[derive(Default)]
-struct Given {
+pub(super) struct Given {
     verbose: bool,
     /// `None` inside: the opposite of one of them.
     format: Option<Option<Format>>,
@@ -143,6 +161,26 @@ struct Given {
     submodules: Option<BString>,
     renames: Option<bool>,
     score: Option<Option<u32>>,
+    columns: Vec<Value>,
+}
+
+impl Given {
+    fn take_format(&mut self, on: bool, format: Format) -> Result<(), Failure> {
+        self.format = Some(on.then_some(format));
+        Ok(())
+    }
+}
+
+fn porcelain(given: &mut Given, value: Value) -> Result<(), Failure> {
+    let format = match value.text.as_ref().map(|version| version.as_bytes()) {
+        None | Some(b"v1" | b"1") => Format::Porcelain,
+        Some(b"v2" | b"2") => Format::PorcelainV2,
+        Some(other) => {
+            let other = other.as_bstr();
+            return Err(Failure::fatal(format!("unsupported porcelain version '{other}'")));
+        }
+    };
+    given.take_format(value.on, format)
 }
 
 impl Request {
@@ -155,46 +193,17 @@ impl Request {
         }
     }
 
-    pub(super) fn fold(repo: &Repository, parsed: Parsed<Key>) -> Result<Request, Failure> {
+    pub(super) fn fold(repo: &Repository, parsed: Parsed<Set<Given>>) -> Result<Request, Failure> {
         let flag = |key: &str| repo.config_bool(key);
         let mut columns = configured_columns(repo)?;
         let mut given = Given::default();
-        for event in parsed.events {
-            let (on, value) = (event.on, event.value);
-            match event.key {
-                Key::Verbose => given.verbose = on,
-                Key::Short => given.format = Some(on.then_some(Format::Short)),
-                Key::Long => given.format = Some(on.then_some(Format::Long)),
-                Key::Porcelain => {
-                    let format = match value.as_ref().map(|value| value.as_bytes()) {
-                        None | Some(b"v1" | b"1") => Format::Porcelain,
-                        Some(b"v2" | b"2") => Format::PorcelainV2,
-                        Some(other) => {
-                            let other = other.as_bstr();
-                            return Err(Failure::fatal(format!("unsupported porcelain version '{other}'")));
-                        }
-                    };
-                    given.format = Some(on.then_some(format));
-                }
-                Key::Branch => given.branch = Some(on),
-                Key::ShowStash => given.stash = Some(on),
-                Key::AheadBehind => given.ahead_behind = Some(on),
-                Key::Nul => given.nul = on,
-                Key::Untracked => given.untracked = on.then(|| value.unwrap_or_else(|| "all".into())),
-                Key::Ignored => given.ignored = on.then(|| value.unwrap_or_else(|| "traditional".into())),
-                Key::IgnoreSubmodules => given.submodules = on.then(|| value.unwrap_or_else(|| "all".into())),
-                Key::Column => {
-                    columns.when = if on { When::Always } else { When::Never };
-                    columns.take(value.unwrap_or_default().as_bstr()).map_err(|rest| {
-                        Failure::Usage(Stop::Mistake {
-                            message: format!("unsupported option '{rest}'").into(),
-                            usage: None,
-                        })
-                    })?;
-                }
-                Key::NoRenames => given.renames = Some(!on),
-                Key::FindRenames => given.score = Some(value.map(|value| score(value.as_bstr()))),
-            }
+        let pathspecs = parsed.store(&mut given)?;
+        for value in given.columns.drain(..) {
+            columns.when = if value.on { When::Always } else { When::Never };
+            let unsupported = |rest| format!("unsupported option '{rest}'").into();
+            columns
+                .take(value.text.unwrap_or_default().as_bstr())
+                .map_err(|rest| Failure::Usage(Stop::Mistake { message: unsupported(rest), usage: None }))?;
         }
         // What is configured has to mean something, also where the command line says otherwise.
         for key in ["short", "branch", "aheadBehind", "showStash", "relativePaths", "displayCommentPrefix"] {
@@ -228,7 +237,7 @@ impl Request {
             renames: renames(repo, &given)?,
             is_relative: format != Format::Porcelain && flag("status.relativePaths")?.unwrap_or(true),
             comment: flag("status.displayCommentPrefix")?.unwrap_or(false).then(|| comment(repo)),
-            pathspecs: parsed.rest,
+            pathspecs,
         };
         if request.ignored == Ignored::Matching && request.untracked == Untracked::No {
             return Err(Failure::fatal("Unsupported combination of ignored and untracked-files arguments"));

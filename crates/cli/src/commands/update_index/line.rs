@@ -4,152 +4,224 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use crate::term::args::{Given, Grammar, Item, Native, Opt, Spec, Stop, Survey, Syntax, Table};
+use super::{Mark, Update, whole::Cache};
+use crate::term::args::{
+    Given, Grammar, Item,
+    Native::{Both, On},
+    Opt, Spec, Stop, Survey, Syntax, Table,
+};
 
-/// Options that only say how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
-    Quiet,
-    IgnoreSubmodules,
-    Add,
-    Replace,
-    Remove,
-    Unmerged,
-    Refresh,
-    ReallyRefresh,
+/// The effect of an option.
+#[derive(Clone, Copy)]
+pub(super) enum Effect {
+    /// Changes how later words are treated.
+    Set(Switch),
+    Refresh {
+        really: bool,
+    },
     CacheInfo,
     Chmod,
-    AssumeUnchanged,
-    NoAssumeUnchanged,
-    SkipWorktree,
-    NoSkipWorktree,
-    IgnoreSkipWorktree,
-    InfoOnly,
-    ForceRemove,
-    Nul,
     Stdin,
     IndexInfo,
     Unresolve,
     Again,
-    IgnoreMissing,
-    Verbose,
     ClearResolveUndo,
     IndexVersion,
     ShowIndexVersion,
-    SplitIndex,
-    UntrackedCache,
-    TestUntrackedCache,
-    ForceUntrackedCache,
-    ForceWriteIndex,
-    Fsmonitor,
-    FsmonitorValid,
-    NoFsmonitorValid,
 }
 
-pub(super) const TABLE: Table<Key> = Table {
+/// Turns a rule of the run on or off.
+pub(super) type Switch = fn(&mut Update<'_>, bool);
+
+pub(super) const TABLE: Table<Effect> = Table {
     usage: &["sapwood update-index [<options>] [--] [<file>...]"],
     options: &[
-        Opt::new(Key::Quiet, "-q", "continue refresh even when index needs update").only().native(Native::On),
-        Opt::new(Key::IgnoreSubmodules, "--ignore-submodules", "refresh: ignore submodules")
-            .native(Native::Both),
-        Opt::new(Key::Add, "--add", "do not ignore new files").native(Native::Both),
-        Opt::new(Key::Replace, "--replace", "let files replace directories and vice-versa")
-            .native(Native::Both),
-        Opt::new(Key::Remove, "--remove", "notice files missing from worktree").native(Native::Both),
-        Opt::new(Key::Unmerged, "--unmerged", "refresh even if index contains unmerged entries")
-            .native(Native::Both),
-        Opt::new(Key::Refresh, "--refresh", "refresh stat information").only().native(Native::On),
-        Opt::new(
-            Key::ReallyRefresh,
+        Opt::keyed(
+            Effect::Set(|update, on| update.quiet = on),
+            "-q",
+            "continue refresh even when index needs update",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, on| update.refresh.ignore_submodules = on),
+            "--ignore-submodules",
+            "refresh: ignore submodules",
+        )
+        .native(Both),
+        Opt::keyed(Effect::Set(|update, on| update.allow.new = on), "--add", "do not ignore new files")
+            .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.allow.replacing = on),
+            "--replace",
+            "let files replace directories and vice-versa",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.remove = on),
+            "--remove",
+            "notice files missing from worktree",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.refresh.unmerged = on),
+            "--unmerged",
+            "refresh even if index contains unmerged entries",
+        )
+        .native(Both),
+        Opt::keyed(Effect::Refresh { really: false }, "--refresh", "refresh stat information")
+            .only()
+            .native(On),
+        Opt::keyed(
+            Effect::Refresh { really: true },
             "--really-refresh",
             "like --refresh, but ignore assume-unchanged setting",
         )
         .only()
-        .native(Native::On),
-        Opt::new(Key::CacheInfo, "--cacheinfo", "add the specified entry to the index")
+        .native(On),
+        Opt::keyed(Effect::CacheInfo, "--cacheinfo", "add the specified entry to the index")
             .only()
-            .native(Native::On),
-        Opt::new(Key::Chmod, "--chmod <(+|-)x>", "override the executable bit of the listed files")
+            .native(On),
+        Opt::keyed(Effect::Chmod, "--chmod <(+|-)x>", "override the executable bit of the listed files")
             .only()
-            .native(Native::On),
-        Opt::new(Key::AssumeUnchanged, "--assume-unchanged", "mark files as \"not changing\"")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::NoAssumeUnchanged, "--no-assume-unchanged", "clear assumed-unchanged bit")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::SkipWorktree, "--skip-worktree", "mark files as \"index-only\"")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::NoSkipWorktree, "--no-skip-worktree", "clear skip-worktree bit")
-            .only()
-            .native(Native::On),
-        Opt::new(
-            Key::IgnoreSkipWorktree,
+            .native(On),
+        Opt::keyed(
+            Effect::Set(|update, _| update.assume_valid = Some(Mark::Set)),
+            "--assume-unchanged",
+            "mark files as \"not changing\"",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, _| update.assume_valid = Some(Mark::Cleared)),
+            "--no-assume-unchanged",
+            "clear assumed-unchanged bit",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, _| update.skip_worktree = Some(Mark::Set)),
+            "--skip-worktree",
+            "mark files as \"index-only\"",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, _| update.skip_worktree = Some(Mark::Cleared)),
+            "--no-skip-worktree",
+            "clear skip-worktree bit",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, on| update.ignore_skipped = on),
             "--ignore-skip-worktree-entries",
             "do not touch index-only entries",
         )
-        .native(Native::Both),
-        Opt::new(Key::InfoOnly, "--info-only", "add to index only; do not add content to object database")
-            .native(Native::Both),
-        Opt::new(Key::ForceRemove, "--force-remove", "remove named paths even if present in worktree")
-            .native(Native::Both),
-        Opt::new(Key::Nul, "-z", "with --stdin: input lines are terminated by null bytes")
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.info_only = on),
+            "--info-only",
+            "add to index only; do not add content to object database",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.force_remove = on),
+            "--force-remove",
+            "remove named paths even if present in worktree",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.nul = on),
+            "-z",
+            "with --stdin: input lines are terminated by null bytes",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(Effect::Stdin, "--stdin", "read list of paths to be updated from standard input")
             .only()
-            .native(Native::On),
-        Opt::new(Key::Stdin, "--stdin", "read list of paths to be updated from standard input")
+            .native(On),
+        Opt::keyed(Effect::IndexInfo, "--index-info", "add entries from standard input to the index")
             .only()
-            .native(Native::On),
-        Opt::new(Key::IndexInfo, "--index-info", "add entries from standard input to the index")
+            .native(On),
+        Opt::keyed(Effect::Unresolve, "--unresolve", "repopulate stages #2 and #3 for the listed paths")
             .only()
-            .native(Native::On),
-        Opt::new(Key::Unresolve, "--unresolve", "repopulate stages #2 and #3 for the listed paths")
+            .native(On),
+        Opt::keyed(Effect::Again, "-g, --again", "only update entries that differ from HEAD")
             .only()
-            .native(Native::On),
-        Opt::new(Key::Again, "-g, --again", "only update entries that differ from HEAD")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::IgnoreMissing, "--ignore-missing", "ignore files missing from worktree")
-            .native(Native::Both),
-        Opt::new(Key::Verbose, "--verbose", "report actions to standard output").native(Native::Both),
-        Opt::new(
-            Key::ClearResolveUndo,
+            .native(On),
+        Opt::keyed(
+            Effect::Set(|update, on| update.refresh.ignore_missing = on),
+            "--ignore-missing",
+            "ignore files missing from worktree",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.verbose = on),
+            "--verbose",
+            "report actions to standard output",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::ClearResolveUndo,
             "--clear-resolve-undo",
             "(for porcelains) forget saved unresolved conflicts",
         )
         .only()
-        .native(Native::On),
-        Opt::new(Key::IndexVersion, "--index-version <n>", "write index in this format").native(Native::Both),
-        Opt::new(Key::ShowIndexVersion, "--show-index-version", "report on-disk index format version")
-            .native(Native::Both),
-        Opt::new(Key::SplitIndex, "--split-index", "enable or disable split index").native(Native::Both),
-        Opt::new(Key::UntrackedCache, "--untracked-cache", "enable/disable untracked cache")
-            .native(Native::Both),
-        Opt::new(
-            Key::TestUntrackedCache,
+        .native(On),
+        Opt::keyed(Effect::IndexVersion, "--index-version <n>", "write index in this format").native(Both),
+        Opt::keyed(Effect::ShowIndexVersion, "--show-index-version", "report on-disk index format version")
+            .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.split = Some(on)),
+            "--split-index",
+            "enable or disable split index",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.set_cache(on, Cache::On)),
+            "--untracked-cache",
+            "enable/disable untracked cache",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.set_cache(on, Cache::Tested)),
             "--test-untracked-cache",
             "test if the filesystem supports untracked cache",
         )
-        .native(Native::Both),
-        Opt::new(
-            Key::ForceUntrackedCache,
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.set_cache(on, Cache::On)),
             "--force-untracked-cache",
             "enable untracked cache without testing the filesystem",
         )
-        .native(Native::Both),
-        Opt::new(
-            Key::ForceWriteIndex,
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.force_write = on),
             "--force-write-index",
             "write out the index even if is not flagged as changed",
         )
-        .native(Native::Both),
-        Opt::new(Key::Fsmonitor, "--fsmonitor", "enable or disable file system monitor").native(Native::Both),
-        Opt::new(Key::FsmonitorValid, "--fsmonitor-valid", "mark files as fsmonitor valid")
-            .only()
-            .native(Native::On),
-        Opt::new(Key::NoFsmonitorValid, "--no-fsmonitor-valid", "clear fsmonitor valid bit")
-            .only()
-            .native(Native::On),
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, on| update.whole.fsmonitor = Some(on)),
+            "--fsmonitor",
+            "enable or disable file system monitor",
+        )
+        .native(Both),
+        Opt::keyed(
+            Effect::Set(|update, _| update.fsmonitor_valid = Some(Mark::Set)),
+            "--fsmonitor-valid",
+            "mark files as fsmonitor valid",
+        )
+        .only()
+        .native(On),
+        Opt::keyed(
+            Effect::Set(|update, _| update.fsmonitor_valid = Some(Mark::Cleared)),
+            "--no-fsmonitor-valid",
+            "clear fsmonitor valid bit",
+        )
+        .only()
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
@@ -163,10 +235,13 @@ pub(super) struct CacheInfo {
 }
 
 /// One thing to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) enum Act {
-    /// From here on it is so, or not.
-    Set(Key, bool),
+    /// A rule changes for later words.
+    Set {
+        switch: Switch,
+        on: bool,
+    },
     /// From here on paths become executable (`+x`), or not (`-x`).
     Chmod {
         executable: bool,
@@ -209,7 +284,7 @@ impl Syntax for Line {
     }
 
     fn specs(&self) -> Vec<&Spec> {
-        (&TABLE as &'static Table<Key>).specs()
+        (&TABLE as &'static Table<Effect>).specs()
     }
 
     fn help(&self) -> String {
@@ -246,31 +321,30 @@ fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -
         tell(Given { name: event.name, on: event.on, value: event.value.clone() });
         let value = event.value.unwrap_or_default();
         let act = match event.key {
-            Key::Refresh => Act::Refresh { really: false },
-            Key::ReallyRefresh => Act::Refresh { really: true },
-            Key::ClearResolveUndo => Act::ClearResolveUndo,
-            Key::Chmod => match value.as_bytes() {
+            Effect::Refresh { really } => Act::Refresh { really },
+            Effect::ClearResolveUndo => Act::ClearResolveUndo,
+            Effect::Chmod => match value.as_bytes() {
                 b"+x" => Act::Chmod { executable: true },
                 b"-x" => Act::Chmod { executable: false },
                 _ => mistake("option 'chmod' expects \"+x\" or \"-x\""),
             },
-            Key::IndexVersion if !event.on => Act::IndexVersion(0),
-            Key::IndexVersion => match value.to_str().ok().and_then(|text| text.parse::<i32>().ok()) {
+            Effect::IndexVersion if !event.on => Act::IndexVersion(0),
+            Effect::IndexVersion => match value.to_str().ok().and_then(|text| text.parse::<i32>().ok()) {
                 Some(number) => Act::IndexVersion(number.into()),
                 None => {
                     mistake("option `index-version' expects an integer value with an optional k/m/g suffix")
                 }
             },
-            Key::ShowIndexVersion => Act::IndexVersion(-i64::from(event.on)),
-            Key::Stdin if !walk.words().is_empty() => mistake("option 'stdin' must be the last argument"),
-            Key::Stdin => Act::Stdin,
-            Key::IndexInfo if !walk.words().is_empty() => {
+            Effect::ShowIndexVersion => Act::IndexVersion(-i64::from(event.on)),
+            Effect::Stdin if !walk.words().is_empty() => mistake("option 'stdin' must be the last argument"),
+            Effect::Stdin => Act::Stdin,
+            Effect::IndexInfo if !walk.words().is_empty() => {
                 mistake("option 'index-info' must be the last argument")
             }
-            Key::IndexInfo => Act::IndexInfo,
-            Key::Unresolve => Act::Unresolve(walk.take(usize::MAX)),
-            Key::Again => Act::Again(walk.take(usize::MAX)),
-            Key::CacheInfo => match walk.words().first().and_then(in_one) {
+            Effect::IndexInfo => Act::IndexInfo,
+            Effect::Unresolve => Act::Unresolve(walk.take(usize::MAX)),
+            Effect::Again => Act::Again(walk.take(usize::MAX)),
+            Effect::CacheInfo => match walk.words().first().and_then(in_one) {
                 Some(info) => {
                     walk.take(1);
                     Act::CacheInfo(info)
@@ -282,7 +356,7 @@ fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -
                     Act::CacheInfo(CacheInfo { mode: next(), oid: next(), path: next() })
                 }
             },
-            key => Act::Set(key, event.on),
+            Effect::Set(switch) => Act::Set { switch, on: event.on },
         };
         let ends = matches!(act, Act::Mistake(_));
         acts.push(act);
@@ -316,34 +390,37 @@ pub(super) fn octal(text: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Vec<Act> {
+    fn line(text: &str) -> Vec<String> {
         let args: Vec<BString> = text.split_whitespace().map(BString::from).collect();
-        acts(&args)
+        let shown = |act: Act| match act {
+            Act::Set { on, .. } => format!("set {on}"),
+            Act::Path(path) => format!("path {path}"),
+            Act::CacheInfo(info) => format!("entry {}", info.path),
+            Act::Again(paths) => format!("again {paths:?}"),
+            Act::IndexVersion(number) => format!("version {number}"),
+            Act::Mistake(_) => "mistake".to_owned(),
+            _ => "other".to_owned(),
+        };
+        acts(&args).into_iter().map(shown).collect()
     }
 
     #[test]
-    fn what_stands_where() {
+    fn acts_stand_in_the_order_of_the_line() {
         let oid = "0123456789012345678901234567890123456789";
-        let info = |path: &str| {
-            Act::CacheInfo(CacheInfo { mode: "100644".into(), oid: oid.into(), path: path.into() })
-        };
         assert_eq!(
             line(&format!("a --add --cacheinfo 100644,{oid},x,y --cacheinfo 100644 {oid} -b -q -- --add")),
-            [
-                Act::Path("a".into()),
-                Act::Set(Key::Add, true),
-                info("x,y"),
-                info("-b"),
-                Act::Set(Key::Quiet, true),
-                Act::Path("--add".into()),
-            ]
+            ["path a", "set true", "entry x,y", "entry -b", "set true", "path --add"]
         );
-        assert_eq!(line("-g --refresh x"), [Act::Again(vec!["--refresh".into(), "x".into()])]);
-        assert_eq!(line("--no-assume-unchanged"), [Act::Set(Key::NoAssumeUnchanged, true)]);
-        assert!(matches!(line("x --stdin y")[..], [Act::Path(_), Act::Mistake(_)]));
-        assert!(matches!(line("--cacheinfo 100644 x")[..], [Act::Mistake(_)]));
-        assert!(matches!(line("--chmod=-y a")[..], [Act::Mistake(_)]));
-        assert_eq!(line("--no-index-version --show-index-version"), [0, -1].map(Act::IndexVersion));
+        assert_eq!(line("-g --refresh x"), ["again [\"--refresh\", \"x\"]"]);
+        assert_eq!(line("--no-assume-unchanged"), ["set true"]);
+        assert_eq!(line("x --stdin y"), ["path x", "mistake"]);
+        assert_eq!(line("--cacheinfo 100644 x"), ["mistake"]);
+        assert_eq!(line("--chmod=-y a"), ["mistake"]);
+        assert_eq!(line("--no-index-version --show-index-version"), ["version 0", "version -1"]);
+    }
+
+    #[test]
+    fn modes_are_octal_numbers() {
         assert_eq!(
             (octal(b"0100755"), octal(b"8"), octal(b"-1"), octal(b"")),
             (Some(0o100755), None, None, None)

@@ -44,7 +44,7 @@ use crate::{
         failure::{self, Failure},
     },
 };
-use line::{Act, Key};
+use line::Act;
 use whole::Whole;
 
 /// The record of `update-index`.
@@ -70,7 +70,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     // Mostly there is nothing to be changed.
     let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
-    let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set(..)));
+    let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
     let settings = if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings };
     let mut work = Work::start_index_perhaps(run, &repo, &settings)?;
     if work.before.is_none() {
@@ -177,7 +177,7 @@ impl<'a> Update<'a> {
 
     fn act(&mut self, act: Act) -> Result<(), Failure> {
         match act {
-            Act::Set(key, on) => self.set(key, on),
+            Act::Set { switch, on, .. } => switch(self, on),
             Act::Chmod { executable } => self.chmod = Some(executable),
             Act::IndexVersion(number) => self.whole.version = number,
             Act::Refresh { really } => self.refresh(really)?,
@@ -199,50 +199,6 @@ impl<'a> Update<'a> {
             Act::Mistake(stop) => return Err(stop.into()),
         }
         Ok(())
-    }
-
-    fn set(&mut self, key: Key, on: bool) {
-        let set = |is: bool| if is { Some(Mark::Set) } else { Some(Mark::Cleared) };
-        match key {
-            Key::Quiet => self.quiet = on,
-            Key::IgnoreSubmodules => self.refresh.ignore_submodules = on,
-            Key::Add => self.allow.new = on,
-            Key::Replace => self.allow.replacing = on,
-            Key::Remove => self.remove = on,
-            Key::Unmerged => self.refresh.unmerged = on,
-            Key::IgnoreMissing => self.refresh.ignore_missing = on,
-            Key::AssumeUnchanged => self.assume_valid = set(true),
-            Key::NoAssumeUnchanged => self.assume_valid = set(false),
-            Key::SkipWorktree => self.skip_worktree = set(true),
-            Key::NoSkipWorktree => self.skip_worktree = set(false),
-            Key::FsmonitorValid => self.fsmonitor_valid = set(true),
-            Key::NoFsmonitorValid => self.fsmonitor_valid = set(false),
-            Key::IgnoreSkipWorktree => self.ignore_skipped = on,
-            Key::InfoOnly => self.info_only = on,
-            Key::ForceRemove => self.force_remove = on,
-            Key::Nul => self.nul = on,
-            Key::Verbose => self.verbose = on,
-            Key::SplitIndex => self.whole.split = Some(on),
-            Key::UntrackedCache | Key::ForceUntrackedCache => {
-                self.whole.untracked = Some(if on { whole::Cache::On } else { whole::Cache::Off });
-            }
-            Key::TestUntrackedCache => {
-                self.whole.untracked = Some(if on { whole::Cache::Tested } else { whole::Cache::Off });
-            }
-            Key::ForceWriteIndex => self.whole.force_write = on,
-            Key::Fsmonitor => self.whole.fsmonitor = Some(on),
-            Key::Refresh
-            | Key::ReallyRefresh
-            | Key::CacheInfo
-            | Key::Chmod
-            | Key::Stdin
-            | Key::IndexInfo
-            | Key::Unresolve
-            | Key::Again
-            | Key::ClearResolveUndo
-            | Key::IndexVersion
-            | Key::ShowIndexVersion => unreachable!("these are acts of their own"),
-        }
     }
 
     fn refresh(&mut self, really: bool) -> Result<(), Failure> {

@@ -48,6 +48,11 @@ pub(super) struct Whole {
 }
 
 impl Whole {
+    /// Takes an option about the untracked cache: `wanted`, or off.
+    pub(super) fn set_cache(&mut self, on: bool, wanted: Cache) {
+        self.untracked = Some(if on { wanted } else { Cache::Off });
+    }
+
     /// What the configuration wants of an index that was just read.
     pub(super) fn of(repo: &Repository, index: &Index) -> Result<Whole, Failure> {
         let wanted = repo.config_bool("core.splitIndex").ok().flatten();

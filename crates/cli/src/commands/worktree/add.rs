@@ -17,7 +17,7 @@ use repo::{Guess, Repository};
 use store::refs::{Change, Expected};
 use sys::{Refused, UserPath, by_path};
 
-use super::{Given, Key, Scene, force, remove::remove_junk};
+use super::{Given, Request, Scene, remove::remove_junk};
 use crate::{
     commands::{checkout, reset, upstream},
     session::{
@@ -29,51 +29,12 @@ use crate::{
         },
     },
     term::{
-        args::Parsed,
         console::{self, text},
         failure::Failure,
     },
 };
 
-#[derive(Default)]
-struct Request {
-    force: usize,
-    branch: Option<BString>,
-    force_branch: Option<BString>,
-    orphan: bool,
-    detach: bool,
-    no_checkout: bool,
-    lock: bool,
-    reason: Option<BString>,
-    quiet: bool,
-    track: Option<Track>,
-    guess_remote: Option<bool>,
-    relative: Option<bool>,
-}
-
 impl Request {
-    fn of(parsed: &Parsed<Key>) -> Result<Request, Failure> {
-        let mut request = Request { force: force(parsed), ..Request::default() };
-        for event in &parsed.events {
-            let (on, value) = (event.on, event.value.clone());
-            match event.key {
-                Key::Branch => request.branch = value,
-                Key::ForceBranch => request.force_branch = value,
-                Key::Orphan => request.orphan = on,
-                Key::Detach => request.detach = on,
-                Key::Checkout => request.no_checkout = !on,
-                Key::Lock => request.lock = on,
-                Key::Reason => request.reason = value,
-                Key::Quiet => request.quiet = on,
-                Key::Track => request.track = Some(track(on, value)?),
-                Key::GuessRemote => request.guess_remote = Some(on),
-                Key::RelativePaths => request.relative = Some(on),
-                _ => {}
-            }
-        }
-        Ok(request)
-    }
-
     fn check(&self, arguments: usize) -> Result<(), Failure> {
         let together = |one: &str, other: &str| {
             Err(Failure::fatal(format!("options '{one}' and '{other}' cannot be used together")))
@@ -101,18 +62,6 @@ impl Request {
     }
 }
 
-fn track(on: bool, value: Option<BString>) -> Result<Track, Failure> {
-    match value.as_deref().map(Vec::as_slice) {
-        _ if !on => Ok(Track::Never),
-        None | Some(b"direct") => Ok(Track::Explicit),
-        Some(b"inherit") => Ok(Track::Inherit),
-        Some(_) => {
-            console::error("option `--track' expects \"direct\" or \"inherit\"");
-            Err(Failure::Said(129))
-        }
-    }
-}
-
 /// The last component of a path, without slashes.
 pub(crate) fn basename(path: &BStr) -> &BStr {
     let path = path.trim_end_with(|letter| letter == '/');
@@ -120,15 +69,14 @@ pub(crate) fn basename(path: &BStr) -> &BStr {
 }
 
 /// Runs it.
-pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let request = Request::of(&parsed)?;
-    request.check(parsed.rest.len())?;
-    let (at, start) = match &parsed.rest[..] {
+pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    request.check(args.len())?;
+    let (at, start) = match args {
         [path] => (scene.given(path.as_bstr())?, None),
         [path, start] => (scene.given(path.as_bstr())?, Some(start.clone())),
         _ => return Err(scene.misused()),
     };
-    let arg = parsed.rest[0].as_bstr();
+    let arg = args[0].as_bstr();
     if arg.is_empty() {
         return Err(Failure::refused(&UserPath::new(arg), Refused::Empty));
     }
@@ -145,7 +93,7 @@ struct Add<'a> {
     scene: &'a Scene<'a>,
     repo: &'a Repository,
     settings: &'a Settings,
-    request: Request,
+    request: &'a Request,
     at: Given,
     /// There is no word about where to start.
     is_alone: bool,

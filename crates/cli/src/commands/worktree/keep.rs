@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bstr::BStr;
+use bstr::{BStr, BString};
 use engine::worktree::{
     admin::{self, Found},
     prune::{self, Verdict},
@@ -14,17 +14,16 @@ use engine::worktree::{
 };
 use sys::{UserPath, by_path};
 
-use super::{Key, Scene, flag, list, lock_reason, only, remove, value};
+use super::{Request, Scene, list, lock_reason, only, remove};
 use crate::term::{
-    args::Parsed,
     console::{self, text},
     failure::Failure,
 };
 
 const MAIN: &str = "The main working tree cannot be locked or unlocked";
 
-pub(super) fn lock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let arg = only(scene, &parsed)?;
+pub(super) fn lock(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let arg = only(scene, args)?;
     let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
     if worktree.id.is_none() {
         return Err(Failure::fatal(MAIN));
@@ -38,13 +37,13 @@ pub(super) fn lock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure
         }
         None => {}
     }
-    let reason = value(&parsed, Key::Reason).unwrap_or_default();
+    let reason = request.reason.clone().unwrap_or_default();
     admin::write(&worktree.git_dir.join("locked"), &reason)?;
     Ok(0)
 }
 
-pub(super) fn unlock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let arg = only(scene, &parsed)?;
+pub(super) fn unlock(scene: &Scene<'_>, _: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let arg = only(scene, args)?;
     let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
     let Some(id) = &worktree.id else { return Err(Failure::fatal(MAIN)) };
     if lock_reason(&worktree)?.is_none() {
@@ -58,13 +57,13 @@ pub(super) fn unlock(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failu
     Ok(0)
 }
 
-pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let expire = list::expire(&parsed)?;
-    if !parsed.rest.is_empty() {
+pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let expire = list::expire(request)?;
+    if !args.is_empty() {
         return Err(scene.misused());
     }
-    let dry_run = flag(&parsed, Key::DryRun).unwrap_or(false);
-    let verbose = dry_run || flag(&parsed, Key::Verbose).unwrap_or(false);
+    let dry_run = request.dry_run;
+    let verbose = dry_run || request.verbose;
     let common = scene.repo.common_dir();
     let Ok(names) = by_path::list(&common.join("worktrees")) else { return Ok(0) };
     let place = |id: &OsString| common.join("worktrees").join(id);
@@ -109,8 +108,8 @@ pub(super) fn prune(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failur
     Ok(0)
 }
 
-pub(super) fn repair(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
+pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let linker = scene.linker(request.relative)?;
     let mut code = 0;
     let mut tell = |finding: Option<Finding>| match finding {
         None => {}
@@ -123,7 +122,7 @@ pub(super) fn repair(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failu
         }
     };
     let here = [BStr::new(".").to_owned()];
-    let args = if parsed.rest.is_empty() { &here[..] } else { &parsed.rest[..] };
+    let args = if args.is_empty() { &here[..] } else { args };
     for arg in args {
         // Git goes to the top of the worktree first, and forgets where it came from.
         let base = scene.repo.work_tree().filter(|_| !scene.repo.prefix().is_empty());

@@ -6,25 +6,23 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::prune::Expire;
 use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
 
-use super::{Key, Scene, flag, lock_reason, prune_reason, value};
+use super::{Request, Scene, lock_reason, prune_reason};
 use crate::{
     session::settings::{
         expiry::expire_date,
         refused::{self, Reader},
     },
     term::{
-        args::Parsed,
         console::{self, text},
         failure::Failure,
     },
 };
 
 /// Runs it.
-pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let is = |key| flag(&parsed, key).unwrap_or(false);
-    let (porcelain, verbose, nul) = (is(Key::Porcelain), is(Key::Verbose), is(Key::Nul));
-    let expire = expire(&parsed)?;
-    if !parsed.rest.is_empty() {
+pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let Request { porcelain, verbose, nul, .. } = *request;
+    let expire = expire(request)?;
+    if !args.is_empty() {
         return Err(scene.misused());
     }
     if verbose && porcelain {
@@ -128,12 +126,8 @@ fn table(scene: &Scene<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Res
 }
 
 /// `--expire`
-pub(super) fn expire(parsed: &Parsed<Key>) -> Result<Expire, Failure> {
-    let given = match flag(parsed, Key::Expire) {
-        None => return Ok(Expire::Now),
-        Some(false) => BString::from("never"),
-        Some(true) => value(parsed, Key::Expire).unwrap_or_default(),
-    };
+pub(super) fn expire(request: &Request) -> Result<Expire, Failure> {
+    let Some(given) = &request.expire else { return Ok(Expire::Now) };
     expire_date(given.as_bstr())
         .ok_or_else(|| Failure::Fatal(text!("malformed expiration date '", given, "'")))
 }

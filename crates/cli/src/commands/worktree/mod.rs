@@ -17,6 +17,7 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice as _};
+use engine::switch::tracking::Track;
 use engine::worktree::{
     admin::{Found, Linker, Links},
     prune::{self, Expire, Verdict},
@@ -27,13 +28,18 @@ use sys::{FileType, UserPath, by_path};
 
 use crate::{
     commands::{
+        checkout::track,
         obstacles::no_attributes_in_pathspecs,
         record::{Command, Group, Revisions},
         trash,
     },
     session::{invocation::Invocation, settings::Settings},
     term::{
-        args::{Grammar, Native, Opt, Parsed, Table},
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Table,
+        },
         console::text,
         failure::Failure,
     },
@@ -42,121 +48,184 @@ use crate::{
 use add::basename;
 use remove::open_worktree;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    Force,
-    Branch,
-    ForceBranch,
-    Orphan,
-    Detach,
-    Checkout,
-    Lock,
-    Reason,
-    Quiet,
-    Track,
-    GuessRemote,
-    RelativePaths,
-    Porcelain,
-    Verbose,
-    Expire,
-    Nul,
-    DryRun,
+/// The options of all subcommands.
+#[derive(Default)]
+struct Request {
+    /// The number of `--force` options.
+    force: usize,
+    branch: Option<BString>,
+    force_branch: Option<BString>,
+    orphan: bool,
+    detach: bool,
+    no_checkout: bool,
+    lock: bool,
+    reason: Option<BString>,
+    quiet: bool,
+    track: Option<Track>,
+    guess_remote: Option<bool>,
+    relative: Option<bool>,
+    porcelain: bool,
+    verbose: bool,
+    /// The date of `--expire`; `--no-expire` is `never`.
+    expire: Option<BString>,
+    nul: bool,
+    dry_run: bool,
 }
 
-const ADD: Table<Key> = Table {
+const ADD: Table<Set<Request>> = Table {
     usage: &[
         "sapwood worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]\n                            \
          [--orphan] [(-b | -B) <new-branch>] <path> [<commit-ish>]",
     ],
     options: &[
-        Opt::new(
-            Key::Force,
+        Opt::count(
             "-f, --force",
             "checkout <branch> even if already checked out in other worktree",
+            |request: &mut Request| &mut request.force,
         )
-        .native(Native::Both),
-        Opt::new(Key::Branch, "-b <branch>", "create a new branch").native(Native::Both),
-        Opt::new(Key::ForceBranch, "-B <branch>", "create or reset a branch").native(Native::Both),
-        Opt::new(Key::Orphan, "--orphan", "create unborn branch").native(Native::Both),
-        Opt::new(Key::Detach, "-d, --detach", "detach HEAD at named commit").native(Native::Both),
-        Opt::new(Key::Checkout, "--checkout", "populate the new working tree").native(Native::Both),
-        Opt::new(Key::Lock, "--lock", "keep the new working tree locked").native(Native::Both),
-        Opt::new(Key::Reason, "--reason <string>", "reason for locking").native(Native::Both),
-        Opt::new(Key::Quiet, "-q, --quiet", "suppress progress reporting").native(Native::Both),
-        Opt::new(Key::Track, "--track[=(direct|inherit)]", "set up tracking mode (see git-branch(1))")
-            .native(Native::Both),
+        .native(Both),
+        Opt::text("-b <branch>", "create a new branch", |request: &mut Request| &mut request.branch)
+            .native(Both),
+        Opt::text("-B <branch>", "create or reset a branch", |request: &mut Request| {
+            &mut request.force_branch
+        })
+        .native(Both),
+        Opt::flag("--orphan", "create unborn branch", |request: &mut Request| &mut request.orphan)
+            .native(Both),
+        Opt::flag("-d, --detach", "detach HEAD at named commit", |request: &mut Request| &mut request.detach)
+            .native(Both),
+        Opt::new("--checkout", "populate the new working tree", |request: &mut Request, value| {
+            request.no_checkout = !value.on;
+            Ok(())
+        })
+        .native(Both),
+        Opt::flag("--lock", "keep the new working tree locked", |request: &mut Request| &mut request.lock)
+            .native(Both),
+        Opt::text("--reason <string>", "reason for locking", |request: &mut Request| &mut request.reason)
+            .native(Both),
+        Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
+            .native(Both),
         Opt::new(
-            Key::GuessRemote,
+            "--track[=(direct|inherit)]",
+            "set up tracking mode (see git-branch(1))",
+            |request: &mut Request, value| {
+                request.track = Some(track(value)?);
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::choice(
             "--guess-remote",
             "try to match the new branch name with a remote-tracking branch",
+            |request: &mut Request| &mut request.guess_remote,
         )
-        .native(Native::Both),
-        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
-            .native(Native::Both),
+        .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
+            &mut request.relative
+        })
+        .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
-const LIST: Table<Key> = Table {
+const LIST: Table<Set<Request>> = Table {
     usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
     options: &[
-        Opt::new(Key::Porcelain, "--porcelain", "machine-readable output").native(Native::Both),
-        Opt::new(Key::Verbose, "-v, --verbose", "show extended annotations and reasons, if available")
-            .native(Native::Both),
+        Opt::flag("--porcelain", "machine-readable output", |request: &mut Request| &mut request.porcelain)
+            .native(Both),
+        Opt::flag(
+            "-v, --verbose",
+            "show extended annotations and reasons, if available",
+            |request: &mut Request| &mut request.verbose,
+        )
+        .native(Both),
         Opt::new(
-            Key::Expire,
             "--expire <expiry-date>",
             "add 'prunable' annotation to missing worktrees older than <time>",
+            |request: &mut Request, value| {
+                request.expire = Some(value.text.unwrap_or_else(|| "never".into()));
+                Ok(())
+            },
         )
-        .native(Native::Both),
-        Opt::new(Key::Nul, "-z", "terminate records with a NUL character").only().native(Native::On),
+        .native(Both),
+        Opt::flag("-z", "terminate records with a NUL character", |request: &mut Request| &mut request.nul)
+            .only()
+            .native(On),
     ],
     grammar: Grammar::Mixed,
 };
 
-const LOCK: Table<Key> = Table {
+const LOCK: Table<Set<Request>> = Table {
     usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
-    options: &[Opt::new(Key::Reason, "--reason <string>", "reason for locking").native(Native::Both)],
+    options: &[Opt::text("--reason <string>", "reason for locking", |request: &mut Request| {
+        &mut request.reason
+    })
+    .native(Both)],
     grammar: Grammar::Mixed,
 };
 
-const MOVE: Table<Key> = Table {
+const MOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree move <worktree> <new-path>"],
     options: &[
-        Opt::new(Key::Force, "-f, --force", "force move even if worktree is dirty or locked")
-            .native(Native::Both),
-        Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
-            .native(Native::Both),
+        Opt::count(
+            "-f, --force",
+            "force move even if worktree is dirty or locked",
+            |request: &mut Request| &mut request.force,
+        )
+        .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
+            &mut request.relative
+        })
+        .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
-const PRUNE: Table<Key> = Table {
+const PRUNE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
     options: &[
-        Opt::new(Key::DryRun, "-n, --dry-run", "do not remove, show only").native(Native::Both),
-        Opt::new(Key::Verbose, "-v, --verbose", "report pruned working trees").native(Native::Both),
-        Opt::new(Key::Expire, "--expire <expiry-date>", "prune missing working trees older than <time>")
-            .native(Native::Both),
+        Opt::flag("-n, --dry-run", "do not remove, show only", |request: &mut Request| &mut request.dry_run)
+            .native(Both),
+        Opt::flag("-v, --verbose", "report pruned working trees", |request: &mut Request| {
+            &mut request.verbose
+        })
+        .native(Both),
+        Opt::new(
+            "--expire <expiry-date>",
+            "prune missing working trees older than <time>",
+            |request: &mut Request, value| {
+                request.expire = Some(value.text.unwrap_or_else(|| "never".into()));
+                Ok(())
+            },
+        )
+        .native(Both),
     ],
     grammar: Grammar::Mixed,
 };
 
-const REMOVE: Table<Key> = Table {
+const REMOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree remove [-f] <worktree>"],
-    options: &[Opt::new(Key::Force, "-f, --force", "force removal even if worktree is dirty or locked")
-        .native(Native::Both)],
+    options: &[Opt::count(
+        "-f, --force",
+        "force removal even if worktree is dirty or locked",
+        |request: &mut Request| &mut request.force,
+    )
+    .native(Both)],
     grammar: Grammar::Mixed,
 };
 
-const REPAIR: Table<Key> = Table {
+const REPAIR: Table<Set<Request>> = Table {
     usage: &["sapwood worktree repair [<path>...]"],
-    options: &[Opt::new(Key::RelativePaths, "--relative-paths", "use relative paths for worktrees")
-        .native(Native::Both)],
+    options: &[Opt::choice(
+        "--relative-paths",
+        "use relative paths for worktrees",
+        |request: &mut Request| &mut request.relative,
+    )
+    .native(Both)],
     grammar: Grammar::Mixed,
 };
 
-const UNLOCK: Table<Key> =
+const UNLOCK: Table<Set<Request>> =
     Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
 
 /// The record of `worktree`.
@@ -262,15 +331,17 @@ enum Trash {
 /// Runs a subcommand. Returns its exit code.
 fn perform(
     run: &Invocation,
-    table: &'static Table<Key>,
+    table: &'static Table<Set<Request>>,
     args: &[BString],
-    act: fn(&Scene<'_>, Parsed<Key>) -> Result<u8, Failure>,
+    act: fn(&Scene<'_>, &Request, &[BString]) -> Result<u8, Failure>,
     trash: Trash,
 ) -> Result<u8, Failure> {
     let parsed = table.parse(args)?;
+    let mut request = Request::default();
+    let args = parsed.store(&mut request)?;
     let repo = run.open()?;
     let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
-    let code = act(&scene, parsed);
+    let code = act(&scene, &request, &args);
     if trash == Trash::Emptied {
         trash::empty_behind_us(&scene.common);
     }
@@ -283,7 +354,7 @@ struct Scene<'a> {
     repo: &'a Repository,
     /// The common directory, by a path that stays valid when a worktree is moved or removed.
     common: PathBuf,
-    table: &'static Table<Key>,
+    table: &'static Table<Set<Request>>,
 }
 
 /// A path of the command line.
@@ -499,25 +570,9 @@ fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failu
 }
 
 /// The one argument a subcommand takes.
-fn only<'p>(scene: &Scene<'_>, parsed: &'p Parsed<Key>) -> Result<&'p BStr, Failure> {
-    match &parsed.rest[..] {
+fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
+    match args {
         [only] => Ok(only.as_bstr()),
         _ => Err(scene.misused()),
     }
-}
-
-/// How often `--force` was given.
-fn force(parsed: &Parsed<Key>) -> usize {
-    let events = parsed.events.iter().filter(|event| event.key == Key::Force);
-    events.fold(0, |count, event| if event.on { count + 1 } else { 0 })
-}
-
-/// The last word on an option that is on or off.
-fn flag(parsed: &Parsed<Key>, key: Key) -> Option<bool> {
-    parsed.events.iter().rev().find(|event| event.key == key).map(|event| event.on)
-}
-
-/// The last value of an option.
-fn value(parsed: &Parsed<Key>, key: Key) -> Option<BString> {
-    parsed.events.iter().rev().find(|event| event.key == key).and_then(|event| event.value.clone())
 }

@@ -5,17 +5,17 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
-use bstr::ByteSlice as _;
+use bstr::{BString, ByteSlice as _};
 use engine::guard;
 use sys::by_path;
 
-use super::{Given, Key, Scene, flag, force, is_directory, lock_reason, refuse_submodules};
-use crate::term::{args::Parsed, console::text, failure::Failure};
+use super::{Given, Request, Scene, is_directory, lock_reason, refuse_submodules};
+use crate::term::{console::text, failure::Failure};
 
 /// Runs it.
-pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let [arg, to] = &parsed.rest[..] else { return Err(scene.misused()) };
-    let force = force(&parsed);
+pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let [arg, to] = args else { return Err(scene.misused()) };
+    let force = request.force;
     let worktrees = scene.repo.worktrees()?;
     let worktree = scene.find(&worktrees, arg.as_bstr())?;
     let Some(id) = &worktree.id else {
@@ -48,7 +48,7 @@ pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure>
     scene
         .validate(&worktree, false)
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
-    let linker = scene.linker(flag(&parsed, Key::RelativePaths))?;
+    let linker = scene.linker(request.relative)?;
     guard::check_removal(scene.repo, &worktree.path)?;
     // The path may lead through the directory that moves, and leads elsewhere afterwards.
     let place = by_path::realpath_forgiving(&to.path);

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     guard,
     sparse::Course,
@@ -23,7 +23,7 @@ use engine::{
 use repo::{OpenOptions, Repository, Worktree};
 use sys::{Dir, FileType, by_path};
 
-use super::{Key, Scene, force, lock_reason, only, refuse_submodules};
+use super::{Request, Scene, lock_reason, only, refuse_submodules};
 use crate::{
     commands::trash::workers,
     session::{
@@ -33,16 +33,15 @@ use crate::{
         sparse_index::{self, Tell},
     },
     term::{
-        args::Parsed,
         console::{self, text},
         failure::Failure,
     },
 };
 
 /// Runs it.
-pub(super) fn run(scene: &Scene<'_>, parsed: Parsed<Key>) -> Result<u8, Failure> {
-    let arg = only(scene, &parsed)?;
-    let force = force(&parsed);
+pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let arg = only(scene, args)?;
+    let force = request.force;
     let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
     let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));

@@ -76,6 +76,13 @@ pub(crate) struct Value {
     pub(crate) text: Option<BString>,
 }
 
+impl Value {
+    /// The text, or `default` if the option came without one; `None` for the `--no-` form.
+    pub(crate) fn text_or(self, default: &str) -> Option<BString> {
+        self.on.then(|| self.text.unwrap_or_else(|| default.into()))
+    }
+}
+
 /// Stores the value of an option in the request `R` of a command.
 #[derive(Debug)]
 pub(crate) enum Set<R: 'static> {
@@ -85,6 +92,10 @@ pub(crate) enum Set<R: 'static> {
     Choice(fn(&mut R) -> &mut Option<bool>),
     /// The field takes the text; `--no-name` clears it.
     Text(fn(&mut R) -> &mut Option<BString>),
+    /// `--name` adds one, `--no-name` sets the field to zero.
+    Count(fn(&mut R) -> &mut usize),
+    /// `--name <text>` adds the text, `--no-name` empties the list.
+    List(fn(&mut R) -> &mut Vec<BString>),
     /// The function judges and stores the value.
     Call(fn(&mut R, Value) -> Result<(), Failure>),
 }
@@ -103,6 +114,11 @@ impl<R> Set<R> {
             Set::Flag(field) => *field(request) = value.on,
             Set::Choice(field) => *field(request) = Some(value.on),
             Set::Text(field) => *field(request) = value.text,
+            Set::Count(field) => *field(request) = if value.on { *field(request) + 1 } else { 0 },
+            Set::List(field) => match value.text {
+                Some(text) => field(request).push(text),
+                None => field(request).clear(),
+            },
             Set::Call(set) => set(request, value)?,
         }
         Ok(())
@@ -112,12 +128,12 @@ impl<R> Set<R> {
 impl<R> Opt<Set<R>> {
     /// An option that `set` stores. `spelling` has the form that `-h` shows, without `--no-`:
     /// `-q, --quiet`, `--jobs <n>`, `-t, --track[=<how>]`.
-    pub(crate) const fn with(
+    pub(crate) const fn new(
         spelling: &'static str,
         help: &'static str,
         set: fn(&mut R, Value) -> Result<(), Failure>,
     ) -> Self {
-        Opt::new(Set::Call(set), spelling, help)
+        Opt::keyed(Set::Call(set), spelling, help)
     }
 
     /// An option that is on or off.
@@ -126,7 +142,7 @@ impl<R> Opt<Set<R>> {
         help: &'static str,
         field: fn(&mut R) -> &mut bool,
     ) -> Self {
-        Opt::new(Set::Flag(field), spelling, help)
+        Opt::keyed(Set::Flag(field), spelling, help)
     }
 
     /// An option that is on, off or not given.
@@ -135,7 +151,25 @@ impl<R> Opt<Set<R>> {
         help: &'static str,
         field: fn(&mut R) -> &mut Option<bool>,
     ) -> Self {
-        Opt::new(Set::Choice(field), spelling, help)
+        Opt::keyed(Set::Choice(field), spelling, help)
+    }
+
+    /// An option that counts how often it was given.
+    pub(crate) const fn count(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut usize,
+    ) -> Self {
+        Opt::keyed(Set::Count(field), spelling, help)
+    }
+
+    /// An option with a text that may be given several times.
+    pub(crate) const fn list(
+        spelling: &'static str,
+        help: &'static str,
+        field: fn(&mut R) -> &mut Vec<BString>,
+    ) -> Self {
+        Opt::keyed(Set::List(field), spelling, help)
     }
 
     /// An option with a text.
@@ -144,14 +178,14 @@ impl<R> Opt<Set<R>> {
         help: &'static str,
         field: fn(&mut R) -> &mut Option<BString>,
     ) -> Self {
-        Opt::new(Set::Text(field), spelling, help)
+        Opt::keyed(Set::Text(field), spelling, help)
     }
 }
 
 impl<K: Copy> Opt<K> {
     /// `spelling` is what the help shows, without the `--no-` form: `-q, --quiet`, `--jobs <n>`,
     /// `-t, --track[=<how>]`.
-    pub(crate) const fn new(key: K, spelling: &'static str, help: &'static str) -> Self {
+    pub(crate) const fn keyed(key: K, spelling: &'static str, help: &'static str) -> Self {
         let spec = Spec {
             spelling,
             help,
@@ -298,6 +332,18 @@ pub(crate) struct Table<K: 'static> {
     pub(crate) grammar: Grammar,
 }
 
+/// The options of two lists in one array of length `N`, for tables that share options.
+pub(crate) const fn join<K: Copy, const N: usize>(own: &[Opt<K>], shared: &[Opt<K>]) -> [Opt<K>; N] {
+    assert!(own.len() + shared.len() == N, "N is the number of all options");
+    let mut all = [own[0]; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < own.len() { own[at] } else { shared[at - own.len()] };
+        at += 1;
+    }
+    all
+}
+
 /// The command line of a command, for callers that do not know the type of its request.
 pub(crate) trait Syntax: Sync {
     /// The usage lines, without `usage: `.
@@ -355,12 +401,17 @@ pub(crate) struct Parsed<K> {
     pub(crate) rest: Vec<BString>,
 }
 
+impl<R> Event<Set<R>> {
+    /// Stores the option in `request`.
+    pub(crate) fn store(self, request: &mut R) -> Result<(), Failure> {
+        self.key.apply(request, Value { on: self.on, text: self.value })
+    }
+}
+
 impl<R> Parsed<Set<R>> {
     /// Stores the options in `request`, in order. Returns the arguments.
     pub(crate) fn store(self, request: &mut R) -> Result<Vec<BString>, Failure> {
-        for event in self.events {
-            event.key.apply(request, Value { on: event.on, text: event.value })?;
-        }
+        self.events.into_iter().try_for_each(|event| event.store(request))?;
         Ok(self.rest)
     }
 }
@@ -693,12 +744,12 @@ mod tests {
     const TABLE: Table<Key> = Table {
         usage: &["sapwood try [<options>]", "sapwood try -- <file>..."],
         options: &[
-            Opt::new(Key::Branch, "-b, --branch <branch>", "a branch"),
-            Opt::new(Key::Quiet, "-q, --quiet", "say less"),
-            Opt::new(Key::Progress, "--progress", "say more"),
-            Opt::new(Key::NoRefresh, "--no-refresh", "skip it"),
-            Opt::new(Key::Hard, "--hard", "all of it").only(),
-            Opt::new(Key::Track, "-t, --track[=(direct|inherit)]", "follow"),
+            Opt::keyed(Key::Branch, "-b, --branch <branch>", "a branch"),
+            Opt::keyed(Key::Quiet, "-q, --quiet", "say less"),
+            Opt::keyed(Key::Progress, "--progress", "say more"),
+            Opt::keyed(Key::NoRefresh, "--no-refresh", "skip it"),
+            Opt::keyed(Key::Hard, "--hard", "all of it").only(),
+            Opt::keyed(Key::Track, "-t, --track[=(direct|inherit)]", "follow"),
         ],
         grammar: Grammar::MixedWithDashes,
     };
