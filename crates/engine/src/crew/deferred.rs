@@ -1,4 +1,4 @@
-//! What is found out beside other work, where each question is a round trip to a network disk.
+//! Work that may run beside other work, for questions that cost a round trip to a network disk.
 
 use std::{
     panic,
@@ -8,21 +8,22 @@ use std::{
 
 use sys::profile::{self, Phase};
 
-/// The answer of some work, which is found out when it is asked for, unless somebody had it started before.
+/// A result that is computed when it is needed, unless a thread was started for it before.
 pub struct Deferred<'scope, T> {
     work: &'scope (dyn Fn() -> T + Sync),
-    under_way: OnceLock<ScopedJoinHandle<'scope, T>>,
+    thread: OnceLock<ScopedJoinHandle<'scope, T>>,
 }
 
 impl<'scope, T: Send> Deferred<'scope, T> {
     #[allow(missing_docs)]
     pub fn new(work: &'scope (dyn Fn() -> T + Sync)) -> Deferred<'scope, T> {
-        Deferred { work, under_way: OnceLock::new() }
+        Deferred { work, thread: OnceLock::new() }
     }
 
-    /// Starts the work in a thread of its own, for where it waits: a local disk answers sooner than a thread starts. Not twice.
+    /// Starts the work on its own thread, if it was not started before. This pays off on a slow
+    /// disk; a local disk answers before a thread has started.
     pub fn start(&self, scope: &'scope Scope<'scope, '_>) {
-        if self.under_way.get().is_some() {
+        if self.thread.get().is_some() {
             return;
         }
         let (phase, work) = (profile::current(), self.work);
@@ -31,13 +32,13 @@ impl<'scope, T: Send> Deferred<'scope, T> {
             work()
         };
         if let Ok(thread) = thread::Builder::new().spawn_scoped(scope, profiled) {
-            let _first = self.under_way.set(thread);
+            let _first = self.thread.set(thread);
         }
     }
 
-    /// The answer.
+    /// Returns the result. Waits for the thread if one was started, else does the work here.
     pub fn get(self) -> T {
-        match self.under_way.into_inner() {
+        match self.thread.into_inner() {
             None => (self.work)(),
             Some(thread) => {
                 let _waiting = profile::span(Phase::Wait);
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_is_the_same_wherever_it_is_found() {
+    fn the_result_does_not_depend_on_the_thread() {
         for starts in [0, 1, 2] {
             let (here, begun) = (thread::current().id(), AtomicUsize::new(0));
             let work = || {

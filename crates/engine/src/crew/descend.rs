@@ -1,8 +1,8 @@
-//! A crew for jobs that bring jobs, as the directories of a tree do.
+//! A crew for jobs that create further jobs, such as the directories of a tree.
 //!
-//! The order is that of a walk in depth, so that few jobs wait at a time: a worker does the latest it was brought, and gives those that came
-//! first, which lead to most, to workers that have none. Unless it is known that there is much to do, the crew begins with the caller alone, and
-//! stays so for few jobs.
+//! Jobs run depth first, so that few of them are queued: a worker does its newest job. It gives its
+//! oldest jobs, which lead to most of the tree, to workers that have none. Unless much work is
+//! known to be ahead, the caller starts alone and gets help only if there is enough to do.
 
 use std::{
     sync::{
@@ -17,27 +17,28 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Crew, Sizing, Tuning, Watch, Workers, locked};
+use super::{Crew, Sampler, Sizing, Tuning, Workers, locked};
 
-/// Jobs done by one thread before others are asked for help, and how many must wait then. Where the thread waits, two do.
+/// The number of jobs that the caller does before it asks for help, and the number that must be
+/// queued then. If the caller waits, two queued jobs suffice.
 const ALONE: usize = 32;
-/// So many steps are too many for one thread to begin with.
+/// With this many steps ahead, the crew starts at once.
 const MANY: usize = 1000;
 
-/// What a worker tells of its work, and is told.
+/// Takes reports of a job's progress, and tells how the crew fares.
 pub(crate) trait Pace {
-    /// Something was done of the size of a stat.
+    /// Reports one step, as large as a stat.
     fn step(&mut self) {
         self.steps(1);
     }
-    /// So many things were done of that size.
+    /// Reports `count` steps.
     fn steps(&mut self, count: usize);
-    /// Its workers wait.
+    /// Returns true if the workers wait.
     fn is_slow(&self) -> bool;
 }
 
-/// Does `jobs` and the jobs these bring, the latest first. `start` makes a worker's state, by its number. At least `ahead` steps are known to
-/// come.
+/// Does `jobs` and the jobs they create, the newest first. `start` makes a worker's state from its
+/// number. At least `ahead` steps are known to come.
 pub(crate) fn descend<J: Send, S>(
     (role, tuning): (&'static str, &Tuning),
     workers: Workers,
@@ -48,7 +49,7 @@ pub(crate) fn descend<J: Send, S>(
 ) {
     let mut own = start(0);
     if ahead < MANY {
-        let mut alone = Alone { watch: (workers == Workers::Auto).then(Watch::start), waits: false };
+        let mut alone = Alone { sampler: (workers == Workers::Auto).then(Sampler::start), waits: false };
         let mut done = 0;
         while let Some(job) = jobs.pop() {
             work(&mut own, job, &mut jobs, &mut alone);
@@ -69,13 +70,13 @@ pub(crate) fn descend<J: Send, S>(
         idle: AtomicUsize::new(0),
         sizing,
         phase: profile::current(),
-        beginning: ThreadStart::of(crew.first.saturating_sub(1)),
+        start_signal: ThreadStart::of(crew.first.saturating_sub(1)),
         start,
         work,
     };
     thread::scope(|scope| {
         for number in 1..crew.first {
-            pool.hire(scope, number);
+            pool.spawn_worker(scope, number);
         }
         pool.work(scope, 0, own);
         let _waiting = profile::span(Phase::Wait);
@@ -83,16 +84,16 @@ pub(crate) fn descend<J: Send, S>(
     pool.sizing.learn();
 }
 
-/// The caller before it has help.
+/// The caller while it works alone.
 struct Alone {
-    watch: Option<Watch>,
+    sampler: Option<Sampler>,
     waits: bool,
 }
 
 impl Pace for Alone {
     fn steps(&mut self, count: usize) {
-        let Some(watch) = &mut self.watch else { return };
-        self.waits |= watch.heed(count).is_some() && watch.look() == Some(true);
+        let Some(sampler) = &mut self.sampler else { return };
+        self.waits |= sampler.count(count).is_some() && sampler.sample() == Some(true);
     }
 
     fn is_slow(&self) -> bool {
@@ -100,24 +101,24 @@ impl Pace for Alone {
     }
 }
 
-/// Jobs that workers have for each other.
+/// Jobs that workers share.
 struct Waiting<J> {
     jobs: Vec<J>,
-    /// Workers without a job,
+    /// The number of workers without a job.
     idle: usize,
-    /// and all of them.
+    /// The number of workers.
     workers: usize,
 }
 
 struct Pool<'t, J, F, G> {
     waiting: Mutex<Waiting<J>>,
     changed: Condvar,
-    /// As in `waiting`, to be looked at without the lock.
+    /// A copy of `waiting.idle` that is read without the lock.
     idle: AtomicUsize,
     sizing: Sizing<'t>,
     phase: Phase,
-    /// Of those that are there from the beginning, but for the caller.
-    beginning: ThreadStart,
+    /// The start of the first workers other than the caller.
+    start_signal: ThreadStart,
     start: F,
     work: G,
 }
@@ -128,9 +129,9 @@ where
     F: Fn(usize) -> S + Sync,
     G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
 {
-    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+    fn spawn_worker<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
-            self.beginning.mark_started();
+            self.start_signal.mark_started();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number, (self.start)(number));
         };
@@ -142,11 +143,12 @@ where
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize, mut state: S) {
         let _traced = tracing::info_span!("worker", role = self.sizing.role, number).entered();
         let panicked = Unblock(self);
-        let mut pace = Paced { pool: self, scope, watch: self.sizing.watch(number), is_caller: number == 0 };
+        let mut pace =
+            Paced { pool: self, scope, sampler: self.sizing.sampler(number), is_caller: number == 0 };
         let mut jobs = Vec::new();
         while let Some(job) = jobs.pop().or_else(|| self.take()) {
             (self.work)(&mut state, job, &mut jobs, &mut pace);
-            // The caller stays: it is the one that is always there.
+            // The caller stays even if the crew shrinks, so that one worker remains.
             if number >= self.sizing.size().max(1) {
                 self.retire(&mut jobs);
                 break;
@@ -158,7 +160,7 @@ where
         drop(panicked);
     }
 
-    /// A job of another worker's; `None` when there are no more.
+    /// Waits for a job of another worker. Returns `None` when no more can come.
     fn take(&self) -> Option<J> {
         let mut waiting = locked(&self.waiting);
         waiting.idle += 1;
@@ -177,7 +179,7 @@ where
         }
     }
 
-    /// Half of `jobs`, those that came first, for workers that have none.
+    /// Gives half of `jobs`, the oldest ones, to workers that have none.
     fn give(&self, jobs: &mut Vec<J>) {
         let mut waiting = locked(&self.waiting);
         let given = jobs.len() / 2;
@@ -185,7 +187,7 @@ where
         if given == 1 { self.changed.notify_one() } else { self.changed.notify_all() }
     }
 
-    /// A worker leaves, or never came: what it has is the others'.
+    /// Removes a worker that leaves or could not be started. Others take over its jobs.
     fn retire(&self, jobs: &mut Vec<J>) {
         let mut waiting = locked(&self.waiting);
         waiting.jobs.append(jobs);
@@ -197,7 +199,7 @@ where
 struct Paced<'scope, 'env, 't, J, F, G> {
     pool: &'scope Pool<'t, J, F, G>,
     scope: &'scope Scope<'scope, 'env>,
-    watch: Option<Watch>,
+    sampler: Option<Sampler>,
     is_caller: bool,
 }
 
@@ -208,13 +210,13 @@ where
     G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
 {
     fn steps(&mut self, count: usize) {
-        let Paced { pool, scope, watch, is_caller } = self;
+        let Paced { pool, scope, sampler, is_caller } = self;
         if *is_caller {
-            pool.beginning.yield_cpu_if_late();
+            pool.start_signal.yield_cpu_if_late();
         }
-        pool.sizing.steps(count, watch, pool.idle.load(Ordering::Relaxed), |new| {
+        pool.sizing.steps(count, sampler, pool.idle.load(Ordering::Relaxed), |new| {
             locked(&pool.waiting).workers += new.len();
-            new.for_each(|number| pool.hire(scope, number));
+            new.for_each(|number| pool.spawn_worker(scope, number));
         });
     }
 
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_and_what_it_brings_is_done_once() {
+    fn does_every_job_and_its_descendants_once() {
         for workers in [Workers::Fixed(1), Workers::Fixed(2), Workers::Fixed(8), Workers::Auto] {
             assert_eq!(done(workers, 0, 14, || ()).0, (1 << 15) - 1);
             assert_eq!(done(workers, MANY, 14, || ()).0, (1 << 15) - 1);
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_while_waiting() {
+    fn grows_while_workers_wait() {
         let (done, largest) = done(Workers::Auto, 0, 11, || thread::sleep(Duration::from_millis(1)));
         assert_eq!(done, (1 << 12) - 1);
         assert!(largest > 8, "{largest}");

@@ -1,4 +1,4 @@
-//! A crew for questions: each job gives an answer.
+//! A crew in which each job returns a result.
 
 use std::sync::{
     Mutex, OnceLock,
@@ -7,9 +7,10 @@ use std::sync::{
 
 use super::{Crew, Tuning, Workers, locked};
 
-/// Runs `work` on each of `jobs` with a crew that finds its own size, and returns the results in the jobs' order. `start` makes a
-/// worker's state, by its number; what `spare` holds is used first, and comes back to it. `weight` is in steps of the size of a file. The first failure
-/// stops the rest.
+/// Runs `work` on each of `jobs` with a crew of tuned size, and returns the results in the order of
+/// the jobs. `start` makes a worker's state from its number. States in `spare` are used first and
+/// are put back when their workers end. `weight` counts steps of about a file each. The first
+/// failure stops the rest.
 pub(crate) fn map<J: Sync, S: Send, R: Send + Sync, E: Send>(
     (role, tuning): (&'static str, &Tuning),
     jobs: &[J],
@@ -51,7 +52,7 @@ pub(crate) fn map<J: Sync, S: Send, R: Send + Sync, E: Send>(
     }
 }
 
-/// A state that goes back when its worker leaves.
+/// A worker's state, which is put back into `spare` when it is dropped.
 struct Borrowed<'s, S> {
     state: Option<S>,
     spare: &'s Mutex<Vec<S>>,
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_kept_and_failure_stops() {
+    fn keeps_the_order_and_stops_at_a_failure() {
         let jobs: Vec<usize> = (0..1000).collect();
         for weight in [1, 64] {
             let spare = Mutex::new(Vec::new());

@@ -1,16 +1,16 @@
-//! Crews: how many workers a phase has, and running them.
+//! Crews: how many workers a phase has, and how it runs them.
 //!
-//! Serial is a crew of one, on the calling thread. A crew begins small and may grow while it works, and shrink again
-//! ([`tuner`]): while its workers wait it becomes larger for as long as that makes it faster. Who looks are the first few workers,
-//! each after a step, now and then.
+//! Serial work is a crew of one, on the calling thread. An automatic crew starts small. It grows
+//! while its workers wait, as long as that makes it faster, and it may shrink again ([`tuner`]).
+//! The first few workers sample progress, each after a step, at most every few milliseconds.
 //!
-//! Work is shared by stealing ([`queue`]); a worker that is to leave leaves at once, and what it had is taken over, at the
-//! latest by the caller when all others are gone: no unit is ever left out.
-//! Where no more threads are to be had, those that are there do the work.
+//! Workers share the units by stealing ([`queue`]). A worker that has to leave does so at once and
+//! others take over its units, at the latest the caller when all others have left. So every unit is
+//! done. If no more threads can be started, the running ones do the work.
 
+mod batch;
 mod deferred;
 mod descend;
-mod grain;
 mod map;
 pub(crate) mod parallel;
 mod queue;
@@ -27,9 +27,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use batch::BatchSize;
 pub use deferred::Deferred;
 pub(crate) use descend::{Pace, descend};
-use grain::Grain;
 pub(crate) use map::map;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
@@ -37,111 +37,114 @@ use sys::{
     Dir, ThreadStart,
     profile::{self, Phase},
 };
-use tuner::{Learnt, Nature, Tuner};
+use tuner::{DiskKind, Learned, Tuner};
 
-/// How many workers.
+/// The number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// sapwood decides, and goes on deciding while the work runs.
+    /// sapwood chooses the number, and adapts it while the work runs.
     Auto,
-    /// `checkout.workers`, 1 = serial.
+    /// `checkout.workers`; 1 is serial.
     Fixed(usize),
 }
 
-/// What the phases of one piece of work learn from each other about the disk.
+/// Knowledge that one phase of an operation gains about the disk, for the next phase.
 #[derive(Debug, Default)]
 pub(crate) struct Tuning {
-    learnt: Mutex<Option<Learnt>>,
-    nature: Nature,
+    learned: Mutex<Option<Learned>>,
+    disk: DiskKind,
 }
 
 impl Tuning {
-    /// Of work that reads what is below `root`.
+    /// The tuning for work that reads files below `root`.
     pub(crate) fn reading(root: &Dir) -> Tuning {
-        let nature = if root.is_remote() { Nature::Asked } else { Nature::ReadsAhead };
-        Tuning { learnt: Mutex::default(), nature }
+        let disk = if root.is_remote() { DiskKind::RemoteRead } else { DiskKind::LocalRead };
+        Tuning { learned: Mutex::default(), disk }
     }
 
-    /// Of work that writes so many files below `root`.
+    /// The tuning for work that writes `files` files below `root`.
     pub(crate) fn writing(root: &Dir, files: usize) -> Tuning {
-        // So few begin with one worker, wherever they go.
+        // Fewer files start with one worker on any disk, so the mount is not probed.
         let is_local = files >= STEPS_PER_WORKER && !root.is_remote();
-        let nature = if is_local { Nature::KeepsWrites } else { Nature::Any };
-        Tuning { learnt: Mutex::default(), nature }
+        let disk = if is_local { DiskKind::LocalWrite } else { DiskKind::Unknown };
+        Tuning { learned: Mutex::default(), disk }
     }
 
-    /// Whether what is read comes from another machine.
+    /// Returns true if the disk may be a network file system.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self.nature, Nature::Any | Nature::Asked)
+        matches!(self.disk, DiskKind::Unknown | DiskKind::RemoteRead)
     }
 }
 
-/// How many workers to begin with, and how many at most.
+/// The number of workers to start with, and the limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crew<'t> {
     pub(crate) first: usize,
     pub(crate) limit: usize,
     cores: usize,
-    /// It is known that they will wait.
+    /// An earlier phase found that the workers wait.
     large: bool,
-    nature: Nature,
+    disk: DiskKind,
     tuning: Option<&'t Tuning>,
     order: Order,
 }
 
-/// Who does what.
+/// How units are distributed.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// Each worker has a part of its own, and takes of others' when it is done.
-    Parts,
-    /// The same, one unit at a time: what the last took says nothing of the next, which nobody can take over once it was taken.
-    Singly,
-    /// The next unit is that of whoever is free: all are at one place, which moves through the units.
+    /// Each worker has its own range, takes batches from it, and steals from others when it is
+    /// empty.
+    Stealing,
+    /// Like `Stealing`, one unit per grab: costs vary, and a taken unit cannot be stolen.
+    StealingSingly,
+    /// All workers take the next unit from one range, so the disk is read at one place.
     Strict,
 }
 
-/// As many as a network disk of a few milliseconds still rewards.
+/// The limit on a network disk: with a latency of a few milliseconds this many still pay off.
 const WAITING_LIMIT: usize = 128;
-/// As many, where more would be in the way of what the disk reads ahead for others.
+/// The limit when reading a local disk: more workers disturb its read-ahead.
 const READING_LIMIT: usize = 64;
-/// As many, where the kernel keeps what is written, and who waits does so for its locks and its journal.
+/// The limit when writing a local disk: the kernel buffers the writes, and workers wait only for
+/// its locks and its journal.
 const WRITING_LIMIT: usize = 8;
-/// As many are at one place, from the beginning to the end. More ask for the pieces of what is read as one in another order, and break the reading
-/// ahead: see docs/design/status.md, "The scan".
+/// The fixed number of workers in strict order. More of them request the blocks of one read-ahead
+/// window out of order, which ends the read-ahead: see docs/design/status.md, "The scan".
 const IN_ORDER: usize = 2;
-/// Workers for each core, for a disk that answers nearly as soon as the core has thought of the next question, or many at once. More would ask for
-/// pieces of what is read as one.
+/// Workers per core on a disk that answers nearly as fast as the core asks, or that serves many
+/// requests at once. More workers would request parts of the same block.
 const AT_ONCE_PER_CORE: usize = 16;
-/// Of these, as many as go beside the others and find for them what they ask for next.
-const BESIDE_PER_CORE: usize = 4;
+/// How many of these belong to the walk that runs beside them and finds the next paths.
+const SECONDARY_PER_CORE: usize = 4;
 /// Directories that a worker may keep open: one, its parent, and neighbours that a batch in pack
 /// order returns to.
 pub(crate) const KEPT_OPEN: usize = 8;
-/// File descriptors that a worker may hold at once: directories, the one in use, the file it writes, a loose
-/// object, and one to spare.
+/// File descriptors that a worker may hold at once: its directories, the one in use, the file it
+/// writes, a loose object, and one spare.
 const DESCRIPTORS_PER_WORKER: usize = KEPT_OPEN + 4;
-/// File descriptors that are not the workers'.
+/// File descriptors that are used outside of the workers.
 const DESCRIPTORS_ELSEWHERE: usize = 16;
-/// A worker more for so many steps: starting one costs what a few files do,
+/// Steps per worker at the start. Starting a worker costs as much as a few files.
 const STEPS_PER_WORKER: usize = 32;
-/// and where each step waits it costs less than one.
+/// Steps per worker at the start if each step waits; then starting a worker costs less than a step.
 const WAITING_STEPS_PER_WORKER: usize = 4;
-/// So many workers have a whole cache of delta bases each.
-const WELL_EQUIPPED: usize = 8;
-/// Who looks. More would only be in each other's way.
-const WATCHERS: usize = 4;
-/// A watcher looks after so much time.
-const TIME_BETWEEN_LOOKS: Duration = Duration::from_millis(5);
-/// Steps without a look at the clock, when steps are short.
-const MOST_UNHEEDED: usize = 15;
-/// A time in which more than one in so many workers found nothing to do tells nothing of the disk.
+/// Workers below this number have a full cache of delta bases each.
+const FULL_CACHE_WORKERS: usize = 8;
+/// The number of workers that sample progress. More would only contend for the tuner.
+const SAMPLERS: usize = 4;
+/// The time between two samples of a worker.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
+/// The most steps that are done without reading the clock, when steps are short.
+const MAX_SKIPPED_STEPS: usize = 15;
+/// Samples are discarded while more than one in this many workers is idle: then the rate says
+/// nothing about the disk.
 const IDLE_PART: usize = 4;
-/// Who runs or is ready to run for less than this part of the time waits.
+/// A worker waits if it runs or is ready to run for less than this part of the time.
 const WAITING: f64 = 0.4;
 
 impl<'t> Crew<'t> {
-    /// The crew for so many steps. `threshold` is `checkout.thresholdForParallelism`, which speaks of
-    /// worker processes and so binds only a number of workers that was asked for.
+    /// Chooses the crew for `steps` steps. `threshold` is `checkout.thresholdForParallelism`. Git
+    /// defines it for worker processes, so it applies only to a given number of workers.
     pub(crate) fn decide(
         workers: Workers,
         threshold: usize,
@@ -151,7 +154,8 @@ impl<'t> Crew<'t> {
         let descriptors = usize::try_from(sys::descriptor_limit()).unwrap_or(usize::MAX);
         let most =
             (descriptors.saturating_sub(DESCRIPTORS_ELSEWHERE) / DESCRIPTORS_PER_WORKER).min(steps).max(1);
-        // It takes a dozen system calls to know, and so few steps begin with one worker anyway.
+        // Counting the cores takes a dozen system calls, and a crew for this few steps starts with
+        // one worker.
         let cores = if steps < STEPS_PER_WORKER { 1 } else { sys::cores() };
         match workers {
             Workers::Fixed(count) => {
@@ -161,32 +165,32 @@ impl<'t> Crew<'t> {
                     limit: count,
                     cores,
                     large: false,
-                    nature: Nature::Any,
+                    disk: DiskKind::Unknown,
                     tuning: None,
-                    order: Order::Parts,
+                    order: Order::Stealing,
                 }
             }
             Workers::Auto => {
-                let learnt = tuning.and_then(|tuning| *locked(&tuning.learnt));
-                let (wanted, share) = match learnt {
-                    Some(learnt) => (learnt.size, WAITING_STEPS_PER_WORKER),
+                let learned = tuning.and_then(|tuning| *locked(&tuning.learned));
+                let (wanted, share) = match learned {
+                    Some(learned) => (learned.size, WAITING_STEPS_PER_WORKER),
                     None => (cores, STEPS_PER_WORKER),
                 };
                 let first = wanted.min(1 + steps / share).min(most);
-                let nature = tuning.map_or(Nature::Any, |tuning| tuning.nature);
-                let limit = match nature {
-                    Nature::Any | Nature::Asked => WAITING_LIMIT,
-                    Nature::ReadsAhead => READING_LIMIT,
-                    Nature::KeepsWrites => WRITING_LIMIT,
+                let disk = tuning.map_or(DiskKind::Unknown, |tuning| tuning.disk);
+                let limit = match disk {
+                    DiskKind::Unknown | DiskKind::RemoteRead => WAITING_LIMIT,
+                    DiskKind::LocalRead => READING_LIMIT,
+                    DiskKind::LocalWrite => WRITING_LIMIT,
                 };
                 Crew {
                     first,
                     limit: limit.max(cores).min(most),
                     cores,
-                    large: learnt.is_some(),
-                    nature,
+                    large: learned.is_some(),
+                    disk,
                     tuning,
-                    order: Order::Parts,
+                    order: Order::Stealing,
                 }
             }
         }
@@ -194,43 +198,46 @@ impl<'t> Crew<'t> {
 
     fn tuner(self) -> Tuner {
         let now = (Instant::now(), self.done(0));
-        Tuner::new((self.first, self.limit), self.cores, self.large, self.nature, now)
+        Tuner::new((self.first, self.limit), self.cores, self.large, self.disk, now)
     }
 
-    /// What the crew is judged by: steps, unless most of these find what was read ahead. Then what had to be waited for.
+    /// Returns what the tuner counts as progress: steps, or the number of waits on a disk where
+    /// most steps find data that was read ahead.
     fn done(self, steps: usize) -> usize {
-        match self.nature {
-            Nature::Any | Nature::KeepsWrites => steps,
-            Nature::ReadsAhead | Nature::Asked => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
+        match self.disk {
+            DiskKind::Unknown | DiskKind::LocalWrite => steps,
+            DiskKind::LocalRead | DiskKind::RemoteRead => usize::try_from(sys::waits()).unwrap_or(usize::MAX),
         }
     }
 
-    /// A crew for so many units, whatever their weight.
+    /// Limits the crew to the number of units, whatever their weight.
     pub(crate) fn of_units(self, units: usize) -> Self {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
     }
 
-    /// One that goes through its units in strict order, for a disk that is read best like that.
+    /// A crew that processes its units in strict order, for a disk that is fastest when read like
+    /// that.
     pub(crate) fn in_order(self) -> Self {
         let size = self.limit.min(IN_ORDER);
         Crew { first: size, limit: size, order: Order::Strict, ..self }
     }
 
-    /// One for a disk that answers quickly, or many at once, whatever the order: as many as keep it busy, from the beginning to the end. A look takes
-    /// longer than a quick answer; and those that wait for the same block, and what was read ahead, would make fewer seem to do.
-    /// Some of them are those that go [`beside`] the others, unless it `is_alone`.
+    /// A crew of fixed size for a disk that answers quickly, or serves many requests at once. The
+    /// size is not tuned: a sample takes longer than a quick answer, and workers that wait for the
+    /// same block, or find data that was read ahead, would make a small crew look sufficient.
+    /// Unless it `is_alone`, some of the workers are left to a crew beside it ([`secondary`]).
     pub(crate) fn at_once(self, is_alone: bool) -> Self {
         if self.tuning.is_none() {
             return self;
         }
-        let others = if is_alone { 0 } else { BESIDE_PER_CORE };
+        let others = if is_alone { 0 } else { SECONDARY_PER_CORE };
         let size = self.limit.min((AT_ONCE_PER_CORE - others) * self.cores);
-        Crew { first: size, limit: size, large: true, order: Order::Singly, ..self }
+        Crew { first: size, limit: size, large: true, order: Order::StealingSingly, ..self }
     }
 
-    /// Works through all units, given by their weights, which are numbers of steps: `start` makes a worker's own state,
-    /// on its thread, by its number; `act` does some units and calls the function it is given after each step. Several
-    /// workers are traced, each as a span `worker` with their `role`.
+    /// Processes all units. `weights` are the units' sizes in steps. `start` makes a worker's
+    /// state, on its thread, from its number. `act` processes some units and calls the given
+    /// function after each step. Each of several workers is traced as a span `worker` with `role`.
     pub(crate) fn run<S>(
         self,
         role: &'static str,
@@ -241,61 +248,64 @@ impl<'t> Crew<'t> {
         if weights.len() == 0 {
             return;
         }
-        let shift = Shift {
+        let run = CrewRun {
             queue: match self.order {
-                Order::Parts | Order::Singly => Queue::new(weights, self.first, self.limit),
+                Order::Stealing | Order::StealingSingly => Queue::new(weights, self.first, self.limit),
                 Order::Strict => Queue::in_order(weights),
             },
             sizing: Sizing::new(self, role),
             phase: profile::current(),
-            beginning: ThreadStart::of(self.first.saturating_sub(1)),
+            start_signal: ThreadStart::of(self.first.saturating_sub(1)),
             start,
             act,
         };
         let waiting = thread::scope(|scope| {
             for number in 1..self.first {
-                shift.hire(scope, number);
+                run.spawn_worker(scope, number);
             }
-            shift.work(scope, 0);
+            run.work(scope, 0);
             profile::span(Phase::Wait)
         });
         drop(waiting);
-        // Who was to leave just when it had taken over what was left, while all others had found nothing, left it.
+        // A worker may have had to leave just after it stole units, when all others had already
+        // found nothing. The caller does these units.
         let mut state = None;
-        while let Some(units) = shift.queue.next(0, 1) {
-            (shift.act)(state.get_or_insert_with(|| (shift.start)(0)), units, &mut || {});
+        while let Some(units) = run.queue.next(0, 1) {
+            (run.act)(state.get_or_insert_with(|| (run.start)(0)), units, &mut || {});
         }
-        shift.sizing.learn();
+        run.sizing.learn();
     }
 }
 
-/// How many there are beside a crew that asks for much at once, unless their number is given. Left to find their size they stay at two, as that crew keeps the
-/// disk busy, and have most left to do when it has ended.
-pub(crate) fn beside(workers: Workers) -> Workers {
+/// The number of workers that run beside a crew made by [`Crew::at_once`], unless a number is
+/// given. It is fixed: tuned, the number would stay at two, as the other crew keeps the disk busy,
+/// and most of their work would be left when that crew ends.
+pub(crate) fn secondary(workers: Workers) -> Workers {
     match workers {
-        Workers::Auto => Workers::Fixed(BESIDE_PER_CORE * sys::cores()),
+        Workers::Auto => Workers::Fixed(SECONDARY_PER_CORE * sys::cores()),
         Workers::Fixed(_) => workers,
     }
 }
 
-/// A reader for the worker of this number: those of a large crew mostly wait, and have little memory each.
+/// A reader for the worker with this number. Most workers of a large crew wait, so those have small
+/// caches.
 pub(crate) fn reader(objects: &Objects, number: usize) -> Reader<'_> {
-    if number < WELL_EQUIPPED { objects.reader() } else { objects.small_reader() }
+    if number < FULL_CACHE_WORKERS { objects.reader() } else { objects.small_reader() }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a worker that panicked left is whole: a size, or a state that is replaced as a whole.
+    // After a panic the value is still consistent: each is a number, or is replaced as a whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many workers there are, while they work.
+/// The number of workers while they run.
 struct Sizing<'t> {
     crew: Crew<'t>,
-    /// Workers of this number and beyond leave.
+    /// Workers with this number and above leave.
     size: AtomicUsize,
-    /// Done so far, by all.
+    /// The steps that all workers have done.
     steps: AtomicUsize,
-    /// Whoever looked last has been waiting.
+    /// The last worker that sampled was waiting.
     waits: AtomicBool,
     tuner: Mutex<Tuner>,
     role: &'static str,
@@ -310,8 +320,8 @@ impl<'t> Sizing<'t> {
             crew,
             size: AtomicUsize::new(crew.first),
             steps: AtomicUsize::new(0),
-            // Until somebody has looked.
-            waits: AtomicBool::new(crew.nature == Nature::Asked),
+            // The assumption before the first sample.
+            waits: AtomicBool::new(crew.disk == DiskKind::RemoteRead),
             tuner: Mutex::new(crew.tuner()),
             role,
         }
@@ -321,79 +331,85 @@ impl<'t> Sizing<'t> {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// There are more workers than cores, as they wait.
+    /// Returns true if there are more workers than cores because they wait.
     fn is_large(&self) -> bool {
         self.size() > self.crew.cores
     }
 
-    /// They wait, however many they are.
+    /// Returns true if the workers wait, however many there are.
     fn is_slow(&self) -> bool {
         self.is_large() || self.waits.load(Ordering::Relaxed)
     }
 
-    /// Whether the size is found, or fixed.
+    /// Returns true if the size is tuned, not fixed.
     fn is_tuned(&self) -> bool {
         self.crew.first < self.crew.limit
     }
 
-    /// For the worker of this number, if it is to look.
-    fn watch(&self, number: usize) -> Option<Watch> {
-        (self.is_tuned() && number < WATCHERS).then(Watch::start)
+    /// Returns a sampler for the worker with this number, if it is one that samples.
+    fn sampler(&self, number: usize) -> Option<Sampler> {
+        (self.is_tuned() && number < SAMPLERS).then(Sampler::start)
     }
 
-    /// A worker has done so many steps, and maybe looked whether it waits; workers with these numbers may have to be hired. `idle` are
-    /// without work just now.
-    fn steps(&self, count: usize, watch: &mut Option<Watch>, idle: usize, hire: impl FnOnce(Range<usize>)) {
+    /// Counts `count` steps of a worker and, if a sample is due, adapts the size. `spawn_worker`
+    /// starts workers with the given numbers. `idle` workers have no unit at this moment.
+    fn steps(
+        &self,
+        count: usize,
+        sampler: &mut Option<Sampler>,
+        idle: usize,
+        spawn_worker: impl FnOnce(Range<usize>),
+    ) {
         if !self.is_tuned() {
             return;
         }
-        let Some(done) = watch.as_mut().map_or(Some(count), |watch| watch.heed(count)) else { return };
+        let Some(done) = sampler.as_mut().map_or(Some(count), |sampler| sampler.count(count)) else { return };
         self.steps.fetch_add(done, Ordering::Relaxed);
-        let Some(waits) = watch.as_mut().and_then(Watch::look) else { return };
+        let Some(waits) = sampler.as_mut().and_then(Sampler::sample) else { return };
         self.waits.store(waits, Ordering::Relaxed);
-        // Somebody else is at it already.
+        // Another worker holds the tuner.
         let Ok(mut tuner) = self.tuner.try_lock() else { return };
         let size = self.size();
         let (now, steps) = (Instant::now(), self.crew.done(self.steps.load(Ordering::Relaxed)));
         if idle > size / IDLE_PART {
-            return tuner.pass_over(now, steps);
+            return tuner.restart_window(now, steps);
         }
-        let next = tuner.look(now, steps, waits);
+        let next = tuner.sample(now, steps, waits);
         if next == size {
             return;
         }
         tracing::info!(target: "workers", role = self.role, size = next);
         self.size.store(next, Ordering::Relaxed);
         if size < next {
-            hire(size..next);
+            spawn_worker(size..next);
         }
     }
 
-    /// Leaves what was found to the next phase.
+    /// Keeps the result for the next phase.
     fn learn(&self) {
         if let Some(tuning) = self.crew.tuning
-            && let Some(learnt) = locked(&self.tuner).learnt()
+            && let Some(learned) = locked(&self.tuner).learned()
         {
-            *locked(&tuning.learnt) = Some(learnt);
+            *locked(&tuning.learned) = Some(learned);
         }
     }
 }
 
-struct Shift<'t, F, G> {
+struct CrewRun<'t, F, G> {
     queue: Queue,
     sizing: Sizing<'t>,
-    /// What the crew is hired for.
+    /// The phase that the profile charges.
     phase: Phase,
-    /// Of those that are there from the beginning, but for the caller.
-    beginning: ThreadStart,
+    /// The start of the first workers other than the caller.
+    start_signal: ThreadStart,
     start: F,
     act: G,
 }
 
-impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> Shift<'_, F, G> {
-    fn hire<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
+impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) + Sync> CrewRun<'_, F, G> {
+    fn spawn_worker<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
-            self.beginning.mark_started();
+            self.start_signal.mark_started();
             let _profiled = profile::thread(self.phase);
             self.work(scope, number);
         };
@@ -406,75 +422,78 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
         let role = sizing.role;
         let _traced = several.then(|| tracing::info_span!("worker", role, number).entered());
         let mut state = (self.start)(number);
-        let mut watch = sizing.watch(number);
-        let mut grain = Grain::new(sizing.is_large());
+        let mut sampler = sizing.sampler(number);
+        let mut batch = BatchSize::new(sizing.is_large());
         while number < sizing.size() {
             let most = match sizing.crew.order {
-                Order::Parts => grain.most(),
-                Order::Singly | Order::Strict => 1,
+                Order::Stealing => batch.most(),
+                Order::StealingSingly | Order::Strict => 1,
             };
             let Some(units) = self.queue.next(number, most) else { break };
             (self.act)(&mut state, units, &mut || {
                 if number == 0 {
-                    self.beginning.yield_cpu_if_late();
+                    self.start_signal.yield_cpu_if_late();
                 }
-                sizing.steps(1, &mut watch, 0, |new| new.for_each(|number| self.hire(scope, number)));
+                sizing
+                    .steps(1, &mut sampler, 0, |new| new.for_each(|number| self.spawn_worker(scope, number)));
             });
         }
     }
 }
 
-/// Tells whether a thread spends its time waiting: neither running nor ready to run, so that other
-/// load on the machine is not mistaken for a slow disk.
-struct Watch {
+/// Samples whether a thread waits: it neither runs nor is ready to run. So other load on the
+/// machine is not mistaken for a slow disk.
+struct Sampler {
     since: Instant,
     ran: Duration,
     delayed: Duration,
-    /// Steps that pass until the clock is read again and they are counted: both cost as much as a tenth of a stat.
-    let_pass: usize,
-    passed: usize,
-    /// How often the clock was read since the last look.
-    quick: usize,
+    /// Steps to skip until the clock is read and they are counted. Either costs a tenth of a stat.
+    to_skip: usize,
+    skipped: usize,
+    /// How often the clock was read since the last sample.
+    clock_reads: usize,
 }
 
-impl Watch {
-    fn start() -> Watch {
-        Watch {
+impl Sampler {
+    fn start() -> Sampler {
+        Sampler {
             since: Instant::now(),
             ran: sys::thread_time(),
-            // What came before the thread's first wait is asked for then: at worst that wait is taken for load on the machine.
+            // The delay before the thread's first wait is not read. At worst, that wait is
+            // attributed to load on the machine.
             delayed: Duration::ZERO,
-            let_pass: 0,
-            passed: 0,
-            quick: 0,
+            to_skip: 0,
+            skipped: 0,
+            clock_reads: 0,
         }
     }
 
-    /// To be called after so many steps. How many are to be counted, now and then.
-    fn heed(&mut self, count: usize) -> Option<usize> {
-        self.passed += count;
-        if self.passed <= self.let_pass {
+    /// Counts `count` steps. Returns the steps to report, or `None` if they are only collected.
+    fn count(&mut self, count: usize) -> Option<usize> {
+        self.skipped += count;
+        if self.skipped <= self.to_skip {
             return None;
         }
-        self.let_pass = 0;
-        Some(std::mem::take(&mut self.passed))
+        self.to_skip = 0;
+        Some(std::mem::take(&mut self.skipped))
     }
 
-    /// To be called after each step that is heeded; answers once in a while, for the time since it last did.
-    fn look(&mut self) -> Option<bool> {
+    /// Called when steps are reported. Returns whether the thread waited since the last sample, or
+    /// `None` if no sample is due.
+    fn sample(&mut self) -> Option<bool> {
         let now = Instant::now();
         let took = now - self.since;
-        if took < TIME_BETWEEN_LOOKS {
-            // While many steps fit between two looks, most of them need no clock.
-            self.quick += 1;
-            self.let_pass = self.quick.min(MOST_UNHEEDED);
+        if took < SAMPLE_INTERVAL {
+            // If many steps fit between two samples, most of them skip the clock.
+            self.clock_reads += 1;
+            self.to_skip = self.clock_reads.min(MAX_SKIPPED_STEPS);
             return None;
         }
-        self.quick = 0;
+        self.clock_reads = 0;
         let ran = sys::thread_time();
         let mut busy = (ran - self.ran).as_secs_f64();
         let mut waits = busy < took.as_secs_f64() * WAITING;
-        // Only then it matters why it did not run.
+        // Only now the reason why it did not run matters.
         if waits {
             let delayed = delayed();
             busy += delayed.saturating_sub(self.delayed).as_secs_f64();
@@ -486,7 +505,7 @@ impl Watch {
     }
 }
 
-/// How long this thread has been ready to run and did not; nothing where the kernel does not tell.
+/// Returns how long this thread was ready to run without running; zero if the kernel does not tell.
 fn delayed() -> Duration {
     let text = sys::by_path::read(Path::new("/proc/thread-self/schedstat")).ok().flatten();
     let field = text.as_deref().and_then(|text| text.split(|&byte| byte == b' ').nth(1));
@@ -501,26 +520,26 @@ mod tests {
     const THRESHOLD: usize = 100;
 
     #[test]
-    fn who_writes_to_memory_stays_few() {
-        let tuning = Tuning { learnt: Mutex::default(), nature: Nature::KeepsWrites };
+    fn a_crew_that_writes_to_a_local_disk_stays_small() {
+        let tuning = Tuning { learned: Mutex::default(), disk: DiskKind::LocalWrite };
         let crew = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning));
         assert_eq!(crew.limit, WRITING_LIMIT.max(crew.cores));
         let swept = Crew::decide(Workers::Auto, 0, 100_000, None).in_order();
         assert_eq!((swept.first, swept.limit), (IN_ORDER, IN_ORDER));
-        let tuning = Tuning { learnt: Mutex::default(), nature: Nature::ReadsAhead };
+        let tuning = Tuning { learned: Mutex::default(), disk: DiskKind::LocalRead };
         let many = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once(true);
         assert_eq!((many.first, many.limit), ((16 * many.cores).min(READING_LIMIT), many.first));
         let others = Crew::decide(Workers::Auto, 0, 100_000, Some(&tuning)).at_once(false).first;
         assert_eq!(others, (12 * many.cores).min(READING_LIMIT));
-        assert_eq!(beside(Workers::Auto), Workers::Fixed(4 * many.cores));
+        assert_eq!(secondary(Workers::Auto), Workers::Fixed(4 * many.cores));
         for fixed in [1, 3] {
             let crew = Crew::decide(Workers::Fixed(fixed), 0, 100_000, Some(&tuning)).at_once(true);
-            assert_eq!((crew.first, beside(Workers::Fixed(fixed))), (fixed, Workers::Fixed(fixed)));
+            assert_eq!((crew.first, secondary(Workers::Fixed(fixed))), (fixed, Workers::Fixed(fixed)));
         }
     }
 
     #[test]
-    fn fixed_is_fixed_and_auto_may_grow() {
+    fn fixed_crews_keep_their_size_and_automatic_ones_may_grow() {
         let sizes = |workers, steps| {
             let crew = Crew::decide(workers, THRESHOLD, steps, None);
             (crew.first, crew.limit)
@@ -533,14 +552,14 @@ mod tests {
     }
 
     #[test]
-    fn what_one_phase_learnt_the_next_begins_with() {
+    fn a_phase_starts_with_what_the_phase_before_learned() {
         let tuning = Tuning::default();
-        *locked(&tuning.learnt) = Some(Learnt { size: 64 });
+        *locked(&tuning.learned) = Some(Learned { size: 64 });
         let first = |steps| Crew::decide(Workers::Auto, THRESHOLD, steps, Some(&tuning)).first;
         assert_eq!((first(1000), first(40), first(3)), (64, 11, 1));
     }
 
-    /// Runs `steps` steps and tells how many workers took part at most.
+    /// Runs `steps` steps and returns the largest number of workers that took part.
     fn crew_after(steps: usize, step: impl Fn() + Sync) -> usize {
         let (largest, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let crew = Crew {
@@ -548,9 +567,9 @@ mod tests {
             limit: 8,
             cores: 1,
             large: false,
-            nature: Nature::Any,
+            disk: DiskKind::Unknown,
             tuning: None,
-            order: Order::Parts,
+            order: Order::Stealing,
         };
         crew.run(
             "test",
@@ -569,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_while_waiting_and_not_while_computing() {
+    fn grows_while_workers_wait_and_not_while_they_compute() {
         assert_eq!(crew_after(2000, || thread::sleep(Duration::from_millis(1))), 8);
         let computed = || {
             let start = sys::thread_time();

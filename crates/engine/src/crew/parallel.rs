@@ -1,4 +1,4 @@
-//! Many small jobs on a few threads.
+//! Many small jobs on a fixed number of threads.
 
 use std::sync::{
     OnceLock,
@@ -7,8 +7,9 @@ use std::sync::{
 
 use sys::profile::{self, Phase};
 
-/// Runs `work` on each of `jobs`, one thread for each of `states`, and returns the results in the jobs'
-/// order. The first failure stops the rest. One state is one thread: the caller's.
+/// Runs `work` on each of `jobs`, with one thread per element of `states`, and returns the results
+/// in the order of the jobs. The first failure stops the rest. A single state is used on the
+/// caller's thread.
 pub(crate) fn map<J, S, R, E>(
     jobs: &[J],
     states: &mut [S],
@@ -59,7 +60,7 @@ where
     Ok(results.into_iter().map(done).collect())
 }
 
-/// How many threads are worth it: one for each `share` of the jobs, at most `most`.
+/// Returns the number of threads that pay off: one for each `share` jobs, at most `most`.
 pub(crate) fn threads(jobs: usize, share: usize, most: usize) -> usize {
     (jobs / share).clamp(1, most.max(1))
 }
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_kept_and_failure_stops() {
+    fn keeps_the_order_and_stops_at_a_failure() {
         let jobs: Vec<usize> = (0..1000).collect();
         for threads in [1, 4] {
             let mut states = vec![0usize; threads];

@@ -1,11 +1,12 @@
-//! Work stealing over contiguous ranges.
+//! Work stealing over contiguous ranges of units.
 //!
-//! The units are divided into one range for each of the first workers, by weight. A worker takes units
-//! from the front of its own range, several at once; with none left it takes the heaviest unit nobody has begun, if that is
-//! too heavy to be left for the end, and else the rear half of the longest range of the others. Neighbours in the index, and so in
-//! the pack and on the disk, mostly stay with one worker.
+//! The units are divided by weight into one range for each initial worker. A worker takes batches
+//! from the front of its own range. When that is empty it takes the heaviest unit that nobody has
+//! begun, if that one is too heavy to be left for the end. Else it steals the rear half of the
+//! longest range. So neighbours in the index, and thus in the pack and on the disk, mostly stay
+//! with one worker.
 //!
-//! In strict order there is one range, and everybody takes from its front.
+//! In strict order there is one range, and all workers take from its front.
 
 use std::{
     cmp::Reverse,
@@ -18,23 +19,23 @@ use std::{
 
 use super::locked;
 
-/// The ranges, one for each worker there may ever be.
+/// One range for each worker that may ever take part.
 pub(super) struct Queue {
-    /// The weight of all units before each one, and of all.
+    /// The total weight of the units before each unit; the last element is the total of all.
     before: Vec<usize>,
     taken: Vec<AtomicBool>,
     ranges: Vec<Mutex<Range<usize>>>,
-    /// Units that would keep a full crew waiting if they came last, the heaviest first,
+    /// Units that would keep a full crew waiting if they came last, the heaviest first.
     heavy: Vec<usize>,
-    /// and how many of them were asked for.
+    /// The number of elements of `heavy` that were handed out.
     asked: AtomicUsize,
 }
 
-/// What is taken at once is at most this part of what a worker has: the rest can be stolen.
+/// A batch is at most this part of a worker's range, so that others can steal the rest.
 const SHARE: usize = 4;
 
 impl Queue {
-    /// Divides among the first `workers`; up to `limit` may take part.
+    /// Divides the units among the first `workers`. Up to `limit` may take part.
     pub(super) fn new(weights: impl Iterator<Item = usize>, workers: usize, limit: usize) -> Queue {
         let mut before = vec![0];
         let mut total = 0;
@@ -57,16 +58,16 @@ impl Queue {
         Queue { before, taken, ranges, heavy, asked: AtomicUsize::new(0) }
     }
 
-    /// One range for all.
+    /// Makes one range for all workers.
     pub(super) fn in_order(weights: impl Iterator<Item = usize>) -> Queue {
         Queue::new(weights, 1, 1)
     }
 
-    /// The next units for a worker, of a weight of at most `most` if they are more than one; `None` when there is
-    /// nothing left to start.
+    /// Takes the next units for a worker: one unit, or several whose weight is at most `most`.
+    /// Returns `None` if no unit is left to begin.
     pub(super) fn next(&self, worker: usize, most: usize) -> Option<Range<usize>> {
         let worker = worker.min(self.ranges.len() - 1);
-        if let Some(units) = self.bite(&mut self.range(worker), most) {
+        if let Some(units) = self.take_front(&mut self.range(worker), most) {
             return Some(units);
         }
         while let Some(&unit) = self.heavy.get(self.asked.fetch_add(1, Ordering::Relaxed)) {
@@ -89,15 +90,15 @@ impl Queue {
             };
             let mut own = self.range(worker);
             *own = stolen;
-            // Somebody may have stolen from `own` already if the lock had been let go of; it was not.
-            if let Some(units) = self.bite(&mut own, most) {
+            // `own` has been locked since the theft, so nobody else can have emptied it.
+            if let Some(units) = self.take_front(&mut own, most) {
                 return Some(units);
             }
         }
     }
 
-    /// Takes units from the front of a range, up to one that somebody else has taken.
-    fn bite(&self, range: &mut Range<usize>, most: usize) -> Option<Range<usize>> {
+    /// Takes units from the front of a range, up to the first that another worker has taken.
+    fn take_front(&self, range: &mut Range<usize>, most: usize) -> Option<Range<usize>> {
         while range.start < range.end && !self.claim(range.start) {
             range.start += 1;
         }
@@ -115,7 +116,7 @@ impl Queue {
         Some(start..end)
     }
 
-    /// Whether nobody had the unit.
+    /// Marks a unit as taken. Returns true if nobody had taken it.
     fn claim(&self, unit: usize) -> bool {
         !self.taken[unit].swap(true, Ordering::Relaxed)
     }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn divided_by_weight_and_stolen_from_the_rear() {
+    fn divides_by_weight_and_steals_from_the_rear() {
         let queue = Queue::new([10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1].into_iter(), 2, 3);
         assert_eq!(queue.next(1, 1), Some(1..2));
         assert_eq!(queue.next(2, 1), Some(0..1), "the heaviest, which the first has not begun");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn several_at_once_but_never_most_of_what_is_left() {
+    fn a_batch_never_takes_most_of_a_range() {
         let queue = Queue::new(iter::repeat_n(5, 100), 1, 2);
         assert_eq!(queue.next(0, 22), Some(0..4));
         assert_eq!(queue.next(0, 3), Some(4..5));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order_everybody_takes_the_next() {
+    fn in_order_each_worker_takes_the_next_unit() {
         let queue = Queue::in_order(iter::repeat_n(1, 3));
         assert_eq!(
             [7, 0, 3, 0].map(|worker| queue.next(worker, 1)),
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_is_taken_once() {
+    fn takes_every_unit_once() {
         for (units, workers, limit) in [(0, 1, 1), (1, 2, 4), (1000, 1, 8), (1000, 4, 4), (7, 8, 8)] {
             for most in [1, 20] {
                 let taken: Vec<AtomicUsize> = (0..units).map(|_| AtomicUsize::new(0)).collect();

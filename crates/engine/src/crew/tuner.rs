@@ -1,59 +1,63 @@
-//! How many workers a crew should have, found while it works.
+//! Finds the best number of workers while the crew runs.
 //!
-//! Two things are watched: whether workers wait (neither run nor are ready to run), and how many steps a second all
-//! of them do. Workers that do not wait are as many as the cores. While they wait the crew is made four times as large, again and again,
-//! as long as that makes it faster; if it does not, it goes back to the size that was best. Later, each time after a longer pause, it tries
-//! a quarter, which is kept if it is nearly as fast, and if it is not, once more four times as many: what was slow for a
-//! while may have been a directory, and not the disk, and what seemed to be gained may have been what the disk had read ahead.
+//! The tuner observes whether workers wait (they neither run nor are ready to run), and the step
+//! rate of the whole crew. A crew whose workers do not wait has as many as there are cores. While
+//! they wait, the crew is made four times as large, repeatedly, as long as that makes it faster.
+//! When it no longer does, the crew returns to the best size. After pauses of growing length it
+//! tries a quarter of its size, which it keeps if that is nearly as fast; if not, it tries four
+//! times its size once more. A slow start may have been due to one directory instead of the disk,
+//! and an apparent gain to read-ahead.
 //!
-//! A size is judged by a window of its own, which begins when each worker could have done a step in the new
-//! company. One bad window proves nothing, as steps differ: it is repeated before the crew goes back.
+//! Each size is measured in its own window, which starts when every worker could have done a step
+//! at that size. Steps differ, so one bad window is repeated before the crew goes back.
 
 use std::time::{Duration, Instant};
 
-/// A crew is made so many times as large at once: a disk of a few milliseconds rewards 64 workers, and is
-/// to be known for one within the first percent of the work.
+/// The factor by which a crew grows. A disk with a latency of a few milliseconds rewards 64
+/// workers, and should be recognized within the first percent of the work.
 const RUNG: usize = 4;
-/// How much faster that has to make it,
+/// The speedup that a larger crew must show.
 const GAIN: f64 = 1.25;
-/// and where the kernel reads ahead: what serves many at once is nearly so many times as fast, and what does not loses by a larger crew's seeks.
+/// That speedup on a local disk: there the kernel reads ahead. A disk that serves many requests at once
+/// shows nearly the full factor; another one loses, as a larger crew causes seeks.
 const CLEAR_GAIN: f64 = 2.0;
-/// Windows that do not show a gain, until the crew goes back.
+/// Windows without a gain until the crew goes back.
 const PATIENCE: u32 = 2;
-/// A window takes at least so long, since less is noise,
+/// The shortest window; a shorter one measures noise.
 const WINDOW: Duration = Duration::from_millis(5);
-/// and where the kernel reads ahead so long,
+/// The shortest window on a local disk.
 const LONG_WINDOW: Duration = Duration::from_millis(40);
-/// and so many steps for each worker.
+/// The steps per worker that a window must contain.
 const STEPS: usize = 2;
-/// A smaller crew is judged by a window that is so many times as long: nobody waits for the answer.
+/// Windows are this many times as long when a smaller crew is judged: that is not urgent.
 const CAREFUL: u32 = 4;
-/// How long a crew that settled is left alone, at first and at most.
+/// The pause after a crew has settled, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONG_FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// Looks in a row that find nobody waiting, until a large crew goes back to the cores.
-const BUSY_LOOKS: u32 = 8;
+/// Consecutive samples without a waiting worker until a large crew returns to the number of cores.
+const BUSY_SAMPLES: u32 = 8;
 
-/// What is known of a disk beforehand.
+/// The kind of disk, as known beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Nature {
+pub(super) enum DiskKind {
     #[default]
-    Any,
-    /// It is read from, and is another machine's: how often somebody had to wait says how much it was asked. Of the steps, most find what came with
-    /// a listing.
-    Asked,
-    /// It is read from, and is of this machine: the kernel reads ahead, so that steps tell little of it. What is counted is how often somebody
-    /// had to wait.
-    ReadsAhead,
-    /// It is written to, and is of this machine: what is written goes into memory, so that somebody waits now and then, and more workers do not help.
-    KeepsWrites,
+    Unknown,
+    /// Reads from a network disk. Progress is the number of waits, as most steps find attributes
+    /// that came with a directory listing.
+    RemoteRead,
+    /// Reads from a local disk. Progress is the number of waits, as the kernel reads ahead and
+    /// steps say little about the disk.
+    LocalRead,
+    /// Writes to a local disk. The kernel buffers writes, so a worker waits now and then, and more
+    /// workers do not help.
+    LocalWrite,
 }
 
-/// What was found out, for the next phase of the same work to begin with.
+/// The result that the next phase of the same work starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Learnt {
-    /// Of a crew that waited, and was settled or still growing.
+pub(crate) struct Learned {
+    /// The size of a crew that waited and had settled or was still growing.
     pub(super) size: usize,
 }
 
@@ -63,7 +67,7 @@ pub(super) struct Tuner {
     /// The size of a crew that does not wait.
     cores: usize,
     limit: usize,
-    /// What a window takes at least.
+    /// The shortest window.
     least: Duration,
     gain: f64,
     first_pause: Duration,
@@ -76,13 +80,13 @@ pub(super) struct Tuner {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Nobody waits, as far as is known.
+    /// No worker waits, as far as is known.
     Working,
-    /// Made larger; `best` is what it was before.
+    /// The crew was made larger; `best` is the sample before that.
     Climbing { best: Sample, windows: u32 },
-    /// Made smaller; `best` is what it was before.
+    /// The crew was made smaller; `best` is the sample before that.
     Descending { best: Sample },
-    /// Left as it is until then; what is tried next.
+    /// The size is kept until `until`; then a change in the direction `next` is tried.
     Settled { until: Instant, next: Direction },
 }
 
@@ -95,7 +99,7 @@ enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     size: usize,
-    /// Steps a second.
+    /// Steps per second.
     rate: f64,
 }
 
@@ -103,22 +107,23 @@ struct Sample {
 struct Window {
     since: Instant,
     steps: usize,
-    /// Each worker has not had the time for a step yet.
+    /// Some worker has not had the time for a step yet.
     warming: bool,
 }
 
 impl Tuner {
-    /// Of a crew that begins with `first` of at most `limit` workers; `large` if it is known that they will wait.
+    /// A tuner for a crew that starts with `first` of at most `limit` workers. `large`: the workers
+    /// are known to wait.
     pub(super) fn new(
         (first, limit): (usize, usize),
         cores: usize,
         large: bool,
-        nature: Nature,
+        disk: DiskKind,
         (now, steps): (Instant, usize),
     ) -> Tuner {
-        let (least, gain, first_pause) = match nature {
-            Nature::Any | Nature::Asked => (WINDOW, GAIN, FIRST_PAUSE),
-            Nature::ReadsAhead | Nature::KeepsWrites => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
+        let (least, gain, first_pause) = match disk {
+            DiskKind::Unknown | DiskKind::RemoteRead => (WINDOW, GAIN, FIRST_PAUSE),
+            DiskKind::LocalRead | DiskKind::LocalWrite => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
         };
         let state = match large {
             true => State::Settled { until: now + first_pause, next: Direction::Down },
@@ -138,9 +143,9 @@ impl Tuner {
         }
     }
 
-    /// The size the crew should have, when `steps` are done by all and the worker that asks has been waiting
-    /// or not.
-    pub(super) fn look(&mut self, now: Instant, steps: usize, waits: bool) -> usize {
+    /// Returns the size that the crew should have now. `steps` is the progress of all workers;
+    /// `waits` tells whether the sampling worker waited.
+    pub(super) fn sample(&mut self, now: Instant, steps: usize, waits: bool) -> usize {
         let took = now - self.window.since;
         let done = steps.saturating_sub(self.window.steps);
         if self.window.warming {
@@ -150,7 +155,7 @@ impl Tuner {
             return self.size;
         }
         self.busy = if waits { 0 } else { self.busy + 1 };
-        if self.busy >= BUSY_LOOKS && self.size > self.cores {
+        if self.busy >= BUSY_SAMPLES && self.size > self.cores {
             return self.turn(State::Working, self.cores, now, steps);
         }
         let short = took < self.least || done < self.size * STEPS;
@@ -161,7 +166,7 @@ impl Tuner {
                 }
                 self.size
             }
-            // Whether anybody waits is known before how fast they are.
+            // A waiting worker shows earlier than a reliable rate.
             State::Working if took < self.least || done == 0 => self.size,
             State::Settled { until, .. } if now < until || !waits => {
                 if took >= 10 * self.least {
@@ -209,29 +214,29 @@ impl Tuner {
         }
     }
 
-    /// Begins the window anew, for what has passed since it began proves nothing.
-    pub(super) fn pass_over(&mut self, now: Instant, steps: usize) {
+    /// Restarts the window without judging it.
+    pub(super) fn restart_window(&mut self, now: Instant, steps: usize) {
         if !self.window.warming {
             self.begin(now, steps, false);
         }
     }
 
-    /// What the next phase may begin with.
-    pub(super) fn learnt(&self) -> Option<Learnt> {
+    /// Returns what the next phase starts with.
+    pub(super) fn learned(&self) -> Option<Learned> {
         let size = match self.state {
             State::Working => return None,
             State::Climbing { best, .. } => best.size.max(self.cores * RUNG).min(self.size),
             State::Descending { best } => best.size,
             State::Settled { .. } => self.size,
         };
-        (size > self.cores).then_some(Learnt { size })
+        (size > self.cores).then_some(Learned { size })
     }
 
     fn climb(&mut self, best: Sample, now: Instant, steps: usize) -> usize {
         if self.size == self.limit {
             return self.settle(self.size, Direction::Down, now, steps);
         }
-        // 2 -> 8 -> 32 -> 128
+        // For example 2 -> 8 -> 32 -> 128.
         let next = (self.size * RUNG).min(self.limit);
         self.turn(State::Climbing { best, windows: 0 }, next, now, steps)
     }
@@ -265,8 +270,8 @@ fn rate(steps: usize, took: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// Lets a crew work on a made disk: `rate` tells the steps a second of a size, `waits` whether a worker does.
-    /// Returns the sizes it had, each with the steps done when it began.
+    /// Simulates a crew on a disk. `rate` gives the steps per second for a size, `waits` whether a
+    /// worker waits. Returns the sizes, each with the number of steps done when it began.
     fn run(
         steps: usize,
         limit: usize,
@@ -274,11 +279,11 @@ mod tests {
         waits: impl Fn(usize) -> bool,
     ) -> Vec<(usize, usize)> {
         let start = Instant::now();
-        let mut tuner = Tuner::new((2, limit), 2, false, Nature::Any, (start, 0));
+        let mut tuner = Tuner::new((2, limit), 2, false, DiskKind::Unknown, (start, 0));
         let (mut now, mut size, mut sizes) = (start, 2, vec![(2, 0)]);
         for step in 1..=steps {
             now += Duration::from_secs_f64(1.0 / rate(size));
-            let next = tuner.look(now, step, waits(size));
+            let next = tuner.sample(now, step, waits(size));
             if next != size {
                 size = next;
                 sizes.push((size, step));
@@ -288,27 +293,28 @@ mod tests {
     }
 
     #[test]
-    fn a_network_disk_is_known_within_the_first_hundredths() {
-        // 3 ms a step, 64 at once.
+    fn recognizes_a_network_disk_within_the_first_percent() {
+        // 3 ms per step, 64 requests at once.
         let sizes = run(15_000, 128, |size| size.min(64) as f64 / 0.003, |_| true);
         assert_eq!(sizes.iter().map(|size| size.0).take(4).collect::<Vec<_>>(), [2, 8, 32, 128]);
         assert!(sizes[3].1 < 300, "{sizes:?}");
-        // Now and then it is seen whether fewer would do.
+        // A smaller crew is tried from time to time.
         let small: usize =
             sizes[3..].windows(2).filter(|pair| pair[0].0 < 64).map(|pair| pair[1].1 - pair[0].1).sum();
         assert!(small < 500 && sizes.iter().skip(3).all(|size| size.0 >= 32), "{sizes:?}");
     }
 
     #[test]
-    fn what_was_read_ahead_is_no_gain() {
-        // Whatever the crew, 200 steps a second; whenever it grows, so much has been read ahead that it seems to be faster.
+    fn read_ahead_does_not_count_as_a_gain() {
+        // The disk does 200 steps a second for any crew. Whenever the crew grows, enough was read
+        // ahead to make it look faster.
         let start = Instant::now();
-        let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
+        let mut tuner = Tuner::new((2, 128), 2, false, DiskKind::Unknown, (start, 0));
         let (mut now, mut size, mut ahead, mut large) = (start, 2, 0, 0);
         for step in 1..=20_000 {
             now += Duration::from_secs_f64(if ahead > 0 { 1.0 / (400.0 * size as f64) } else { 1.0 / 200.0 });
             ahead = usize::saturating_sub(ahead, 1);
-            let next = tuner.look(now, step, true);
+            let next = tuner.sample(now, step, true);
             if next > size && step < 2_000 {
                 ahead = 8 * next;
             }
@@ -319,75 +325,77 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_is_waited_for_is_no_slow_disk() {
-        // Whoever looks does so every 5 ms, and 40 steps a millisecond are done; each tenth of a second all wait for 20 ms.
-        let crowded = |nature| {
+    fn waiting_for_the_journal_does_not_grow_the_crew() {
+        // A worker samples every 5 ms, and 40 steps are done per millisecond; every tenth of a
+        // second all workers wait for 20 ms.
+        let enlarged = |disk| {
             let start = Instant::now();
-            let mut tuner = Tuner::new((2, 128), 2, false, nature, (start, 0));
-            let (mut now, mut steps, mut crowded) = (start, 0, 0);
+            let mut tuner = Tuner::new((2, 128), 2, false, disk, (start, 0));
+            let (mut now, mut steps, mut enlarged) = (start, 0, 0);
             for look in 1..=1_000 {
                 let is_held_up = look % 20 == 0;
                 now += Duration::from_millis(if is_held_up { 20 } else { 5 });
                 steps += if is_held_up { 2 } else { 200 };
-                crowded += usize::from(tuner.look(now, steps, is_held_up) > 8);
+                enlarged += usize::from(tuner.sample(now, steps, is_held_up) > 8);
             }
-            crowded
+            enlarged
         };
-        assert_eq!(crowded(Nature::KeepsWrites), 0);
-        assert!(crowded(Nature::Any) > 100, "else this shows nothing");
+        assert_eq!(enlarged(DiskKind::LocalWrite), 0);
+        assert!(enlarged(DiskKind::Unknown) > 100, "else this shows nothing");
     }
 
     #[test]
-    fn who_computes_stays_with_the_cores() {
+    fn a_computing_crew_keeps_one_worker_per_core() {
         assert_eq!(run(10_000, 128, |_| 20_000.0, |_| false), [(2, 0)]);
     }
 
     #[test]
-    fn one_that_serves_one_at_a_time_gets_no_crowd() {
+    fn a_disk_that_serves_one_request_at_a_time_gets_a_small_crew() {
         let sizes = run(20_000, 128, |_| 100.0, |_| true);
-        // The longest pause is four seconds, so that the crowds are a small part of the time.
-        let crowded: usize =
+        // The longest pause is four seconds, so large crews run for a small part of the time.
+        let enlarged: usize =
             sizes.windows(2).filter(|pair| pair[0].0 > 2).map(|pair| pair[1].1 - pair[0].1).sum();
-        assert!(crowded < 4000, "{crowded} {sizes:?}");
+        assert!(enlarged < 4000, "{enlarged} {sizes:?}");
         assert!(sizes.iter().all(|size| size.0 <= 8), "{sizes:?}");
     }
 
     #[test]
-    fn what_gets_in_its_own_way_goes_back() {
-        // Locks: the more, the slower.
+    fn goes_back_when_contention_slows_it_down() {
+        // Lock contention: more workers are slower.
         let sizes = run(20_000, 128, |size| 20_000.0 / size as f64, |_| true);
         assert!(sizes.iter().all(|size| size.0 <= 8), "{sizes:?}");
         assert_eq!(sizes[2].0, 2);
     }
 
     #[test]
-    fn a_slow_beginning_does_not_last() {
-        // The first directory is slow whoever is at it, or serves few; then the disk serves 64 at once.
+    fn recovers_from_a_slow_start() {
+        // The first directory is slow for any crew, or serves few workers; then the disk serves 64
+        // at once.
         for early in [1, 8] {
             let start = Instant::now();
-            let mut tuner = Tuner::new((2, 128), 2, false, Nature::Any, (start, 0));
+            let mut tuner = Tuner::new((2, 128), 2, false, DiskKind::Unknown, (start, 0));
             let (mut now, mut size) = (start, 2);
             for step in 1..=20_000 {
                 let at_once = if step < 1_000 { early } else { 64 };
                 now += Duration::from_secs_f64(0.003 / size.min(at_once) as f64);
-                size = tuner.look(now, step, true);
+                size = tuner.sample(now, step, true);
             }
             assert_eq!((early, size), (early, 128));
-            assert_eq!(tuner.learnt(), Some(Learnt { size: 128 }));
+            assert_eq!(tuner.learned(), Some(Learned { size: 128 }));
         }
     }
 
     #[test]
-    fn a_large_crew_that_no_longer_waits_goes_home() {
+    fn a_large_crew_that_no_longer_waits_shrinks() {
         let start = Instant::now();
-        let mut tuner = Tuner::new((64, 128), 2, true, Nature::Any, (start, 0));
+        let mut tuner = Tuner::new((64, 128), 2, true, DiskKind::Unknown, (start, 0));
         let mut now = start;
         let mut size = 64;
         for step in 1..500 {
             now += Duration::from_micros(100);
-            size = tuner.look(now, step, false);
+            size = tuner.sample(now, step, false);
         }
         assert_eq!(size, 2);
-        assert_eq!(tuner.learnt(), None);
+        assert_eq!(tuner.learned(), None);
     }
 }

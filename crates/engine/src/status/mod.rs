@@ -180,7 +180,7 @@ fn examine_on(
             let found = thread::scope(|scope| {
                 let sweep = Deferred::new(&sweep);
                 sweep.start(scope);
-                let found = walk(None, true, crew::beside(workers));
+                let found = walk(None, true, crew::secondary(workers));
                 sweep.get();
                 found
             })?;
