@@ -1,5 +1,6 @@
-//! Files by any path, symbolic links followed as the kernel does: for the Git directory and for what
-//! the user named. Never for what a tree names; that is [`crate::Dir`]'s business.
+//! Files at any path, with symbolic links followed as the kernel does. For the Git directory and
+//! for paths that the user named. Paths from a tree never go through here: [`crate::Dir`] handles
+//! them.
 
 use std::{
     ffi::OsString,
@@ -23,28 +24,29 @@ use crate::{
     stat::stat_at,
 };
 
-/// Opens for reading.
+/// Opens a file for reading.
 pub fn open(path: &Path) -> io::Result<File> {
     call(Phase::Open, || fs::File::open(path)).map(File::from)
 }
 
-/// Creates for writing, `O_EXCL`, with these permission bits less the umask.
+/// Creates a file for writing (`O_EXCL`), with the permission bits of `mode` less the umask.
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).create_new(true).mode(mode).open(path))
         .map(File::from)
 }
 
-/// Opens a file that is there for writing, emptied.
+/// Opens an existing file for writing and truncates it.
 pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
 }
 
-/// Opens for appending; creates with these permission bits less the umask if `create`.
+/// Opens a file for appending. If `create` is set, creates a missing file with the permission bits
+/// of `mode` less the umask.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
 }
 
-/// The whole content; `None` if there is no such file (`ENOENT`, `ENOTDIR`).
+/// Reads a whole file. Returns `None` if it does not exist (`ENOENT`, `ENOTDIR`).
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let whole = || {
         let mut content = Vec::new();
@@ -54,29 +56,30 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     absent_is_none(uninterrupted(whole))
 }
 
-/// What is at a path, as [`read_or_link`] finds it.
+/// The result of [`read_or_link`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing (`ENOENT`).
+    /// No file (`ENOENT`).
     Absent,
     /// A directory.
     Directory,
-    /// A symbolic link to this, which says something itself.
+    /// A symbolic link whose target is the answer by itself.
     Link(PathBuf),
-    /// One that leads to nothing,
+    /// A symbolic link to a missing file.
     Dangling,
-    /// or to a directory.
+    /// A symbolic link to a directory.
     LinkedDirectory,
-    /// A file that holds this, links followed.
+    /// The content of a file, links followed.
     Bytes(Vec<u8>),
 }
 
-/// What is at a path, without a stat: opened and read, which a link or a directory refuses. Only then a link is followed, unless
-/// its target `is_answer` something; `ELOOP` if it leads to itself. A file of `expected` bytes takes one read.
+/// Reads what is at a path without a stat: opens it with `O_NOFOLLOW` and reads it, which fails for
+/// a link and for a directory. Then follows a link, unless `is_answer` accepts its target. Returns
+/// `ELOOP` if the link leads to itself. A file of `expected` bytes takes one read.
 pub fn read_or_link(path: &Path, expected: u64, is_answer: impl Fn(&Path) -> bool) -> io::Result<Content> {
     const TRIES: usize = 3;
     let mut last = io::ErrorKind::NotFound.into();
-    // Somebody may turn a link into a file while we look.
+    // Another process may replace a link by a file in between, so this retries.
     for _ in 0..TRIES {
         let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
         let opened = call(Phase::Open, || OpenOptions::new().read(true).custom_flags(no_follow).open(path));
@@ -111,48 +114,50 @@ fn behind_link(path: &Path) -> io::Result<Content> {
     }
 }
 
-/// `lstat`; `None` if there is nothing.
+/// Runs `lstat`. Returns `None` if the path does not exist.
 pub fn stat(path: &Path) -> io::Result<Option<Stat>> {
     stat_at(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// `stat`, links followed; `None` if there is nothing or the link leads nowhere.
+/// Runs `stat`, which follows links. Returns `None` if the path does not exist or the link is
+/// dangling.
 pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
     stat_at(CWD, path, AtFlags::empty())
 }
 
-/// An error if this user may not run the program at `path` (`access`, `X_OK`).
+/// Returns an error if this user may not run the program at `path` (`access`, `X_OK`).
 pub fn may_be_run(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Stat, || rustix::fs::access(path, Access::EXEC_OK).map_err(io::Error::from)))
 }
 
-/// `unlink`.
+/// Runs `unlink`.
 pub fn remove_file(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Remove, || fs::remove_file(path)))
 }
 
-/// `rename`.
+/// Runs `rename`.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || fs::rename(from, to)))
 }
 
-/// `renameat2` with `RENAME_NOREPLACE`: `EEXIST` if there is anything at `to`, an empty directory included.
+/// Runs `renameat2` with `RENAME_NOREPLACE`. Returns `EEXIST` if anything is at `to`, even an empty
+/// directory.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     Ok(retry_on_intr(|| call(Phase::Link, || rustix::fs::renameat_with(CWD, from, CWD, to, flags)))?)
 }
 
-/// `link`: a second name for `from`, which is not followed if it is a symbolic link.
+/// Runs `link`: adds the name `to` for `from`. Does not follow `from` if it is a symbolic link.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || fs::hard_link(from, to)))
 }
 
-/// `symlink`.
+/// Runs `symlink`.
 pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || std::os::unix::fs::symlink(target, path)))
 }
 
-/// `readlink`; `None` if there is nothing or it is no link.
+/// Runs `readlink`. Returns `None` if the path does not exist or is no link.
 pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
     match uninterrupted(|| call(Phase::Read, || fs::read_link(path))) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
@@ -160,19 +165,19 @@ pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// `mkdir` with mode 0777 and umask.
+/// Runs `mkdir` with mode 0777; the umask applies.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o777).create(path)))
 }
 
-/// `mkdir` of the path and of whatever is missing above it.
+/// Creates the directory and all missing parents.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
     }
     let there_or = |error: io::Error| match stat_followed(path) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => Ok(()),
-        // Something is there, and what it is the disk does not tell: that is why.
+        // Something exists there, but its stat failed: return that failure, which is the cause.
         Err(failed) if error.kind() == io::ErrorKind::AlreadyExists => Err(failed),
         _ => Err(error),
     };
@@ -188,22 +193,24 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// `chmod`: sets the permission bits, umask ignored. Links are followed.
+/// Runs `chmod`: sets the permission bits, without the umask. Follows links.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     uninterrupted(|| call(Phase::Write, || fs::set_permissions(path, fs::Permissions::from_mode(mode))))
 }
 
-/// `rmdir`.
+/// Runs `rmdir`.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Remove, || fs::remove_dir(path)))
 }
 
-/// Removes a directory with all it holds. Links are removed, not followed. Counts as one call, whatever it takes.
+/// Removes a directory with its content. Removes links and does not follow them. The profile counts
+/// one call, however many it takes.
 pub fn remove_dir_all(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Remove, || fs::remove_dir_all(path)))
 }
 
-/// Names and types of a directory's entries, `.` and `..` left out, in the directory's order.
+/// Returns names and types of a directory's entries other than `.` and `..`, in the directory's
+/// order.
 pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     let mut names = Vec::new();
     Listing::default().read_path(path, |entry| {
@@ -213,12 +220,14 @@ pub fn list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     Ok(names)
 }
 
-/// The path without links, `.` and `..`, absolute. It must exist. Counts as one call, whatever it takes.
+/// Returns the absolute path without links, `.` and `..`. The path must exist. The profile counts
+/// one call, however many it takes.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     uninterrupted(|| call(Phase::Read, || fs::canonicalize(path)))
 }
 
-/// As [`canonical`], of a path whose last component need not exist; so need that of a link in its place.
+/// Like [`canonical`], but the last component need not exist. If it is a link, the last component
+/// of the target need not exist either. Like Git's `strbuf_realpath`.
 pub fn realpath(path: &Path) -> io::Result<PathBuf> {
     canonical(path).or_else(|error| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
@@ -233,13 +242,14 @@ pub fn realpath(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Returns true if this process may enter the directory, or run the file: `access` with `X_OK`.
+/// Returns true if this process may enter the directory, or run the file (`access` with `X_OK`).
 pub fn is_executable(path: &Path) -> bool {
     retry_on_intr(|| call(Phase::Stat, || rustix::fs::access(path, rustix::fs::Access::EXEC_OK))).is_ok()
 }
 
-/// As [`canonical`], of a path that need not exist: from the first component that is missing on, it is taken by
-/// its letters. Absolute if `path` is.
+/// Like [`canonical`] for a path that need not exist: from the first missing component on, the path
+/// is resolved by its text alone. The result is absolute if `path` is. Like Git's
+/// `strbuf_realpath_forgiving`.
 pub fn realpath_forgiving(path: &Path) -> PathBuf {
     let components: Vec<_> = path.components().collect();
     let found = (1..=components.len()).rev().find_map(|there| {
@@ -259,8 +269,8 @@ pub fn realpath_forgiving(path: &Path) -> PathBuf {
     real
 }
 
-/// Whether what is at `path` is on a file system of another machine, or of a program (FUSE): one that may change
-/// without the kernel knowing. Source: `statfs(2)`.
+/// Returns true if `path` is on a file system of another machine, or of a program (FUSE). Such a
+/// file system may change without the kernel's knowledge. Source: `statfs(2)`.
 pub fn is_remote(path: &Path) -> io::Result<bool> {
     Ok(is_remote_type(&call(Phase::Stat, || rustix::fs::statfs(path))?))
 }
@@ -273,16 +283,17 @@ pub(crate) fn is_remote_type(found: &rustix::fs::StatFs) -> bool {
     const NFS: u32 = 0x6969;
     const SMB: u32 = 0x517b;
     const SMB2: u32 = 0xfe53_4d42;
-    // The number has 32 bits, whatever type it comes in.
+    // The number has 32 bits, whatever the width of its type.
     matches!(found.f_type as u32, AFS | CIFS | CODA | FUSE | NFS | SMB | SMB2)
 }
 
-/// `fsync` of a directory: the names in it survive a crash from here on.
+/// Runs `fsync` on a directory: the names in it survive a crash from then on.
 pub fn sync_dir(path: &Path) -> io::Result<()> {
     crate::sync_file(open(path)?)
 }
 
-/// Repeats a call that a signal, or a network mount that heeds them, has interrupted, where the standard library does not.
+/// Repeats a call that a signal interrupted. The standard library does not repeat all of them, and
+/// network mounts can be interrupted where local ones cannot.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -307,19 +318,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_of_whatever_is_there() {
+    fn reads_files_links_and_directories() {
         let place = tempfile::tempdir().expect("a directory for tests");
         let at = |name: &str| place.path().join(name);
         fs::write(at("f"), "four").expect("written");
         for (link, target) in
-            [("l", "f"), ("says", "f"), ("up", "."), ("dead", "f/x"), ("gone", "none"), ("loop", "loop")]
+            [("l", "f"), ("answer", "f"), ("up", "."), ("dead", "f/x"), ("gone", "none"), ("loop", "loop")]
         {
             symlink(target.as_ref(), &at(link)).expect("made");
         }
         for expected in [0, 4, 9] {
-            let found = |name: &str| read_or_link(&at(name), expected, |_| name == "says").expect("readable");
+            let found =
+                |name: &str| read_or_link(&at(name), expected, |_| name == "answer").expect("readable");
             assert_eq!(found("f"), Content::Bytes(b"four".to_vec()));
-            assert_eq!(found("says"), Content::Link("f".into()));
+            assert_eq!(found("answer"), Content::Link("f".into()));
             assert_eq!(found("l"), Content::Bytes(b"four".to_vec()));
             assert_eq!(found("up"), Content::LinkedDirectory);
             assert_eq!([found("dead"), found("gone")], [Content::Dangling, Content::Dangling]);
@@ -334,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_taken_by_its_letters() {
+    fn missing_components_are_resolved_by_text() {
         let place = tempfile::tempdir().expect("a directory for tests");
         let real = place.path().canonicalize().expect("there");
         fs::create_dir(real.join("a")).expect("made");

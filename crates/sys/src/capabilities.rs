@@ -1,4 +1,4 @@
-//! What the kernel and the sandbox around this process allow, probed into a value.
+//! Optional system calls that the kernel and the sandbox around this process allow.
 
 use std::os::fd::AsFd;
 
@@ -9,20 +9,20 @@ use crate::{
     profile::{Phase, retried},
 };
 
-/// What is at hand. A [`Dir`](crate::Dir) probes when it is opened by path; every directory opened
-/// beneath it inherits the answer.
+/// The optional system calls that are available. A [`Dir`](crate::Dir) probes them when it is
+/// opened by path. Every directory opened beneath it inherits the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// `openat2(2)`: Linux 5.6 and newer, unless a seccomp filter refuses it (`EPERM` or `ENOSYS`).
-    /// Without it paths are resolved one component at a time.
+    /// True if `openat2(2)` works: Linux 5.6 and newer, unless a seccomp filter refuses it (`EPERM`
+    /// or `ENOSYS`). Without it, [`Dir`](crate::Dir) resolves paths one component at a time.
     pub openat2: bool,
 }
 
 impl Capabilities {
-    /// Nothing beyond what any kernel has. Every operation still works, and is contained as well.
+    /// No optional system call. Every operation still works, and still stays beneath its directory.
     pub const NONE: Capabilities = Capabilities { openat2: false };
 
-    /// Asks by opening `dir` itself once more.
+    /// Probes `openat2` by opening `dir` itself once more.
     pub(crate) fn probe(dir: impl AsFd) -> Capabilities {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let answer = retried(Phase::Open, || {

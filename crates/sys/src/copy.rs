@@ -1,4 +1,4 @@
-//! Copying files whole, with as little moved as the file system allows.
+//! Copies whole files with the cheapest method that the file system supports.
 
 use std::io::{self, Seek as _};
 
@@ -7,21 +7,22 @@ use crate::{
     profile::{Phase, call, retried},
 };
 
-/// Shares `src`'s blocks with `dst` (`FICLONE`: btrfs, xfs, bcachefs). `dst` becomes equal to `src`.
-/// Where the file system cannot: `EOPNOTSUPP`, `EXDEV`, `EINVAL` or `ENOTTY`.
+/// Shares the blocks of `src` with `dst` (`FICLONE`: btrfs, xfs, bcachefs). Afterwards `dst` has
+/// the same content as `src`. Returns `EOPNOTSUPP`, `EXDEV`, `EINVAL` or `ENOTTY` if the file
+/// system cannot share blocks.
 pub fn reflink(src: &File, dst: &File) -> io::Result<()> {
     Ok(retried(Phase::Write, || rustix::fs::ioctl_ficlone(dst, src))?)
 }
 
 /// Copies `src` from its position to its end into `dst`, within the kernel where possible
-/// (`copy_file_range`, then `sendfile`, then read and write). Returns the number of bytes.
+/// (`copy_file_range`, then `sendfile`, then read and write). Returns the number of bytes copied.
 ///
-/// Counts as one call, whatever it takes.
+/// The profile counts this as one call, however many system calls it takes.
 pub fn copy(src: &File, dst: &File) -> io::Result<u64> {
     let begin = src.std().stream_position()?;
     loop {
         match call(Phase::Write, || io::copy(&mut src.std(), &mut dst.std())) {
-            // Both are where it was interrupted.
+            // The interrupted copy has moved both positions, so the next call continues from there.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => return Ok(src.std().stream_position()? - begin),

@@ -1,17 +1,19 @@
-//! What the kernel tells of the device of a file system.
+//! Properties of the block device below a file system.
 
 use std::{fs, path::PathBuf};
 
-/// Whether something has to move in a device before it answers, by its number ([`crate::Stat::dev`]). `None` if nobody tells: the file
-/// system is on several devices, or on none. A virtual disk may say yes although nothing does.
+/// Returns true if the device with this number ([`crate::Stat::dev`]) is rotational: it has moving
+/// parts, so seeks are slow. Returns `None` if the kernel does not say, which is the case for a
+/// file system on several devices or on none. A virtual disk may report true although nothing
+/// moves.
 ///
 /// Source: Linux, `Documentation/ABI/stable/sysfs-block`, `queue/rotational`.
 pub fn is_rotational(dev: u64) -> Option<bool> {
     let device = PathBuf::from(format!("/sys/dev/block/{}:{}", libc::major(dev), libc::minor(dev)));
-    // A partition's queue is its disk's.
-    let said = ["queue/rotational", "../queue/rotational"];
-    let said = said.into_iter().find_map(|file| fs::read(device.join(file)).ok())?;
-    Some(said.first() == Some(&b'1'))
+    // A partition has no queue of its own: the queue belongs to its disk.
+    let candidates = ["queue/rotational", "../queue/rotational"];
+    let content = candidates.into_iter().find_map(|file| fs::read(device.join(file)).ok())?;
+    Some(content.first() == Some(&b'1'))
 }
 
 #[cfg(test)]
@@ -19,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_of_each_disk_is_found_by_its_number() {
+    fn finds_the_flag_of_disks_and_partitions_by_device_number() {
         let number = |dir: &PathBuf| {
             let said = fs::read_to_string(dir.join("dev")).ok()?;
             let (major, minor) = said.trim().split_once(':')?;

@@ -1,16 +1,17 @@
-//! Directory handles with containment enforced by the kernel.
+//! Directory handles whose operations cannot leave the directory; the kernel enforces it.
 //!
 //! Promise: no operation of a [`Dir`] touches anything outside the directory it was opened on, even
-//! while somebody else replaces directories by symbolic links. Paths are relative, separated by
-//! single slashes; `.`, `..` and empty components are refused with `EINVAL`.
+//! while another process replaces directories by symbolic links. Paths are relative and separated
+//! by single slashes. `.`, `..` and empty components are refused with `EINVAL`.
 //!
-//! How: a path of one component names an entry of the directory itself; nothing is resolved, so the
-//! plain `*at` call with "do not follow" cannot escape and is the only call made. A longer path goes
-//! through openat2 with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS`, directly or,
-//! for calls without such a form, by first opening the last component's parent that way. Where openat2 is
-//! missing, the parent is opened one component at a time, each with `O_NOFOLLOW | O_DIRECTORY`.
+//! Method: a path of one component names an entry of the directory itself. The kernel resolves
+//! nothing, so the plain `*at` call with "do not follow" cannot escape, and it is the only call. A
+//! longer path goes through openat2 with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+//! RESOLVE_NO_MAGICLINKS`. Calls that have no such form first open the last component's parent that
+//! way. Without openat2, the parent is opened one component at a time, each with `O_NOFOLLOW |
+//! O_DIRECTORY`.
 //!
-//! On failure nothing is left behind: an operation here makes or removes one thing or nothing.
+//! On failure nothing stays behind: an operation creates or removes one thing or nothing.
 
 use std::{
     io,
@@ -35,17 +36,19 @@ use crate::{
 const RESOLVE: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-// O_PATH: a handle for further calls costs the file system no open of its own, and a directory
-// that may be searched but not read still serves.
+// With O_PATH, the file system does not open the directory, and a directory works that may be
+// searched but not read.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// An open directory. All paths are relative, `/`-separated and resolved beneath it, no symbolic
-/// link followed anywhere. A leading directory that is a link or no directory gives `ENOTDIR` or `ELOOP`.
+/// An open directory. All paths are relative, separated by `/`, and resolved beneath it. No
+/// symbolic link is followed. A leading component that is a link or no directory gives `ENOTDIR` or
+/// `ELOOP`.
 #[derive(Debug)]
 pub struct Dir {
     fd: Closing<OwnedFd>,
     capabilities: Capabilities,
-    /// Whether it is on a network disk, once that was asked: there it is a round trip.
+    /// True if the directory is on a network file system. Cached, because there the question costs
+    /// a round trip.
     remote: OnceLock<bool>,
 }
 
@@ -54,14 +57,14 @@ impl Dir {
         Dir { fd, capabilities, remote: OnceLock::new() }
     }
 
-    /// Opens a directory by any path, following links (the worktree's root, say).
+    /// Opens a directory by any path and follows links. For the root of a worktree, for example.
     pub fn open(path: &Path) -> io::Result<Dir> {
         let fd = open_root(path)?;
         let capabilities = Capabilities::probe(fd.get());
         Ok(Dir::new(fd, capabilities))
     }
 
-    /// As [`Dir::open`], with capabilities given, not probed.
+    /// Like [`Dir::open`], with given capabilities instead of probed ones.
     pub fn open_with(path: &Path, capabilities: Capabilities) -> io::Result<Dir> {
         Ok(Dir::new(open_root(path)?, capabilities))
     }
@@ -71,39 +74,42 @@ impl Dir {
         Ok(Dir::new(self.open_at(path, HANDLE, Mode::empty())?, self.capabilities))
     }
 
-    /// As [`Dir::open_dir`], with permission to read the names in it.
+    /// Like [`Dir::open_dir`], with permission to read the names in it.
     pub(crate) fn open_to_read(&self, path: &[u8]) -> io::Result<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Dir::new(self.open_at(path, flags, Mode::empty())?, self.capabilities))
     }
 
-    /// A second handle on the same directory.
+    /// Returns a second handle on the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         Ok(Dir::new(Closing::new(self.as_fd().try_clone_to_owned()?), self.capabilities))
     }
 
-    /// `O_CREAT | O_EXCL | O_WRONLY`, mode 0666 or 0777 by `executable`, umask applied.
-    /// `path` is one or more components.
+    /// Creates a file for writing (`O_CREAT | O_EXCL | O_WRONLY`), with mode 0777 if `executable`
+    /// and else 0666; the umask applies. `path` has one or more components.
     pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         Ok(File::from_fd(self.open_at(path, flags, mode)?))
     }
 
-    /// Opens for reading; the last component must not be a link either (`ELOOP`). Opening a fifo does not block.
+    /// Opens a file for reading. Returns `ELOOP` if the last component is a link. Opening a fifo
+    /// does not block.
     pub fn open_file(&self, path: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         Ok(File::from_fd(self.open_at(path, flags, Mode::empty())?))
     }
 
-    /// As [`Dir::open_file`], links among the leading components followed, wherever they lead. To look, never to act.
+    /// Like [`Dir::open_file`], but follows links among the leading components, wherever they lead.
+    /// Use it only for reading.
     pub fn open_file_through_links(&self, path: &[u8]) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = open_with(|| rustix::fs::openat(self.as_fd(), path, flags, Mode::empty()))?;
         Ok(File::from_fd(opened))
     }
 
-    /// `lstat`; `None` if there is nothing (`ENOENT`, or a leading component is no directory).
+    /// Runs `lstat`. Returns `None` if the path does not exist (`ENOENT`, or a leading component is
+    /// no directory).
     pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
         match self.parent_of(path) {
             Ok((parent, name)) => stat_at(parent.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW),
@@ -112,24 +118,26 @@ impl Dir {
         }
     }
 
-    /// As [`Dir::stat`], in one call whatever the path's length: links among the leading components would be followed. For who has
-    /// seen that these are directories, and only looks.
+    /// Like [`Dir::stat`], in one call for any path, but follows links among the leading
+    /// components. For callers that know the leading components to be directories, and that only
+    /// read.
     pub fn stat_below(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         stat_at(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// As [`Dir::stat_below`] of what is on a disk of our own: asking for everything is cheaper there than saying what is wanted.
+    /// Like [`Dir::stat_below`] for local disks: asking for all fields is cheaper there than naming
+    /// the wanted ones.
     pub fn stat_local(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         lstat_at(self.as_fd(), path)
     }
 
-    /// Whether nothing is at `path` (`ENOENT`) even if links among its leading components are followed,
-    /// wherever they lead. To look, never to act.
+    /// Returns true if nothing is at `path` (`ENOENT`), even with links among its leading
+    /// components followed, wherever they lead. Use it only for reading.
     pub fn is_absent_through_links(&self, path: &[u8]) -> bool {
         self.stat_through_links(path).err() == Some(Errno::NOENT)
     }
 
-    /// Whether something is at `path`, links on the way followed.
+    /// Returns true if something is at `path`, with links among its leading components followed.
     pub fn is_present_through_links(&self, path: &[u8]) -> bool {
         self.stat_through_links(path).is_ok()
     }
@@ -138,53 +146,55 @@ impl Dir {
         call(Phase::Stat, || rustix::fs::statat(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// `fstat` of the directory itself.
+    /// Runs `fstat` on the directory itself.
     pub fn stat_self(&self) -> io::Result<Stat> {
         stat_of(self.as_fd())
     }
 
-    /// Whether this is on XFS, which serialises what is created in one of its allocation groups. Their number is the upper
-    /// part of an inode number, a new directory goes into the next group in turn and its files into its own.
+    /// Returns true if the directory is on XFS, which serialises file creation within one of its
+    /// allocation groups. The group's number is the upper part of an inode number. XFS places each
+    /// new directory in the next group in turn, and its files in the same group.
     pub fn is_on_xfs(&self) -> bool {
         const XFS_SUPER_MAGIC: rustix::fs::FsWord = 0x5846_5342;
         call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()))
             .is_ok_and(|found| found.f_type == XFS_SUPER_MAGIC)
     }
 
-    /// As [`by_path::is_remote`](crate::by_path::is_remote); what cannot be asked is not.
+    /// Like [`by_path::is_remote`](crate::by_path::is_remote). Returns false if the file system
+    /// cannot be queried.
     pub fn is_remote(&self) -> bool {
         let ask = || call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()));
         *self.remote.get_or_init(|| ask().is_ok_and(|found| crate::by_path::is_remote_type(&found)))
     }
 
-    /// `mkdir` with mode 0777 and umask.
+    /// Runs `mkdir` with mode 0777; the umask applies.
     pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
         self.at(Phase::MakeDir, path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))
     }
 
-    /// `unlink` (never a directory: `EISDIR`).
+    /// Runs `unlink`. Returns `EISDIR` for a directory.
     pub fn remove_file(&self, path: &[u8]) -> io::Result<()> {
         self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::empty()))
     }
 
-    /// `rmdir`.
+    /// Runs `rmdir`.
     pub fn remove_dir(&self, path: &[u8]) -> io::Result<()> {
         self.at(Phase::Remove, path, |dir, name| rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR))
     }
 
-    /// Creates a symbolic link.
+    /// Creates a symbolic link at `path` that points to `target`.
     pub fn symlink(&self, target: &[u8], path: &[u8]) -> io::Result<()> {
         self.at(Phase::Link, path, |dir, name| rustix::fs::symlinkat(target, dir, name))
     }
 
-    /// Reads a symbolic link.
+    /// Returns the target of a symbolic link.
     pub fn read_link(&self, path: &[u8]) -> io::Result<Vec<u8>> {
         self.at(Phase::Read, path, |dir, name| rustix::fs::readlinkat(dir, name, Vec::new()))
             .map(|target| target.into_bytes())
     }
 
-    /// `link`: a second name `to` beneath this directory for `from` beneath `source`. A symbolic link
-    /// is not followed.
+    /// Runs `link`: adds the name `to` beneath this directory for `from` beneath `source`. Does not
+    /// follow a symbolic link.
     pub fn link_from(&self, source: &Dir, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from) = source.parent_of(from)?;
         let (to_dir, to) = self.parent_of(to)?;
@@ -192,27 +202,28 @@ impl Dir {
         Ok(retried(Phase::Link, || rustix::fs::linkat(from_dir.as_fd(), from, to_dir.as_fd(), to, flags))?)
     }
 
-    /// Rename beneath this directory. An existing file at `to` is replaced.
+    /// Renames an entry beneath this directory. Replaces an existing file at `to`.
     pub fn rename(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from) = self.parent_of(from)?;
         let (to_dir, to) = self.parent_of(to)?;
         Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
     }
 
-    /// `fsync` of the directory: the names in it survive a crash from here on.
+    /// Runs `fsync` on the directory: the names in it survive a crash from then on.
     pub fn sync(&self) -> io::Result<()> {
         let fd = self.reopen()?;
         crate::sync_file(fd.get())
     }
 
-    /// The same directory opened for reading, at its beginning.
+    /// Opens the same directory again for reading, positioned at its beginning.
     pub(crate) fn reopen(&self) -> Result<Closing<OwnedFd>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         open_with(|| rustix::fs::openat(self.as_fd(), c".", flags, Mode::empty()))
     }
 
-    /// Calls with the directory holding the last component of `path`, and that component. `None` if there is
-    /// no such thing (`ENOENT`, or a leading component is no directory).
+    /// Calls `call` with the directory that holds the last component of `path`, and with that
+    /// component. Returns `None` if it does not exist (`ENOENT`, or a leading component is no
+    /// directory).
     pub(crate) fn with_parent<T>(
         &self,
         path: &[u8],
@@ -226,7 +237,7 @@ impl Dir {
         }
     }
 
-    /// Makes a call of this kind for the last component.
+    /// Runs one system call of this kind on the last component of `path`.
     fn at<T>(
         &self,
         kind: Phase,
@@ -246,11 +257,11 @@ impl Dir {
         open_with(|| rustix::fs::openat(parent.as_fd(), name, flags, mode))
     }
 
-    /// The directory holding the last component, and that component.
+    /// Returns the directory that holds the last component, and that component.
     fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
         check(path)?;
         let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {
-            return Ok((Parent::Held(self.as_fd()), path));
+            return Ok((Parent::Borrowed(self.as_fd()), path));
         };
         let (leading, name) = (&path[..slash], &path[slash + 1..]);
         if self.capabilities.openat2 {
@@ -258,7 +269,7 @@ impl Dir {
                 open_with(|| rustix::fs::openat2(self.as_fd(), leading, HANDLE, Mode::empty(), RESOLVE))?;
             return Ok((Parent::Opened(fd), name));
         }
-        let mut parent = Parent::Held(self.as_fd());
+        let mut parent = Parent::Borrowed(self.as_fd());
         for component in leading.split(|&byte| byte == b'/') {
             let fd = open_with(|| rustix::fs::openat(parent.as_fd(), component, HANDLE, Mode::empty()))?;
             parent = Parent::Opened(fd);
@@ -274,14 +285,14 @@ impl AsFd for Dir {
 }
 
 enum Parent<'a> {
-    Held(BorrowedFd<'a>),
+    Borrowed(BorrowedFd<'a>),
     Opened(Closing<OwnedFd>),
 }
 
 impl Parent<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Parent::Held(fd) => *fd,
+            Parent::Borrowed(fd) => *fd,
             Parent::Opened(fd) => fd.get().as_fd(),
         }
     }
@@ -296,7 +307,7 @@ fn open_with(open: impl FnMut() -> Result<OwnedFd, Errno>) -> Result<Closing<Own
     retried(Phase::Open, open).map(Closing::new)
 }
 
-/// Refuses paths that are not made of plain names.
+/// Refuses paths with `.`, `..` or empty components.
 fn check(path: &[u8]) -> Result<(), Errno> {
     let plain = |component: &[u8]| !matches!(component, b"" | b"." | b"..");
     if path.split(|&byte| byte == b'/').all(plain) { Ok(()) } else { Err(Errno::INVAL) }

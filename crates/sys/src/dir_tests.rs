@@ -1,4 +1,4 @@
-//! Each test runs with what the kernel has and with the fallback.
+//! Each test runs with the kernel's capabilities and with the fallback.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::{Capabilities, Dir, FileType, Listing};
 
-fn both(test: impl Fn(&std::path::Path, Dir)) {
+fn with_and_without_openat2(test: impl Fn(&std::path::Path, Dir)) {
     for forced in [false, true] {
         let temp = tempfile::tempdir().expect("a directory for tests");
         let root = temp.path().join("root");
@@ -30,8 +30,8 @@ fn errno<T>(result: std::io::Result<T>) -> Errno {
 }
 
 #[test]
-fn makes_reads_and_removes() {
-    both(|root, dir| {
+fn creates_reads_and_removes() {
+    with_and_without_openat2(|root, dir| {
         dir.create_dir(b"a").expect("made");
         dir.create_dir(b"a/b").expect("made");
         dir.create_new(b"a/b/file", true).expect("created").write_all(b"content").expect("written");
@@ -69,8 +69,8 @@ fn makes_reads_and_removes() {
 }
 
 #[test]
-fn nothing_leaves_the_directory() {
-    both(|root, dir| {
+fn refuses_paths_that_leave_the_directory() {
+    with_and_without_openat2(|root, dir| {
         symlink("../outside", root.join("leading")).expect("linked");
         fs::create_dir(root.join("real")).expect("made");
         symlink("../../outside", root.join("real/deep")).expect("linked");
@@ -105,8 +105,8 @@ fn nothing_leaves_the_directory() {
 }
 
 #[test]
-fn absence_is_no_error_of_stat() {
-    both(|root, dir| {
+fn stat_of_a_missing_path_is_none() {
+    with_and_without_openat2(|root, dir| {
         fs::write(root.join("file"), b"").expect("written");
         for path in ["missing", "missing/below", "file/below"] {
             assert_eq!(dir.stat(path.as_bytes()).expect("absent"), None, "{path}");
@@ -116,7 +116,7 @@ fn absence_is_no_error_of_stat() {
 
 #[test]
 fn large_directories_are_read_to_the_end_with_one_buffer() {
-    both(|root, dir| {
+    with_and_without_openat2(|root, dir| {
         let mut expected: Vec<_> = (0..3000).map(|index| format!("name {index:0100}").into_bytes()).collect();
         for name in &expected {
             dir.create_new(name, false).expect("created");
@@ -139,8 +139,8 @@ fn large_directories_are_read_to_the_end_with_one_buffer() {
 }
 
 #[test]
-fn every_byte_but_nul_and_slash_is_a_name() {
-    both(|_, dir| {
+fn accepts_every_byte_but_nul_and_slash_in_names() {
+    with_and_without_openat2(|_, dir| {
         for byte in (1..=255u8).filter(|byte| !b"/.".contains(byte)) {
             dir.create_new(&[byte], false).expect("created");
             assert!(dir.stat(&[byte]).expect("stats").is_some());

@@ -12,32 +12,32 @@ use crate::{
     profile::{Phase, call},
 };
 
-/// An open file, as [`std::fs::File`] but with its system calls counted.
+/// An open file. Like [`std::fs::File`], but the profile counts its system calls.
 #[derive(Debug)]
 pub struct File(Closing<fs::File>);
 
 impl File {
-    /// A second handle, with the same position.
+    /// Returns a second handle that shares the position.
     pub fn try_clone(&self) -> io::Result<File> {
         self.std().try_clone().map(File::from)
     }
 
-    /// Sets its length.
+    /// Sets the file's length in bytes.
     pub fn set_len(&self, size: u64) -> io::Result<()> {
         call(Phase::Write, || self.std().set_len(size))
     }
 
-    /// Sets when its content was last changed.
+    /// Sets the file's modification time.
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
         uninterrupted(|| call(Phase::Write, || self.std().set_modified(time)))
     }
 
-    /// For who closes it by hand.
+    /// Returns the inner file for a caller that closes it itself.
     pub(crate) fn into_std(self) -> fs::File {
         self.0.into_inner()
     }
 
-    /// For the few who need no less: what it does is not counted.
+    /// Returns the inner file. System calls made through it are not counted.
     pub(crate) fn std(&self) -> &fs::File {
         self.0.get()
     }
@@ -115,7 +115,7 @@ impl Seek for File {
     }
 }
 
-/// Something open, whose closing is counted.
+/// An open handle whose close is counted in the profile.
 #[derive(Debug)]
 pub(crate) struct Closing<T>(Option<T>);
 
@@ -128,7 +128,7 @@ impl<T> Closing<T> {
         self.0.as_ref().expect("open until it is dropped")
     }
 
-    /// What is open, its closing then somebody else's.
+    /// Returns the open handle. The caller takes over closing it.
     pub(crate) fn into_inner(mut self) -> T {
         self.0.take().expect("open until it is dropped")
     }

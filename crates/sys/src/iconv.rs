@@ -1,21 +1,22 @@
-//! Character encodings by the C library's `iconv`: the tables Git itself uses, so that a file is
-//! re-encoded to the same bytes.
+//! Converts character encodings with the C library's `iconv`. Git uses the same tables, so a
+//! re-encoded file has the same bytes.
 
 use std::ffi::CString;
 
-/// Why nothing was converted.
+/// Why a conversion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The C library does not know one of the names.
+    /// The C library does not know one of the encoding names.
     Unknown,
-    /// The input is not valid in its encoding, or cannot be expressed in the other.
+    /// The input is invalid in its encoding, or the target encoding cannot express it.
     Unfit,
 }
 
-/// Appends `input`, converted from one encoding to another, to `out`, which on failure is as it was.
+/// Converts `input` from one encoding to another and appends the result to `out`. On failure `out`
+/// is unchanged.
 ///
-/// Each call opens a descriptor of its own: glibc's UTF-16 remembers the byte order of the text before
-/// even when told to start anew.
+/// Each call opens its own descriptor: glibc's UTF-16 remembers the byte order of the previous text
+/// even after a reset.
 pub fn convert(to: &[u8], from: &[u8], input: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let conversion = Descriptor::open(to, from).ok_or(Error::Unknown)?;
     let before = out.len();
@@ -29,11 +30,12 @@ pub fn convert(to: &[u8], from: &[u8], input: &[u8], out: &mut Vec<u8>) -> Resul
         let mut free = spare;
         // SAFETY: `start` is within the capacity.
         let mut end = unsafe { out.as_mut_ptr().add(start) }.cast::<libc::c_char>();
-        // SAFETY: `rest` and `rest_len` describe what is left of `input`, which iconv does not write to
-        // whatever its prototype says; `end` and `free` the vector's spare capacity.
+        // SAFETY: `rest` and `rest_len` describe the unread part of `input`, which iconv does not
+        // write to, whatever its prototype says. `end` and `free` describe the vector's spare
+        // capacity.
         let result = unsafe { libc::iconv(conversion.0, &mut rest, &mut rest_len, &mut end, &mut free) };
         let error = std::io::Error::last_os_error().raw_os_error();
-        // SAFETY: iconv has initialised exactly the bytes it took from `free`.
+        // SAFETY: iconv has initialised exactly the bytes that it took from `free`.
         unsafe { out.set_len(start + spare - free) };
         if result != usize::MAX {
             return Ok(());
@@ -59,7 +61,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is open, and nobody has it after this.
+        // SAFETY: the descriptor is open, and nothing uses it after this.
         unsafe { libc::iconv_close(self.0) };
     }
 }
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_and_refusals() {
+    fn writes_byte_order_marks_and_refuses_bad_input() {
         let mut out = b"kept".to_vec();
         assert_eq!(convert(b"UTF-16", b"UTF-8", "h\u{e9}".as_bytes(), &mut out), Ok(()));
         assert_eq!(out, b"kept\xff\xfeh\0\xe9\0");
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_is_not_remembered() {
+    fn byte_order_does_not_carry_over() {
         let mut out = Vec::new();
         for text in [&b"\xfe\xff\0a"[..], b"b\0"] {
             assert_eq!(convert(b"UTF-8", b"UTF-16", text, &mut out), Ok(()));
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn long_input_grows() {
+    fn grows_the_buffer_for_long_input() {
         let input = "\u{fc}".repeat(100_000);
         let mut out = Vec::new();
         assert_eq!(convert(b"UTF-32LE", b"UTF-8", input.as_bytes(), &mut out), Ok(()));

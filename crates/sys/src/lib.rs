@@ -1,11 +1,13 @@
-//! The operating system: the only crate with unsafe code and raw system calls.
+//! System calls. This is the only crate with unsafe code and raw system calls.
 //!
-//! Everything in a worktree is reached through a [`Dir`] by relative path, resolved by the kernel
-//! beneath that directory and without following symbolic links. Files inside the Git directory, and
-//! paths the user named, are reached through [`by_path`], which resolves as any program would.
+//! The crates above reach everything in a worktree through a [`Dir`] and a relative path. The
+//! kernel resolves the path beneath that directory and follows no symbolic link. Files in the Git
+//! directory, and paths that the user named, go through [`by_path`], which resolves paths as any
+//! program does.
 //!
-//! Every error carries the kernel's error number ([`io::Error::raw_os_error`](std::io::Error::raw_os_error)).
-//! Calls interrupted by a signal are repeated.
+//! Every error carries the kernel's error number
+//! ([`io::Error::raw_os_error`](std::io::Error::raw_os_error)). A call that a signal interrupts is
+//! repeated.
 #![allow(clippy::disallowed_methods)]
 
 pub mod by_path;

@@ -1,23 +1,25 @@
-//! Limits, and error numbers that `io::ErrorKind` has no stable name for.
+//! Process limits, and error numbers that have no stable `io::ErrorKind`.
 
 use std::io;
 
-/// `ELOOP`: a symbolic link stands where none is followed.
+/// Returns true for `ELOOP`: a call that follows no symbolic link found one.
 pub fn is_symlink_refused(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// `EMFILE` or `ENFILE`: this process, or the system, has no file descriptor left.
+/// Returns true for `EMFILE` or `ENFILE`: this process, or the system, has no file descriptor left.
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// `ENAMETOOLONG`, `EINVAL` or `EILSEQ`: the file system has no room for such a name, today or tomorrow.
+/// Returns true for `ENAMETOOLONG`, `EINVAL` or `EILSEQ`: the file system cannot store such a name,
+/// so a retry does not help.
 pub fn is_name_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::EINVAL | libc::EILSEQ))
 }
 
-/// How many file descriptors this process may have open (`RLIMIT_NOFILE`, the soft limit).
+/// Returns the number of file descriptors that this process may have open (`RLIMIT_NOFILE`, the
+/// soft limit).
 pub fn descriptor_limit() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Reading directories with getdents64.
+//! Reads directories with getdents64.
 
 use std::{
     io,
@@ -19,24 +19,25 @@ use crate::{
     stat::stat_at,
 };
 
-/// Nearly all directories fit in one call with this much; and network file systems send attributes with what fits.
+/// Buffer size in bytes. One call with this buffer reads nearly every directory, and network file
+/// systems send attributes for the entries that fit.
 const BUFFER: usize = 128 * 1024;
 
-/// The greatest offset there is, at which nothing can follow: file systems that say so of a directory's last entry (ext4) need not be asked whether there are
-/// more.
+/// The largest offset, which no entry can follow. A file system that gives a directory's last entry
+/// this offset (ext4) saves the call that only reports the end.
 const END: u64 = i64::MAX as u64;
 
-/// A buffer for reading directories, to be kept from one to the next.
+/// A buffer for reading directories. Callers reuse it for many directories.
 pub struct Listing {
     buffer: Vec<MaybeUninit<u8>>,
 }
 
-/// One entry of a directory, `.` and `..` left out.
+/// One entry of a directory other than `.` and `..`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// One path component.
     pub name: &'a [u8],
-    /// Its type; asked for with a stat where the file system does not tell.
+    /// Its type. If the file system does not report it, a stat finds it.
     pub file_type: FileType,
     /// Its inode number.
     pub ino: u64,
@@ -49,8 +50,8 @@ impl Default for Listing {
 }
 
 impl Listing {
-    /// Calls `visit` for each entry of `dir`, in the directory's order, until it answers with an error.
-    /// An entry that disappears while its type is asked for is left out.
+    /// Calls `visit` for each entry of `dir`, in the directory's order, until `visit` returns an
+    /// error. Skips an entry that disappears before its type is known.
     pub fn read<E: From<io::Error>>(
         &mut self,
         dir: &Dir,
@@ -59,7 +60,8 @@ impl Listing {
         self.read_from(dir.reopen().map_err(io::Error::from)?.get().as_fd(), visit)
     }
 
-    /// As [`Listing::read`] for the directory `path` beneath `dir`, which is opened once: the handle is returned.
+    /// Like [`Listing::read`] for the directory `path` beneath `dir`. Opens the directory once and
+    /// returns the handle.
     pub fn open<E: From<io::Error>>(
         &mut self,
         dir: &Dir,
@@ -71,7 +73,8 @@ impl Listing {
         Ok(opened)
     }
 
-    /// As [`Listing::read`] for the directory at any path, links followed, which is opened once.
+    /// Like [`Listing::read`] for a directory at any path, which is opened once. Follows symbolic
+    /// links.
     pub(crate) fn read_path<E: From<io::Error>>(
         &mut self,
         path: &Path,
@@ -88,13 +91,13 @@ impl Listing {
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut entries = RawDir::new(fd, &mut self.buffer);
-        let mut comes_next = 0;
+        let mut next_offset = 0;
         loop {
-            let asks = entries.is_buffer_empty();
-            if asks && comes_next == END {
+            let needs_call = entries.is_buffer_empty();
+            if needs_call && next_offset == END {
                 return Ok(());
             }
-            let call = asks.then(|| span(Phase::List));
+            let call = needs_call.then(|| span(Phase::List));
             let next = entries.next();
             drop(call);
             let Some(entry) = next else { return Ok(()) };
@@ -103,7 +106,7 @@ impl Listing {
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(io::Error::from(errno).into()),
             };
-            comes_next = entry.next_entry_cookie();
+            next_offset = entry.next_entry_cookie();
             let name = entry.file_name().to_bytes();
             if matches!(name, b"." | b"..") {
                 continue;
@@ -123,8 +126,9 @@ impl Listing {
 }
 
 impl Dir {
-    /// Names and types of the entries, `.` and `..` left out, in the directory's order. For many
-    /// directories in a row, [`Listing::read`] reuses one buffer and copies no names.
+    /// Returns names and types of the entries other than `.` and `..`, in the directory's order.
+    /// For many directories in a row use [`Listing::read`], which reuses one buffer and copies no
+    /// names.
     pub fn list(&self) -> io::Result<Vec<(Vec<u8>, FileType)>> {
         let mut names = Vec::new();
         Listing::default().read(self, |entry| {
@@ -134,7 +138,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// Whether the directory holds nothing.
+    /// Returns true if the directory has no entries.
     pub fn is_empty(&self) -> io::Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); 512];
         let fd = self.reopen()?;

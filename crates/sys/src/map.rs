@@ -6,15 +6,16 @@ use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 
 use crate::{File, stat_of};
 
-/// A file mapped for reading. The mapping is private; a file shrunk under it by somebody else, or on a disk that
-/// fails, raises SIGBUS (see [`crate::survive_unreadable_maps`]), so only files Git never changes in place (packs and their indexes) are mapped.
+/// A file mapped for reading. The mapping is private. If another process shrinks the file, or its
+/// disk fails, a read raises SIGBUS (see [`crate::survive_unreadable_maps`]). Map only files that
+/// Git never changes in place: packs and their indices.
 ///
-/// Its pages belong to the page cache: they count in the resident size while mapped, but are not
-/// anonymous memory, and [`Map::release`] gives them back early.
+/// The pages belong to the page cache. They count in the resident size while mapped, but they are
+/// not anonymous memory, and [`Map::release`] gives them back early.
 #[derive(Debug)]
 pub struct Map(Mmap);
 
-/// How a map will be read (`madvise(2)`).
+/// The expected access pattern of a map (`madvise(2)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The kernel's default read-ahead.
@@ -34,30 +35,32 @@ impl Map {
         let mut options = MmapOptions::new();
         options.len(usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?);
         // SAFETY: the map is private and read-only, so nothing in this process changes the bytes.
-        // The contract left to callers, stated on `Map`, is to map only files that are replaced by
-        // rename and never rewritten or truncated in place.
+        // Callers must map only files that are replaced by rename and never rewritten or truncated
+        // in place, as `Map` documents.
         unsafe { options.map_copy_read_only(file.std()) }.map(Map)
     }
 
-    /// Tells the kernel how the whole map will be read. Only ever a hint.
+    /// Tells the kernel the access pattern of the whole map. This is only a hint.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         self.0.advise(advice.into())
     }
 
-    /// As [`Map::advise`] for a part; the range is widened to pages and must lie within the map.
+    /// Like [`Map::advise`] for a part. The range is widened to whole pages and must lie within the
+    /// map.
     pub fn advise_range(&self, advice: Advice, range: Range<usize>) -> io::Result<()> {
         self.0.advise_range(advice.into(), range.start, range.len())
     }
 
-    /// Has all of the file brought into memory while we go on. Only ever a hint.
+    /// Starts reading the whole file into memory in the background. This is only a hint.
     ///
-    /// For one hint the kernel reads no more than the device takes in one request, or than its read-ahead, so where a first one for
-    /// all was not enough there is one for each step. Source: `mm/readahead.c`, `force_page_cache_ra`.
+    /// For one hint, the kernel reads no more than the device takes in one request, or than its
+    /// read-ahead. If one hint for the whole map is not enough, this gives one hint per 128 KiB.
+    /// Source: `mm/readahead.c`, `force_page_cache_ra`.
     pub fn prefetch(&self) {
         const STEP: usize = 128 << 10;
         let _ = self.advise(Advice::WillNeed);
         let Some(last) = self.len().checked_sub(1).filter(|last| *last >= STEP) else { return };
-        if self.is_at_hand(last) {
+        if self.is_resident(last) {
             return;
         }
         for start in (STEP..self.len()).step_by(STEP) {
@@ -65,21 +68,22 @@ impl Map {
         }
     }
 
-    /// Whether the page with this byte is in memory, or on its way there. Whoever may not know (the file is somebody else's) is told that it is.
-    fn is_at_hand(&self, at: usize) -> bool {
+    /// Returns true if the page with this byte is in memory, or being read. Returns true also if
+    /// the kernel refuses to say, which it does for a file of another user.
+    fn is_resident(&self, at: usize) -> bool {
         const PAGE: usize = 4096;
         let mut state = 0_u8;
         let page = self[at - at % PAGE..].as_ptr();
-        // SAFETY: `page` lies in this map, which begins at a page of at least that size; one page is asked about, for which the kernel
-        // writes one byte.
+        // SAFETY: `page` lies in this map, which begins at a page boundary. The call asks about one
+        // page, so the kernel writes one byte.
         let asked = unsafe { libc::mincore(page.cast_mut().cast(), 1, &mut state) };
         asked != 0 || state & 1 == 1
     }
 
-    /// Takes the range's pages out of this process. Reading them again brings them back from the file.
+    /// Drops the range's pages from this process. Reading them again loads them from the file.
     pub fn release(&self, range: Range<usize>) -> io::Result<()> {
-        // SAFETY: MADV_DONTNEED loses only what was written to private pages, and nothing can be
-        // written through this read-only map; the next access reads the same bytes from the file.
+        // SAFETY: MADV_DONTNEED loses only data written to private pages, and this map is
+        // read-only. The next access reads the same bytes from the file.
         unsafe { self.0.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len()) }
     }
 }
@@ -114,7 +118,7 @@ mod tests {
     use crate::by_path::open;
 
     #[test]
-    fn whole_empty_and_released() {
+    fn maps_whole_and_empty_files_and_releases_them() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let path = dir.path().join("file");
         std::fs::write(&path, vec![7; 100_000]).expect("written");
@@ -130,11 +134,11 @@ mod tests {
         assert!(Map::of(&open(&path).expect("opens")).expect("maps").is_empty());
     }
 
-    /// A single hint brings as much as the device takes in one request, 1.25 MB of most.
+    /// A single hint reads what the device takes in one request, usually 1.25 MB.
     #[test]
-    fn the_whole_of_a_large_file_is_fetched() {
+    fn prefetches_a_whole_large_file() {
         const SIZE: usize = 16 << 20;
-        // Directories for tests may be in memory, where this program is not.
+        // The directory for tests may be in memory; the directory of this program is not.
         let program = std::env::current_exe().expect("it runs");
         let place = program.parent().expect("a directory");
         let dir = tempfile::tempdir_in(place).expect("a directory for tests");
@@ -144,7 +148,7 @@ mod tests {
         file.std().sync_all().expect("a disk");
         let map = Map::of(&file).expect("maps");
         rustix::fs::fadvise(file.std(), 0, None, rustix::fs::Advice::DontNeed).expect("a hint");
-        let pages = || (0..SIZE).step_by(4096).filter(|&at| map.is_at_hand(at)).count();
+        let pages = || (0..SIZE).step_by(4096).filter(|&at| map.is_resident(at)).count();
         if pages() > 0 {
             println!("skipped: the file system does not let go of what it holds");
             return;

@@ -4,8 +4,9 @@ use std::{io, ops::Range};
 
 use memmap2::MmapMut;
 
-/// Anonymous memory, zeroed, in whole pages that are given back the moment this value goes: an allocator
-/// may keep as much again in hand. Not to have it is an error, not the end of the process.
+/// Zeroed anonymous memory in whole pages. Dropping it returns the pages to the kernel at once,
+/// while an allocator may keep them. If the memory is not available, the result is an error and the
+/// process goes on.
 #[derive(Debug)]
 pub struct Memory(MmapMut);
 
@@ -13,15 +14,17 @@ impl Memory {
     /// Maps `len` bytes.
     pub fn zeroed(len: usize) -> io::Result<Memory> {
         let map = MmapMut::map_anon(len)?;
-        // First touch of so much memory is what it costs; huge pages make that a few faults. Only a hint.
+        // The page faults of the first access dominate the cost; huge pages reduce them to a few.
+        // This is only a hint.
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Memory(map))
     }
 }
 
-/// Has the kernel back the pages of this memory, all of which is about to be filled, by huge ones where it can: a few faults in place of thousands. Only a hint. The
-/// pages at its ends count: without them the huge pages that they belong to would be small ones. Where memory begins it may be small ones all the same, as the
-/// allocator has written there already: those are brought in by one call.
+/// Asks the kernel to use huge pages for memory that is about to be filled: a few page faults in
+/// place of thousands. This is only a hint. The range includes the partial pages at both ends,
+/// because the huge pages that they belong to would otherwise stay small. The start of the range
+/// may have small pages already, because the allocator has written there; one call brings those in.
 pub fn use_huge_pages(memory: Range<*const u8>) {
     const HUGE: usize = 2 << 20;
     let page = rustix::param::page_size();
@@ -32,19 +35,20 @@ pub fn use_huge_pages(memory: Range<*const u8>) {
     {
         if start < end {
             let first = memory.start.with_addr(start).cast_mut().cast();
-            // SAFETY: it changes nothing that is in any memory, whose ever that is: only by what pages it is backed, and since when.
+            // SAFETY: the calls change no content, whoever owns the memory. They change only the
+            // pages behind it and when those are allocated.
             let _ = unsafe { rustix::mm::madvise(first, end - start, advice) };
         }
     }
 }
 
-/// Keeps the allocator from raising the size above which it maps memory piece by piece: as it comes, one large
-/// vector freed makes it keep all later ones in its heaps, where they are never given back. To be called
-/// once, at the start of the process.
+/// Fixes the size above which the C allocator maps each piece of memory on its own. By default the
+/// allocator raises this threshold once a large vector is freed. It then keeps later large vectors
+/// in its heaps and never returns them to the kernel. Call it once, at the start of the process.
 pub fn bound_heap() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt takes no pointers; no other thread is running yet, by this function's contract, and
-    // if one were it would at worst allocate by the old bounds.
+    // SAFETY: mallopt takes no pointers. By this function's contract no other thread runs yet;
+    // another thread would at worst allocate by the old thresholds.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_FROM);
@@ -52,15 +56,17 @@ pub fn bound_heap() {
     }
 }
 
-/// The allocator's own initial bound, bytes.
+/// The allocator's own initial threshold in bytes.
 const MAPPED_FROM: libc::c_int = 128 << 10;
-/// So much free memory at its end lets a heap shrink, and by so much it grows: with the allocator's own
-/// 128 KiB, pages go back and forth between it and the kernel, which clears them each time.
+/// A heap shrinks if it has this many free bytes at its end, and grows by `GROWN_BY` bytes. With
+/// the allocator's default of 128 KiB, pages move back and forth between it and the kernel, which
+/// clears them each time.
 const TRIMMED_FROM: libc::c_int = 4 << 20;
 const GROWN_BY: libc::c_int = 1 << 20;
 
-/// Gives memory that was freed back to the system, as far as the allocator knows how. It keeps what one phase
-/// has freed, and the next phase's threads do not find it in their own arenas. A few milliseconds.
+/// Returns freed memory to the kernel, as far as the allocator can. The allocator keeps memory that
+/// one phase has freed, and the threads of the next phase do not find it in their own arenas. Takes
+/// a few milliseconds.
 pub fn release_freed() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim takes no pointers and may be called at any time, from any thread.
@@ -87,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeroed_and_writable() {
+    fn is_zeroed_and_writable() {
         let mut memory = Memory::zeroed(3_000_000).expect("three megabytes");
         assert!(memory.len() == 3_000_000 && memory.iter().all(|&byte| byte == 0));
         memory.fill(7);

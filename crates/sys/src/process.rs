@@ -1,4 +1,4 @@
-//! Other processes.
+//! Processes: locks, replacing this one, starting others, and resource usage.
 
 use std::{
     ffi::{CString, OsStr, OsString},
@@ -12,14 +12,15 @@ use rustix::{fs::FlockOperation, io::Errno, process::Pid};
 
 use crate::File;
 
-/// Whether a process with this id exists, ours to signal or not. `None` if `pid` is no process id.
+/// Returns true if a process with this id exists, even if this process may not signal it. Returns
+/// `None` if `pid` is out of range.
 pub fn is_running(pid: u64) -> Option<bool> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
     Some(rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// `flock`, exclusive, without waiting: `false` if another open file holds it. It is held until `file`
-/// is closed, so the end of the process, however it ends, gives it up.
+/// Takes an exclusive `flock` without waiting. Returns false if another open file holds it. The
+/// lock lasts until `file` is closed, so the end of the process always releases it.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -28,11 +29,11 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// `execve`: replaces this program by another, in the same process. Only returns if that failed. The
-/// environment goes on as it is, with `variable` added if there is one.
+/// Replaces this program by another one in the same process (`execve`). Returns only if that
+/// failed. The new program gets the same environment, plus `variable` if there is one.
 ///
-/// `SIGPIPE`, which Rust programs ignore, gets its default back; handlers of other signals are the
-/// kernel's business (they are reset), and what the parent made us ignore or block stays so.
+/// `SIGPIPE`, which Rust programs ignore, gets its default action back. The kernel resets handlers
+/// of other signals. Signals that the parent process blocked or ignored stay so.
 pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr)>) -> io::Error {
     let prepare = || -> Result<_, io::Error> {
         let program = CString::new(program.as_bytes())?;
@@ -48,9 +49,9 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
     };
     let (argv, environment) = (pointers(&argv), environment.as_deref().map(pointers));
-    // SAFETY: `program`, and every pointer of `argv` and `environment` but the last, which is null as
-    // execve(2) asks, are NUL-terminated strings owned by bindings that live until the end of this
-    // function. Setting a signal to its default has no other precondition than a valid number.
+    // SAFETY: `program` is a NUL-terminated string. So is every pointer of `argv` and `environment`
+    // but the last, which is null as execve(2) demands. The bindings that own the strings live
+    // until the end of this function. Setting a signal to its default needs only a valid number.
     let old = unsafe {
         let old = libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         match &environment {
@@ -60,20 +61,21 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
         old
     };
     let error = io::Error::last_os_error();
-    // SAFETY: puts back what `signal` itself said was there.
+    // SAFETY: restores the action that `signal` returned.
     unsafe { libc::signal(libc::SIGPIPE, old) };
     error
 }
 
-/// Starts a program that goes on when we are gone: in a session of its own, so that no terminal's or job's end reaches
-/// it; with nothing of ours open, so that nobody who waits for the end of our output waits for it; at the lowest
-/// priority; in the root directory, so that it keeps none busy. Nobody waits for it.
+/// Starts a background program that outlives this process. It gets its own session, so the end of a
+/// terminal or job does not reach it. It inherits no open file, so nobody who waits for the end of
+/// our output waits for it. It runs at the lowest priority, and in the root directory, so that it
+/// keeps no mount busy. The caller does not wait for it.
 pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<()> {
     let mut command = Command::new(program);
     command.arg0(argv0).args(args).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let detach = || {
-        // Courtesies: a kernel that refuses one of them makes the program no less able to do its work.
+        // Each call is optional: a kernel that refuses it does not stop the program from working.
         // SAFETY: plain system calls without pointers, allowed between fork and exec.
         unsafe {
             libc::setsid();
@@ -82,12 +84,12 @@ pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Res
         }
         Ok(())
     };
-    // SAFETY: `detach` allocates nothing, takes no lock and touches no memory of ours.
+    // SAFETY: `detach` allocates nothing, takes no lock and touches no memory of this process.
     unsafe { command.pre_exec(detach) };
     command.spawn().map(drop)
 }
 
-/// The "nice" value of what gives way to everybody.
+/// The lowest priority ("nice" value).
 const LOWEST: libc::c_int = 19;
 /// The first descriptor that is not a standard stream.
 const FIRST_OTHER: libc::c_uint = 3;
@@ -101,32 +103,34 @@ fn environment_with((name, value): (&OsStr, &OsStr)) -> Result<Vec<CString>, io:
     all.map(line).collect()
 }
 
-/// How long the calling thread has run.
+/// Returns the CPU time of the calling thread.
 pub fn thread_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // A clock that only grows from zero: neither part is negative.
+    // This clock counts up from zero, so neither part is negative.
     std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// How often threads of this process have begun to wait, for a disk, a lock or each other. Source: `getrusage(2)`, voluntary context switches.
+/// Returns how many times threads of this process blocked, for example on a disk or a lock. Source:
+/// `getrusage(2)`, voluntary context switches.
 pub fn waits() -> u64 {
     usage(libc::RUSAGE_SELF).ru_nvcsw.unsigned_abs()
 }
 
-/// The same of the calling thread alone.
+/// Like [`waits`] for the calling thread alone.
 pub fn thread_waits() -> u64 {
     usage(libc::RUSAGE_THREAD).ru_nvcsw.unsigned_abs()
 }
 
-/// Whether a block device had to be read for this process so far, if only for its own code. Source: `getrusage(2)`, `ru_inblock`.
+/// Returns true if the kernel has read a block device for this process, even if only for its own
+/// code. Source: `getrusage(2)`, `ru_inblock`.
 pub fn has_read_block_device() -> bool {
     usage(libc::RUSAGE_SELF).ru_inblock > 0
 }
 
 fn usage(of: libc::c_int) -> libc::rusage {
-    // SAFETY: all zeros is a value of this struct of numbers.
+    // SAFETY: all zeros is a valid value of this structure of numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is ours to be written to. It stays zero if the call fails.
+    // SAFETY: `usage` is valid for writes. It stays zero if the call fails.
     unsafe { libc::getrusage(of, &mut usage) };
     usage
 }
@@ -136,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_one_is_and_impossible_ones_are_not() {
+    fn this_process_runs_and_impossible_ids_do_not() {
         assert_eq!(is_running(u64::from(std::process::id())), Some(true));
         assert_eq!(is_running(i32::MAX as u64), Some(false));
         assert_eq!(is_running(0), None);
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_an_error() {
+    fn a_missing_program_is_an_error() {
         let argv = ["x".into()];
         assert_eq!(exec("/does/not/exist".as_ref(), &argv, None).kind(), io::ErrorKind::NotFound);
         assert_eq!(exec("a\0b".as_ref(), &argv, None).kind(), io::ErrorKind::InvalidInput);

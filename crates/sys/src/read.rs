@@ -1,4 +1,4 @@
-//! Reading files whole.
+//! Reads whole files.
 
 use std::io;
 
@@ -10,18 +10,21 @@ use crate::{
     stat_of,
 };
 
-/// Room for so much where a file may be, or is, larger than expected.
+/// Bytes to reserve when a file may be larger than expected.
 const LEAST: usize = 8 << 10;
 
-/// Appends what `file` holds from its position on. With `expected` its size (from a stat), one
-/// system call reads it and, being short of one byte more, tells the end; [`std::fs::File`] takes four.
+/// Appends the content of `file`, from its position to its end, to `buffer`. `expected` is the
+/// file's size from a stat. If it is right, one system call reads the whole file: the call asks for
+/// one byte more than expected, so a short read marks the end. [`std::fs::File`] takes four calls.
 pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    // Trust the size only so far: memory is not given away for a stat of a sparse giant.
+    // The size is trusted up to 64 MiB only: the stat of a huge sparse file must not allocate
+    // memory for all of it.
     let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(64 << 20).saturating_add(1);
-    // Files of /proc say that they are empty.
+    // Files in /proc report a size of 0.
     buffer.reserve(if expected == 0 { LEAST } else { wanted });
     let mut read = more(file, buffer)?;
-    // Less than expected may be all the same: a stat tells, which a network disk answers from memory where it asks again for no bytes.
+    // A read that returns less than expected may still be complete. A stat confirms it: a network
+    // disk answers a stat from its cache, but sends another request for a read of zero bytes.
     if read as u64 == expected || read > 0 && (read as u64) < expected && stat_of(file)?.size == read as u64 {
         return Ok(());
     }
@@ -42,7 +45,7 @@ mod tests {
     use crate::by_path::open;
 
     #[test]
-    fn whole_whatever_the_expectation() {
+    fn reads_the_whole_file_for_any_expected_size() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let path = dir.path().join("file");
         for size in [0usize, 1, 5000] {

@@ -1,8 +1,8 @@
-//! The C library's words for errors, which Git's messages end with.
+//! The C library's text for an error. Git's messages end with it.
 
 use std::io;
 
-/// What `strerror` says, without Rust's ` (os error n)`.
+/// Returns the text of `strerror`, without the ` (os error n)` that Rust appends.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_strerror() {
+    fn returns_the_text_of_strerror() {
         assert_eq!(reason(&io::Error::from_raw_os_error(libc::ENOENT)), "No such file or directory");
         assert_eq!(reason(&io::Error::other("own words (os error 5)")), "own words (os error 5)");
     }

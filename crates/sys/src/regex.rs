@@ -1,4 +1,4 @@
-//! Regular expressions by the C library: those Git itself uses, in the locale of the environment.
+//! Regular expressions of the C library, in the locale of the environment. Git uses the same ones.
 
 use std::{
     ffi::{CStr, CString},
@@ -6,20 +6,23 @@ use std::{
     ops::Range,
 };
 
-/// Matches ends where it is told to, not with a NUL. It is 4 in all C libraries that have it; musl does not.
+/// `REG_STARTEND`: the match ends at a given offset, not at a NUL. It is 4 in all C libraries that
+/// have it; musl does not.
 const STARTEND: libc::c_int = 4;
 
-/// An extended regular expression of POSIX, which looks at lines: what is negated matches no end of a line, and `^` and `$` match at each.
+/// A POSIX extended regular expression that works on lines: a negated bracket does not match a
+/// newline, and `^` and `$` match at each line.
 #[derive(Debug)]
 pub struct Regex {
-    // Boxed as a compiled one need not be movable.
+    // Boxed because a compiled expression need not be movable.
     compiled: Box<libc::regex_t>,
     locale: Option<Locale>,
 }
 
-// SAFETY: regexec takes it as const, and POSIX has it be safe among threads.
+// SAFETY: regexec takes the expression as const, and POSIX makes it safe to call from several
+// threads.
 unsafe impl Sync for Regex {}
-// SAFETY: nothing in it belongs to a thread.
+// SAFETY: the expression holds nothing that belongs to a thread.
 unsafe impl Send for Regex {}
 
 impl Regex {
@@ -30,32 +33,36 @@ impl Regex {
             return Err(b"the C library cannot match what is not a string".to_vec());
         }
         let locale = Locale::of_environment();
-        let _used = locale.as_ref().map(Locale::take);
+        let _active = locale.as_ref().map(Locale::activate);
         let mut compiled = Box::new(MaybeUninit::<libc::regex_t>::uninit());
         let flags = libc::REG_EXTENDED | libc::REG_NEWLINE;
-        // SAFETY: `compiled` is room for one, and `pattern` a C string that outlives the call.
+        // SAFETY: `compiled` has room for one expression, and `pattern` is a C string that outlives
+        // the call.
         let code = unsafe { libc::regcomp(compiled.as_mut_ptr(), pattern.as_ptr(), flags) };
         if code != 0 {
             let mut message = [0u8; 1024];
-            // SAFETY: of a failed compilation regerror may be told the same pointer; it writes no more than it is given, with a NUL at the end.
+            // SAFETY: regerror accepts the pointer of a failed compilation. It writes at most the
+            // given length, NUL included.
             unsafe {
                 libc::regerror(code, compiled.as_ptr(), message.as_mut_ptr().cast(), message.len());
             }
             let message = CStr::from_bytes_until_nul(&message).map(CStr::to_bytes).unwrap_or_default();
             return Err(message.to_vec());
         }
-        // SAFETY: regcomp has filled it.
+        // SAFETY: regcomp has filled in the value.
         let compiled = unsafe { Box::from_raw(Box::into_raw(compiled).cast::<libc::regex_t>()) };
         Ok(Regex { compiled, locale })
     }
 
-    /// Where `text` first matches. Unless it is the `start`, no line begins with it.
+    /// Returns the first match in `text` as a byte range. If `start` is false, `text` does not
+    /// begin a line, so `^` does not match at its beginning.
     pub fn find(&self, text: &[u8], start: bool) -> Option<Range<usize>> {
         let end = libc::regoff_t::try_from(text.len()).unwrap_or(libc::regoff_t::MAX);
         let mut found = libc::regmatch_t { rm_so: 0, rm_eo: end };
         let flags = STARTEND | if start { 0 } else { libc::REG_NOTBOL };
-        let _used = self.locale.as_ref().map(Locale::take);
-        // SAFETY: `compiled` is, `found` says how much of `text` there is, and has room for the one match asked for.
+        let _active = self.locale.as_ref().map(Locale::activate);
+        // SAFETY: `compiled` is a compiled expression. `found` holds the length of `text`, and has
+        // room for the one match that is requested.
         let code = unsafe { libc::regexec(&*self.compiled, text.as_ptr().cast(), 1, &raw mut found, flags) };
         let offset = |at| usize::try_from(at).ok();
         (code == 0).then_some(offset(found.rm_so)?..offset(found.rm_eo)?)
@@ -64,43 +71,44 @@ impl Regex {
 
 impl Drop for Regex {
     fn drop(&mut self) {
-        // SAFETY: it was compiled, and nobody has it after this.
+        // SAFETY: the expression was compiled, and nothing uses it after this.
         unsafe { libc::regfree(&mut *self.compiled) };
     }
 }
 
-/// What characters are, as the environment has it.
+/// The character classification of the environment's locale.
 #[derive(Debug)]
 struct Locale(libc::locale_t);
 
-/// That a thread uses a locale.
-struct Used(libc::locale_t);
+/// Restores the thread's previous locale when dropped.
+struct ActiveLocale(libc::locale_t);
 
 impl Locale {
-    /// `None` if it names one that is not there: what is in use stays.
+    /// Returns `None` if the environment names an unknown locale. The current locale then stays in
+    /// use.
     fn of_environment() -> Option<Locale> {
-        // SAFETY: the name is a C string, and no other locale is given to change.
+        // SAFETY: the name is a C string, and no existing locale is changed.
         let locale = unsafe { libc::newlocale(libc::LC_CTYPE_MASK, c"".as_ptr(), std::ptr::null_mut()) };
-        // Made only then: it is freed with what has it.
+        // The value is created only if the call succeeded, because dropping it frees the locale.
         (!locale.is_null()).then(|| Locale(locale))
     }
 
-    fn take(&self) -> Used {
-        // SAFETY: the locale is there for as long as `self`, which outlives what it is used for.
-        Used(unsafe { libc::uselocale(self.0) })
+    fn activate(&self) -> ActiveLocale {
+        // SAFETY: the locale lives as long as `self`, which outlives its use.
+        ActiveLocale(unsafe { libc::uselocale(self.0) })
     }
 }
 
 impl Drop for Locale {
     fn drop(&mut self) {
-        // SAFETY: it is nobody's any more.
+        // SAFETY: nothing uses the locale any more.
         unsafe { libc::freelocale(self.0) };
     }
 }
 
-impl Drop for Used {
+impl Drop for ActiveLocale {
     fn drop(&mut self) {
-        // SAFETY: it is what the thread used before.
+        // SAFETY: this is the locale that the thread used before.
         unsafe { libc::uselocale(self.0) };
     }
 }
@@ -110,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_ends() {
+    fn matches_lines_and_given_ends() {
         let regex = Regex::new(b"^(one|t[^x]o)$").expect("well formed");
         assert_eq!(regex.find(b"x\nt\0o\none", true), Some(2..5));
         assert_eq!(regex.find(b"one", true), Some(0..3));
@@ -120,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed() {
+    fn reports_a_malformed_pattern() {
         let message = Regex::new(b"(").expect_err("it is open");
         assert!(message.starts_with(b"Unmatched ("), "{}", String::from_utf8_lossy(&message));
     }

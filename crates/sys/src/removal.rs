@@ -1,4 +1,5 @@
-//! What decides, beyond type and owner, whether something can be removed.
+//! Finds out if the kernel would let this process remove an entry: mounts, immutable flags, sticky
+//! directories.
 
 use std::{io, os::fd::AsFd as _};
 
@@ -12,52 +13,54 @@ use crate::{
     profile::{Phase, retried},
 };
 
-/// What an entry of a directory is to who wants to remove it.
+/// The facts that decide if an entry can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovalFacts {
     /// Its type.
     pub file_type: FileType,
-    /// Its owner.
+    /// Its owner's user id.
     pub uid: u32,
-    /// It is a directory with the sticky bit: of what others own in it, only they can remove it.
+    /// True for a directory with the sticky bit: in it, only the owner of an entry may remove it.
     pub sticky: bool,
-    /// The device it lies on.
+    /// The number of the device that it is on.
     pub device: u64,
-    /// What keeps it there whoever owns it.
+    /// A protection that applies whatever the owner.
     pub protection: Protection,
 }
 
-/// What keeps an entry there.
+/// Why an entry cannot be removed, whoever owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Nothing that is known here.
+    /// No known protection.
     Unprotected,
-    /// It may not be changed (`chattr +i`, `+a`).
+    /// The immutable or append-only flag is set (`chattr +i`, `+a`).
     Immutable,
-    /// Another file system, or another part of the same, is mounted on it.
+    /// The entry is a mount point.
     Mount,
-    /// This kernel (before Linux 5.8) or file system does not say.
+    /// This kernel (before Linux 5.8) or file system does not report protections.
     Unknown,
 }
 
 impl Dir {
-    /// What holds an entry; `None` if there is nothing. A link is not followed.
+    /// Returns the removal facts of an entry, or `None` if it does not exist. Does not follow a
+    /// symbolic link.
     pub fn removal_facts(&self, path: &[u8]) -> io::Result<Option<RemovalFacts>> {
         self.with_parent(path, |dir, name| removal_facts(dir, name, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// As [`Dir::removal_facts`], of the directory itself.
+    /// Like [`Dir::removal_facts`], for the directory itself.
     pub fn removal_facts_of_self(&self) -> io::Result<RemovalFacts> {
         Ok(removal_facts(self.as_fd(), b"", AtFlags::EMPTY_PATH)?)
     }
 
-    /// Whether this process may see what is in the directory, and remove it.
+    /// Returns true if this process may list the directory and remove its entries.
     pub fn may_be_emptied(&self) -> bool {
         let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
         retried(Phase::Stat, || rustix::fs::accessat(self.as_fd(), c".", wanted, AtFlags::EACCESS)).is_ok()
     }
 
-    /// Renames an entry of this directory to one of another. What is at `to` is replaced as by `rename`.
+    /// Renames an entry of this directory into another directory. Replaces an entry at `to`, as
+    /// `rename` does.
     pub fn rename_into(&self, from: &[u8], other: &Dir, to: &[u8]) -> io::Result<()> {
         let renamed = self.with_parent(from, |dir, from| {
             retried(Phase::Link, || rustix::fs::renameat(dir, from, other.as_fd(), to))
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_in_a_directory_of_ones_own_is_free() {
+    fn entries_of_an_own_directory_are_unprotected() {
         let place = tempfile::tempdir().expect("a directory for tests");
         std::fs::create_dir_all(place.path().join("a/b")).expect("made");
         std::os::unix::fs::symlink("nowhere", place.path().join("a/l")).expect("made");

@@ -1,11 +1,14 @@
-//! Maps of files that turn out not to be readable.
+//! Read errors in memory-mapped files.
 //!
-//! The kernel says that by SIGBUS, in the middle of whatever looks at the bytes, and a process that does not expect it dies
-//! there: locks stay, and nobody learns which file it was. Here the page becomes one of zeros, the file is
-//! remembered, and everything goes on to where it is asked ([`unreadable_map`]): reading objects and the index, and
-//! before anything is published. What was read since is not to be trusted, whatever map it came from.
+//! If the kernel cannot read a page of a mapped file, it sends SIGBUS to the thread that touches
+//! the page. Without a handler the process dies: locks stay behind, and the user does not learn
+//! which file failed. The handler here maps a page of zeros in its place and remembers the file.
+//! The thread goes on until a caller checks for the error with [`unreadable_map`]. Readers of
+//! objects and of the index check it, and so does every step before something is published. Data
+//! read from any map after the first error is not to be trusted.
 //!
-//! Maps of libraries are covered, too: the file is found in `/proc/self/maps`. Where that cannot be read it has no name.
+//! This covers the maps of libraries too: the handler finds the file's name in `/proc/self/maps`.
+//! If that cannot be read, the file has no name in the report.
 
 use std::{
     cell::UnsafeCell,
@@ -17,64 +20,71 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
 };
 
-/// More than the longest path, and what stands before it in a line of `/proc/self/maps`.
+/// Room for the longest path and for the text before it in a line of `/proc/self/maps`.
 const LINE: usize = 4096 + 128;
 
-/// Somebody has met a page that cannot be read, and may write what follows.
-static MET: AtomicBool = AtomicBool::new(false);
+/// Set by the first handler that runs. That handler alone may write the values below.
+static CLAIMED: AtomicBool = AtomicBool::new(false);
 static NAME: Name = Name(UnsafeCell::new([0; LINE]));
-/// How much of `NAME` is a path; written last.
+/// The length of the path in `NAME`; written last.
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// What the system says of that place in the file, asked at once: it may be gone when somebody wants to know.
+/// The error that a `read` at that place of the file returns. The handler asks at once, because the
+/// error may be gone later.
 static REASON: AtomicI32 = AtomicI32::new(libc::EIO);
-/// How many pages could not be read.
+/// The number of unreadable pages so far.
 static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// How many of these were told of, by whoever read them.
-static TOLD: AtomicUsize = AtomicUsize::new(0);
+/// The number of those pages that a reader has turned into an error.
+static REPORTED: AtomicUsize = AtomicUsize::new(0);
 
 struct Name(UnsafeCell<[u8; LINE]>);
 
-// SAFETY: written only by the one handler that set `MET`, before `LENGTH` is set; read only after.
+// SAFETY: only the one handler that set `CLAIMED` writes it, before `LENGTH` is set. Others read it
+// only after that.
 unsafe impl Sync for Name {}
 
-/// From now on this process outlives what is in the module's description. To be called once, at the start.
+/// Installs the SIGBUS handler that the module describes. Call it once, at the start of the
+/// process.
 pub fn survive_unreadable_maps() {
-    // SAFETY: all zeros is a valid `sigaction`; its fields are set below, and the handler does only what is allowed in
-    // one: system calls and atomics.
+    // SAFETY: all zeros is a valid `sigaction`, and its fields are set below. The handler does only
+    // what a signal handler may do: system calls and atomics.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handle as *const () as libc::sighandler_t;
         action.sa_flags = libc::SA_SIGINFO;
-        // Where this is refused the signal kills, as before.
+        // If this fails, the signal kills the process, as without a handler.
         libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
     }
 }
 
-/// Which mapped file could not be read, and why. To be asked by whoever read one, before it is told what was read: from the
-/// first time on nothing read from a map is to be trusted. Cheap where all could be read.
+/// Returns the first mapped file that could not be read, and the error. Call it after reading from
+/// a map and before using what was read. It is cheap if no page failed.
 pub fn unreadable_map() -> Option<(PathBuf, io::Error)> {
-    (unreadable_page_count() > 0).then(first_met)
+    (unreadable_page_count() > 0).then(first_unreadable)
 }
 
-/// The same, unless whoever met it was told and went on without it ([`mark_unreadable_maps_reported`]): what may be done that rests on what
-/// was read before, or beside.
+/// Like [`unreadable_map`], but ignores pages that a reader has reported and given up on
+/// ([`mark_unreadable_maps_reported`]). Call it before an action that depends on data read earlier
+/// or elsewhere.
 pub fn unreported_unreadable_map() -> Option<(PathBuf, io::Error)> {
-    (unreadable_page_count() > TOLD.load(Ordering::Acquire)).then(first_met)
+    (unreadable_page_count() > REPORTED.load(Ordering::Acquire)).then(first_unreadable)
 }
 
-/// How many pages of maps could not be read. Who maps a file of his own can tell by it whether it was his.
+/// Returns the number of unreadable pages so far. A reader compares it before and after to find out
+/// if its own map failed.
 pub fn unreadable_page_count() -> usize {
     PAGES.load(Ordering::Acquire)
 }
 
-/// All that could not be read until now has been made an error of each thing that was read for: nothing rests on it.
+/// Marks all unreadable pages so far as reported: each reader turned them into an error of what it
+/// read, and nothing depends on their content.
 pub fn mark_unreadable_maps_reported() {
-    TOLD.store(unreadable_page_count(), Ordering::Release);
+    REPORTED.store(unreadable_page_count(), Ordering::Release);
 }
 
-fn first_met() -> (PathBuf, io::Error) {
+fn first_unreadable() -> (PathBuf, io::Error) {
     let length = LENGTH.load(Ordering::Acquire);
-    // SAFETY: see `Sync`; a length says that the path is written, and it does not change again.
+    // SAFETY: see `Sync`. A length above 0 means that the path is written, and it does not change
+    // again.
     let name = unsafe { &*NAME.0.get() };
     let path = match &name[..length] {
         [] => PathBuf::from("a mapped file"),
@@ -84,31 +94,33 @@ fn first_met() -> (PathBuf, io::Error) {
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a `siginfo_t` that belongs to a SIGBUS, which has an address; errno is this thread's own.
+    // SAFETY: the kernel passes the `siginfo_t` of a SIGBUS, which has an address. errno belongs to
+    // this thread.
     let (code, address, errno) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, libc::__errno_location()) };
     // SAFETY: as above.
     let before = unsafe { *errno };
     let handled = code == libc::BUS_ADRERR && replace(address);
     if !handled {
-        // SAFETY: the default is to die, which the same access does as soon as this returns.
+        // SAFETY: restores the default action: the same access then kills the process as soon as
+        // the handler returns.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };
 }
 
-/// Puts zeros where a page of a file cannot be read; false if it is no file's.
+/// Maps a page of zeros over the unreadable page. Returns false if that fails.
 fn replace(address: usize) -> bool {
     const PAGE: usize = 4096;
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
     let start = address & !(page - 1);
-    if !MET.swap(true, Ordering::AcqRel) {
-        // SAFETY: this call alone has changed `MET`, so nobody else has the buffer.
+    if !CLAIMED.swap(true, Ordering::AcqRel) {
+        // SAFETY: only this call has changed `CLAIMED`, so no other thread uses the buffer.
         let buffer = unsafe { &mut *NAME.0.get() };
         if let Some((length, offset)) = look_up(address, buffer) {
-            if let Some(errno) = ask(&mut buffer[..=length], offset) {
+            if let Some(errno) = read_error(&mut buffer[..=length], offset) {
                 REASON.store(errno, Ordering::Relaxed);
             }
             LENGTH.store(length, Ordering::Release);
@@ -117,24 +129,24 @@ fn replace(address: usize) -> bool {
     PAGES.fetch_add(1, Ordering::AcqRel);
     let (access, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    // SAFETY: the page belongs to a map that has just failed to be read at this address: nothing can be lost, and whoever
-    // holds a reference to it sees bytes there from now on, where there were none.
+    // SAFETY: the page belongs to a map that has just failed at this address, so nothing is lost. A
+    // reference to it sees zeros from now on.
     unsafe { libc::mmap(start as *mut libc::c_void, page, access, flags, -1, 0) != libc::MAP_FAILED }
 }
 
-/// What the system says when a place in a file is read; `None` if it can be read now, or is not found by its name, which has room
-/// for a NUL at its end. Allocates nothing.
-fn ask(path: &mut [u8], offset: u64) -> Option<i32> {
+/// Reads one byte at a place in a file. Returns the error number, or `None` if the byte can be read
+/// now or the file is not found. The last byte of `path` is room for a NUL. Allocates nothing.
+fn read_error(path: &mut [u8], offset: u64) -> Option<i32> {
     *path.last_mut()? = 0;
-    // SAFETY: errno is this thread's own.
+    // SAFETY: errno belongs to this thread.
     let errno = || unsafe { *libc::__errno_location() };
-    // SAFETY: a string that ends with a NUL.
+    // SAFETY: the string ends with a NUL.
     let file = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {
         return Some(errno()).filter(|&errno| errno != libc::ENOENT);
     }
     let mut byte = [0u8];
-    // SAFETY: there is room for one byte.
+    // SAFETY: the buffer has room for one byte.
     let read = unsafe { libc::pread(file, byte.as_mut_ptr().cast(), 1, offset as libc::off_t) };
     let answer = (read < 0).then(errno);
     // SAFETY: opened above.
@@ -142,10 +154,10 @@ fn ask(path: &mut [u8], offset: u64) -> Option<i32> {
     answer
 }
 
-/// Finds the line of `/proc/self/maps` that holds `address` and leaves its path at the beginning of `line`: the path's length,
-/// and where in the file the address lies. Allocates nothing.
+/// Finds the line of `/proc/self/maps` that covers `address`, and moves its path to the beginning
+/// of `line`. Returns the path's length, and the address's offset in the file. Allocates nothing.
 fn look_up(address: usize, line: &mut [u8; LINE]) -> Option<(usize, u64)> {
-    // SAFETY: a string that ends with a NUL.
+    // SAFETY: the string ends with a NUL.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if maps < 0 {
         return None;
@@ -153,7 +165,7 @@ fn look_up(address: usize, line: &mut [u8; LINE]) -> Option<(usize, u64)> {
     let mut filled = 0;
     let found = loop {
         let room = &mut line[filled..];
-        // SAFETY: as many bytes as there is room for.
+        // SAFETY: the length is that of the buffer.
         let read = unsafe { libc::read(maps, room.as_mut_ptr().cast(), room.len()) };
         let Ok(read @ 1..) = usize::try_from(read) else { break None };
         filled += read;
@@ -173,8 +185,8 @@ fn look_up(address: usize, line: &mut [u8; LINE]) -> Option<(usize, u64)> {
     found
 }
 
-/// `start-end perms offset device inode path`: where the path begins and which place in the file the address is, if it is in
-/// this range.
+/// Parses `start-end perms offset device inode path`. Returns where the path begins in the line,
+/// and the offset of `address` in the file, or `None` if the range does not contain `address`.
 fn parse(line: &[u8], address: usize) -> Option<(usize, u64)> {
     let hex = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
@@ -195,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_maps() {
+    fn parses_lines_of_proc_maps() {
         let line = b"7f00-7f10 r--p 00002000 08:01 1234       /a path/with spaces";
         assert_eq!(parse(line, 0x7f08), Some((41, 0x2008)));
         assert_eq!(&line[41..], b"/a path/with spaces");
@@ -205,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mapped_is_found() {
+    fn finds_the_file_behind_an_address() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let path = dir.path().join("a file");
         std::fs::write(&path, vec![1; 20_000]).expect("written");
@@ -213,6 +225,6 @@ mod tests {
         let mut line = [0; LINE];
         let (length, offset) = look_up(map[9_000..].as_ptr() as usize, &mut line).expect("mapped");
         assert_eq!((&line[..length], offset), (path.as_os_str().as_bytes(), 9_000));
-        assert_eq!(ask(&mut line[..=length], offset), None, "it can be read");
+        assert_eq!(read_error(&mut line[..=length], offset), None, "it can be read");
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a file without reading it.
+//! File metadata.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use crate::{
     profile::{Phase, retried},
 };
 
-/// What kind of thing a directory entry is.
+/// The type of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileType {
     /// A regular file.
@@ -39,24 +39,25 @@ impl FileType {
     }
 }
 
-/// A `stat`, in the kernel's full width. Times are seconds and nanoseconds since the epoch.
+/// The result of a `stat`, in the kernel's full width. Times are seconds and nanoseconds since
+/// 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is; also in `mode`.
+    /// The file type; `mode` holds it too.
     pub file_type: FileType,
     /// Permission bits and type, as in `st_mode`.
     pub mode: u32,
-    /// When the inode was last changed.
+    /// The time of the last inode change.
     pub ctime: (i64, u32),
-    /// When the content was last changed.
+    /// The time of the last content change.
     pub mtime: (i64, u32),
     /// The device, encoded as `st_dev`.
     pub dev: u64,
     /// Inode number.
     pub ino: u64,
-    /// Owner.
+    /// Owner's user id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
@@ -78,7 +79,7 @@ impl Stat {
         }
     }
 
-    // The fields' widths differ between architectures.
+    // The widths of the fields differ between architectures.
     #[allow(clippy::unnecessary_cast)]
     fn of_all(stat: &rustix::fs::Stat) -> Stat {
         Stat {
@@ -94,13 +95,14 @@ impl Stat {
         }
     }
 
-    /// A regular file with the owner's executable bit.
+    /// Returns true for a regular file with the owner's executable bit.
     pub fn is_executable(&self) -> bool {
         self.file_type == FileType::File && self.mode & 0o100 != 0
     }
 }
 
-// What an index entry keeps, and no more: a network file system may have to ask for the rest.
+// Only the fields that an index entry keeps: a network file system may need a request for the
+// others.
 const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::MODE)
     .union(StatxFlags::UID)
@@ -110,7 +112,8 @@ const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::CTIME)
     .union(StatxFlags::MTIME);
 
-/// `lstat` of `path` relative to `dir`; one system call. `None` if there is nothing.
+/// Runs `lstat` on `path` relative to `dir`, in one system call. Returns `None` if the path does
+/// not exist.
 pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Result<Option<Stat>>
 where
     P: rustix::path::Arg + Copy,
@@ -120,7 +123,8 @@ where
     }))
 }
 
-/// As [`stat_at`] without following links, by `fstatat`: a few hundredths cheaper, but what it asks for cannot be chosen.
+/// Like [`stat_at`] without following links, but through `fstatat`. It is a few percent cheaper,
+/// but always asks for all fields.
 pub(crate) fn lstat_at<P>(dir: BorrowedFd<'_>, path: P) -> io::Result<Option<Stat>>
 where
     P: rustix::path::Arg + Copy,
@@ -130,7 +134,7 @@ where
     }))
 }
 
-/// What is there, if anything is.
+/// Turns `ENOENT` and `ENOTDIR` into `None`.
 fn present<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -139,18 +143,19 @@ fn present<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
     }
 }
 
-/// `fstat` of an open file or directory.
+/// Runs `fstat` on an open file or directory.
 pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
-    // fstat, not statx: before Linux 6.11 statx of an open file pays for an empty path.
+    // Uses fstat because statx of an open file is slow before Linux 6.11: it resolves an empty
+    // path.
     Ok(Stat::of_all(&retried(Phase::Stat, || rustix::fs::fstat(&file))?))
 }
 
-/// Sets the permission bits, umask ignored.
+/// Sets the permission bits; the umask does not apply.
 pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(retried(Phase::Write, || rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))?)
 }
 
-/// Makes a file executable by whoever may read it, or by nobody.
+/// Sets the executable bit for everybody who may read the file, or clears it for everybody.
 pub fn set_executable(file: &File, executable: bool) -> io::Result<()> {
     let mode = stat_of(file)?.mode & 0o7777;
     let wanted = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };

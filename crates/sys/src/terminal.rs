@@ -1,9 +1,11 @@
-//! The terminal that standard output is, if it is one.
+//! The terminal behind standard output.
 
-/// How many columns it has; `None` if standard output is no terminal, or one that does not know.
+/// Returns the width of the terminal in columns, or `None` if standard output is no terminal or the
+/// terminal does not report its width.
 pub fn columns() -> Option<usize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the request fills in the structure that the pointer leads to, which lives through the call, and does nothing else.
+    // SAFETY: the request only writes the structure behind the pointer, and the structure outlives
+    // the call.
     let answer = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     (answer == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

@@ -1,8 +1,11 @@
-//! Working directories of single threads, to look at many files of one directory without opening it.
+//! A working directory for a single thread, for running many stats in one directory without opening
+//! it.
 //!
-//! Names are found fastest from where a thread stands (`AT_FDCWD`), and to go there costs less than to open and close a directory. For that the thread
-//! stops sharing its working directory with others (`unshare(CLONE_FS)`), and goes back as soon as it has looked: whatever else it does goes by the
-//! working directory it always had. Where that is forbidden (containers may) there is no [`ThreadCwd`].
+//! The kernel resolves a name fastest relative to the thread's working directory (`AT_FDCWD`), and
+//! changing to a directory is cheaper than opening and closing it. For this, the thread stops
+//! sharing its working directory with other threads (`unshare(CLONE_FS)`). It changes back right
+//! after the stats, so all its other code sees the process's working directory. Some containers
+//! forbid this; [`ThreadCwd::new`] then fails.
 
 use std::{
     io,
@@ -24,16 +27,16 @@ use crate::{
     stat::lstat_at,
 };
 
-/// Where a process stands, to be known before one of its threads goes elsewhere.
+/// The working directory of the process, recorded before one of its threads changes its own.
 #[derive(Debug)]
 pub struct ProcessCwd<'r> {
     root: &'r Dir,
-    /// `None` if it is `root`.
+    /// `None` if the working directory is `root`.
     elsewhere: Option<Closing<OwnedFd>>,
 }
 
 impl<'r> ProcessCwd<'r> {
-    /// For threads that go to directories beneath `root`.
+    /// Records the working directory for threads that change to directories beneath `root`.
     pub fn of(root: &'r Dir) -> io::Result<ProcessCwd<'r>> {
         let (here, there) = (lstat_at(CWD, c".")?, root.stat_self()?);
         let is_root = here.is_some_and(|here| (here.dev, here.ino) == (there.dev, there.ino));
@@ -44,32 +47,35 @@ impl<'r> ProcessCwd<'r> {
         Ok(ProcessCwd { root, elsewhere: if is_root { None } else { Some(open()?) } })
     }
 
-    fn go(&self) -> io::Result<()> {
+    fn change_back(&self) -> io::Result<()> {
         let process_cwd = self.elsewhere.as_ref().map_or(self.root.as_fd(), |fd| fd.get().as_fd());
         Ok(call(Phase::Open, || fchdir(process_cwd))?)
     }
 }
 
-/// That a thread has a working directory of its own. It is at process_cwd while it does not look.
+/// A thread that has its own working directory. Outside of [`ThreadCwd::enter`] it is the process's
+/// working directory.
 #[derive(Debug)]
 pub struct ThreadCwd<'h> {
     process_cwd: &'h ProcessCwd<'h>,
-    /// It is this thread's.
+    /// Keeps the value on its thread.
     thread: PhantomData<*const ()>,
 }
 
 impl<'h> ThreadCwd<'h> {
-    /// Of the calling thread.
+    /// Gives the calling thread its own working directory.
     pub fn new(process_cwd: &'h ProcessCwd<'h>) -> io::Result<ThreadCwd<'h>> {
-        // SAFETY: only sharing descriptors, which this does not end, is relied on by what is safe.
+        // SAFETY: safe code relies on threads sharing their file descriptors only, which this call
+        // does not end.
         call(Phase::Other, || unsafe { unshare_unsafe(UnshareFlags::FS) })?;
-        // Whom it was shared with may have been elsewhere just then.
-        process_cwd.go()?;
+        // The threads that shared the working directory may have changed it just then.
+        process_cwd.change_back()?;
         Ok(ThreadCwd { process_cwd, thread: PhantomData })
     }
 
-    /// Goes to the directory at `path` beneath the root, or the root itself. Links would be followed: for who has seen that all on the way
-    /// are directories, and only looks.
+    /// Changes to the directory at `path` beneath the root, or to the root itself if `path` is
+    /// empty. The kernel follows links in `path`: the caller has checked that all its components
+    /// are directories, and only reads.
     pub fn enter(&mut self, path: &[u8]) -> io::Result<CwdGuard<'_, 'h>> {
         let here = CwdGuard(self);
         if here.0.process_cwd.elsewhere.is_some() {
@@ -82,12 +88,12 @@ impl<'h> ThreadCwd<'h> {
     }
 }
 
-/// A thread is in a directory, until this is dropped.
+/// The thread's stay in another directory. Dropping it changes back.
 #[derive(Debug)]
 pub struct CwdGuard<'p, 'h>(&'p mut ThreadCwd<'h>);
 
 impl CwdGuard<'_, '_> {
-    /// `lstat` of what is in it; `None` if there is nothing.
+    /// Runs `lstat` on an entry of the directory. Returns `None` if it does not exist.
     pub fn stat(&self, name: impl Arg + Copy) -> io::Result<Option<Stat>> {
         lstat_at(CWD, name)
     }
@@ -95,8 +101,11 @@ impl CwdGuard<'_, '_> {
 
 impl Drop for CwdGuard<'_, '_> {
     fn drop(&mut self) {
-        // Relative paths would mean something else from here on.
-        self.0.process_cwd.go().expect("nobody closes the directory that this process works in to it");
+        // Without this, relative paths would resolve elsewhere from here on.
+        self.0
+            .process_cwd
+            .change_back()
+            .expect("nobody closes the directory that this process works in to it");
     }
 }
 
@@ -105,14 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_where_it_was_told_to_and_comes_back() {
+    fn stats_in_another_directory_and_changes_back() {
         let scratch = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir_all(scratch.path().join("a/b")).expect("created");
         std::fs::write(scratch.path().join("a/b/file"), "four").expect("written");
         let root = Dir::open(scratch.path()).expect("it is there");
         let before = std::env::current_dir().expect("it is there");
         let process_cwd = ProcessCwd::of(&root).expect("it is there");
-        let looks = || {
+        let run_stats = || {
             let Ok(mut thread_cwd) = ThreadCwd::new(&process_cwd) else { return };
             let here = thread_cwd.enter(b"a/b").expect("it is there");
             assert_eq!(here.stat("file").expect("it can be looked at").map(|stat| stat.size), Some(4));
@@ -125,7 +134,7 @@ mod tests {
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(looks);
+                scope.spawn(run_stats);
             }
         });
         assert_eq!(std::env::current_dir().expect("it is there"), before);

@@ -1,8 +1,10 @@
-//! Threads that begin at once.
+//! Makes new threads start without delay.
 //!
-//! A new thread may be queued behind the one that started it although another CPU idles: schedulers that fill few virtual CPUs before they use more do so. There
-//! it waits for milliseconds, until that thread's time is over or somebody balances the load, and both together take as long as one. The new thread cannot
-//! help itself, as it does not run; so the other steps aside.
+//! The kernel may queue a new thread behind the thread that created it, although another CPU is
+//! idle. Schedulers that fill few virtual CPUs before they use more do so. The new thread then
+//! waits for milliseconds, until the creator's time slice ends or the load is balanced, and both
+//! threads together take as long as one. The new thread does not run, so it cannot help itself.
+//! Instead the creator moves to another CPU.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -12,55 +14,60 @@ use std::{
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// In that time an idle CPU has been woken up and has started: who moved there before would be in the way.
-const PATIENCE: Duration = Duration::from_micros(400);
+/// Time in which an idle CPU wakes up and starts the thread. Moving earlier would get in its way.
+const START_TIME: Duration = Duration::from_micros(400);
 
-/// Threads that were started, and whether they have started.
+/// Counts the threads that were created and those that have started.
 #[derive(Debug)]
 pub struct ThreadStart {
     at: Instant,
     started: AtomicUsize,
-    /// How many are waited for.
+    /// The number of threads to wait for.
     awaited: AtomicUsize,
 }
 
 impl ThreadStart {
-    /// Of so many threads, just now.
+    /// Creates the counter right after `threads` threads were created.
     pub fn of(threads: usize) -> ThreadStart {
         ThreadStart { at: Instant::now(), started: AtomicUsize::new(0), awaited: AtomicUsize::new(threads) }
     }
 
-    /// To be called by each of them as it begins.
+    /// Counts one thread as started. Each thread calls it first.
     pub fn mark_started(&self) {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// To be called now and then by who started them: steps aside, once, if some have not started for too long.
+    /// Moves the calling thread to another CPU, once, if a thread has not started in time. The
+    /// thread that created the others calls it now and then.
     pub fn yield_cpu_if_late(&self) {
         if self.is_due() {
             self.awaited.store(0, Ordering::Relaxed);
-            step_aside();
+            move_to_another_cpu();
         }
     }
 
     fn is_due(&self) -> bool {
         self.started.load(Ordering::Relaxed) < self.awaited.load(Ordering::Relaxed)
-            && self.at.elapsed() > PATIENCE
+            && self.at.elapsed() > START_TIME
     }
 }
 
-/// Moves this thread to another CPU, if it may run on several, so that what is queued behind it can run here. Where that is forbidden nothing happens.
-fn step_aside() {
+/// Moves this thread to another CPU, if it may run on several, so that a thread queued behind it
+/// can run on this one. Does nothing if the system forbids it.
+fn move_to_another_cpu() {
     let Ok(all) = sched_getaffinity(None) else { return };
     let mut others = all;
     others.unset(sched_getcpu());
     if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-        // It stays there; where it may be later is not for us to say.
+        // The thread has moved already. The old set is restored so that the scheduler stays free to
+        // move it later.
         let _ = sched_setaffinity(None, &all);
     }
 }
 
-/// Does both at once, `beside` in a thread of its own; if there is none to be had, afterwards. `here` calls what it is given now and then.
+/// Runs both closures at once, `beside` in a thread of its own. If no thread can be created, runs
+/// `beside` after `here`. `here` must call its argument now and then, at least every tenth of a
+/// millisecond.
 pub fn in_parallel(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     let start = ThreadStart::of(1);
     let is_started = thread::scope(|scope| {
@@ -82,31 +89,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_are_done_once_and_all_cpus_stay_allowed() {
+    fn runs_both_once_and_keeps_the_allowed_cpus() {
         let before = sched_getaffinity(None).expect("it is allowed");
         for _ in 0..20 {
             let (mut beside, mut here) = (0, 0);
-            let mut count = |now_and_then: &dyn Fn()| {
-                now_and_then();
+            let mut count = |tick: &dyn Fn()| {
+                tick();
                 here += 1;
             };
             in_parallel(&mut || beside += 1, &mut count);
             assert_eq!((beside, here), (1, 1));
         }
-        step_aside();
+        move_to_another_cpu();
         assert_eq!(sched_getaffinity(None).expect("it is allowed"), before);
     }
 
     #[test]
-    fn who_started_a_thread_that_does_not_begin_steps_aside_once() {
+    fn yields_the_cpu_once_if_a_thread_does_not_start() {
         let start = ThreadStart::of(1);
-        thread::sleep(2 * PATIENCE);
+        thread::sleep(2 * START_TIME);
         assert!(start.is_due());
         start.yield_cpu_if_late();
         assert!(!start.is_due(), "nobody is waited for any more");
         let start = ThreadStart::of(1);
         start.mark_started();
-        thread::sleep(2 * PATIENCE);
+        thread::sleep(2 * START_TIME);
         assert!(!start.is_due());
     }
 }

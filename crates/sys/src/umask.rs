@@ -4,10 +4,11 @@ use std::io;
 
 use rustix::fs::Mode;
 
-/// The process's umask: the permission bits that new files do not get.
+/// Returns the process's umask: the permission bits that new files do not get.
 ///
-/// Read from `/proc/self/status`. Without `/proc` it is set and set back, which another thread
-/// creating a file just then would notice: ask before starting threads.
+/// Reads it from `/proc/self/status`. Without `/proc`, the function sets the umask to 0077 and sets
+/// it back. A file that another thread creates in between gets the wrong mode, so call this before
+/// any thread starts.
 pub fn umask() -> u32 {
     from_proc().unwrap_or_else(|_| {
         let mask = rustix::process::umask(Mode::from_raw_mode(0o077));
@@ -28,7 +29,7 @@ fn from_proc() -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn is_what_new_files_show() {
+    fn matches_the_mode_of_a_new_file() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let file = crate::by_path::create_new(&dir.path().join("file"), 0o666).expect("creates");
         let mode = crate::stat_of(&file).expect("stats").mode & 0o777;

@@ -1,6 +1,6 @@
-//! Who runs the process, and on which host: what Git asks of the user database.
+//! The user who runs the process, and the host, as Git reads them from the user database.
 //!
-//! Everything here is best effort by nature: a name that is unknown is `None`.
+//! Every lookup is best effort: an unknown name is `None`.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -19,21 +19,21 @@ pub struct User {
     pub home: PathBuf,
 }
 
-/// The effective user id.
+/// Returns the effective user id.
 pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The entry of the real user, whose name goes into commits and reflogs.
+/// Returns the entry of the real user. Its name goes into commits and reflogs.
 pub fn current() -> Option<User> {
     let uid = rustix::process::getuid().as_raw();
     lookup(|passwd, buffer, result| {
-        // SAFETY: `lookup` passes pointers valid for writes and the length of the buffer.
+        // SAFETY: `lookup` passes pointers that are valid for writes, and the length of the buffer.
         unsafe { libc::getpwuid_r(uid, passwd, buffer.as_mut_ptr().cast(), buffer.len(), result) }
     })
 }
 
-/// The entry of a login name.
+/// Returns the entry of a login name.
 pub fn by_name(name: &[u8]) -> Option<User> {
     let name = CString::new(name).ok()?;
     lookup(|passwd, buffer, result| {
@@ -42,12 +42,12 @@ pub fn by_name(name: &[u8]) -> Option<User> {
     })
 }
 
-/// The host's name, as set in the kernel.
+/// Returns the host's name as set in the kernel.
 pub fn host_name() -> Vec<u8> {
     rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
-/// The operating system's name, as the kernel has it.
+/// Returns the operating system's name as the kernel reports it.
 pub fn system_name() -> Vec<u8> {
     rustix::system::uname().sysname().to_bytes().to_vec()
 }
@@ -65,13 +65,14 @@ fn lookup(
                 buffer.resize(len, 0);
             }
             0 if !result.is_null() => {
-                // SAFETY: success with a non-null result means the entry is filled in.
+                // SAFETY: success and a non-null result mean that the entry is filled in.
                 let passwd = unsafe { passwd.assume_init() };
                 let bytes = |text: *const libc::c_char| {
                     if text.is_null() {
                         return Vec::new();
                     }
-                    // SAFETY: the fields of a filled entry are C strings inside `buffer`, which lives on.
+                    // SAFETY: the fields of a filled-in entry are C strings inside `buffer`, which
+                    // is still alive.
                     unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
                 };
                 return Some(User {
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_and_nobody_else() {
+    fn finds_root_and_no_unknown_user() {
         assert_eq!(by_name(b"root").map(|user| user.name), Some(b"root".to_vec()));
         assert_eq!(by_name(b"no-such-user-here"), None);
         assert_eq!(by_name(b"nul\0inside"), None);

@@ -7,42 +7,45 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The kernel refuses a path of this many bytes: `PATH_MAX` counts the NUL at the end.
+/// The kernel refuses a path of this many bytes, because `PATH_MAX` counts the NUL at the end.
 const PATH_MAX: usize = libc::PATH_MAX as usize;
 
-/// A path that a user wrote: an argument, a variable of the environment, a setting, or a line of a file in a Git directory.
+/// A path that a user wrote: an argument, an environment variable, a setting, or a line of a file
+/// in a Git directory.
 ///
-/// It is not a [`Path`], so that nobody can `join` it: `dir.join("")` is `dir` itself, and the kernel and Git refuse the empty string.
+/// It is not a [`Path`], so that no code can `join` it: `dir.join("")` is `dir` itself, but the
+/// kernel and Git refuse the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserPath(OsString);
 
-/// Bytes as the system takes them: a name that a repository holds or a directory lists, or an argument for a program. A path that a
-/// user wrote is a [`UserPath`].
+/// Converts bytes to the system's string type. For names that a repository holds or a directory
+/// lists, and for arguments of programs. A path that a user wrote is a [`UserPath`].
 pub fn os_str(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
 }
 
-/// Why a path leads nowhere, whatever is on the disk.
+/// Why a path is invalid, whatever is on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The empty string.
     Empty,
-    /// `PATH_MAX` or more bytes.
+    /// A path of `PATH_MAX` or more bytes.
     TooLong,
 }
 
 impl UserPath {
-    /// A path as it was written. The empty string is refused when the path is resolved.
+    /// Wraps a path as the user wrote it. [`UserPath::resolve`] refuses the empty string.
     pub fn new(text: impl AsRef<[u8]>) -> UserPath {
         UserPath(OsString::from_vec(text.as_ref().to_vec()))
     }
 
-    /// As [`UserPath::new`], where the empty string means that no path is given.
+    /// Like [`UserPath::new`], but returns `None` for the empty string, which here means that no
+    /// path is given.
     pub fn unless_empty(text: impl AsRef<[u8]>) -> Option<UserPath> {
         Some(UserPath::new(text)).filter(|path| !path.0.is_empty())
     }
 
-    /// The path from `base` on, unless it is absolute.
+    /// Returns the path relative to `base`, or the path itself if it is absolute.
     pub fn resolve(&self, base: &Path) -> Result<PathBuf, Refused> {
         match self.0.len() {
             0 => Err(Refused::Empty),
@@ -51,7 +54,8 @@ impl UserPath {
         }
     }
 
-    /// As [`UserPath::resolve`], where Git appends the text to a directory, so that the empty string is that directory.
+    /// Like [`UserPath::resolve`], but the empty string means `base`. For places where Git appends
+    /// the text to a directory.
     pub fn resolve_or_base(&self, base: &Path) -> Result<PathBuf, Refused> {
         match self.resolve(base) {
             Err(Refused::Empty) => Ok(base.to_owned()),
@@ -59,17 +63,18 @@ impl UserPath {
         }
     }
 
-    /// `below` in the directory that this names, put together as text: Git takes the empty string for the root here.
+    /// Appends `/` and `below` to the text. With the empty string as directory, the result starts
+    /// at the root, as in Git.
     pub fn with(&self, below: &str) -> UserPath {
         UserPath::new([self.as_bytes(), b"/", below.as_bytes()].concat())
     }
 
-    /// As it was written.
+    /// Returns the bytes as the user wrote them.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// As it was written, for a program that is started with it.
+    /// Returns the text as the user wrote it, for an argument of a program.
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
     }
@@ -103,7 +108,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The error that the kernel answers such a path with.
+/// Returns the error that the kernel gives for such a path.
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> io::Error {
         io::Error::from_raw_os_error(match refused {

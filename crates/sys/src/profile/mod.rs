@@ -1,11 +1,14 @@
-//! Where the time of a run goes: per phase how often, how long, and how much of it the thread did not run.
+//! A profile of a run: for each phase the number of calls, the time, and the part of the time in
+//! which the thread did not run.
 //!
-//! Promise: each nanosecond between a thread's first border and its last belongs to exactly one phase, the innermost, so
-//! the phases of a thread add up to its time; and each system call made through this crate is counted once. Off until
-//! [`start`]; then a border costs a look at a clock that needs no system call and an addition, off it costs a load.
+//! Promise: each nanosecond between a thread's first and last phase change belongs to exactly one
+//! phase, the innermost. So the phases of a thread add up to its lifetime. Each system call through
+//! this crate is counted once. The profile is off until [`start`]. When it is on, a phase change
+//! costs a clock read without a system call, and an addition. When it is off, it costs one load.
 //!
-//! A thread's figures are its own (`record`) and are collected when it leaves; nothing is shared meanwhile. The profile
-//! is the process's, as its threads and its clocks are. See docs/design/profile.md.
+//! Each thread records its own figures (`record`) and hands them in when it ends; threads share
+//! nothing before that. The profile belongs to the process, as its threads and clocks do. See
+//! docs/design/profile.md.
 
 mod clock;
 mod record;
@@ -22,17 +25,17 @@ use std::{
 };
 
 use clock::Clock;
-use record::{Piece, Pieces, Record};
+use record::{Interval, Intervals, Record, ThreadFigures};
 pub use timeline::{Bucket, Timeline};
 
-/// What a thread is about: work, a kind of system call, or waiting.
+/// The activity of a thread: work, a kind of system call, or waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Whatever has no phase of its own: start-up, configuration, refs.
+    /// Everything without a phase of its own: start-up, configuration, refs.
     Other,
-    /// Walking trees, looking at the worktree, deciding.
+    /// Walking trees, checking the worktree, making the plan.
     Plan,
-    /// Doing the plan's steps, less what follows.
+    /// Executing the plan's steps, without the phases below.
     Execute,
     /// Finding and inflating objects.
     Decode,
@@ -40,13 +43,13 @@ pub enum Phase {
     Convert,
     /// Reading, completing and writing the index.
     Index,
-    /// `open` and its kin.
+    /// `open` and similar calls.
     Open,
     /// `read`, `readlink`.
     Read,
-    /// `write`, and what else changes a file: its length, mode or times.
+    /// `write`, and other changes of a file: its length, mode or times.
     Write,
-    /// `stat` and its kin, `access`.
+    /// `stat` and similar calls, `access`.
     Stat,
     /// `getdents`
     List,
@@ -58,7 +61,7 @@ pub enum Phase {
     MakeDir,
     /// `symlink`, `link`, `rename`.
     Link,
-    /// `fsync` and its kin.
+    /// `fsync` and similar calls.
     Sync,
     /// Waiting for other threads to finish.
     Wait,
@@ -67,7 +70,7 @@ pub enum Phase {
 const PHASES: usize = Phase::ALL.len();
 
 impl Phase {
-    /// All, in the order in which they are shown; each at the position that is its number.
+    /// All phases in display order. The position of each is its discriminant.
     pub const ALL: [Phase; 17] = [
         Phase::Other,
         Phase::Plan,
@@ -88,7 +91,7 @@ impl Phase {
         Phase::Wait,
     ];
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Other => "other",
@@ -112,83 +115,85 @@ impl Phase {
     }
 }
 
-/// What a phase took, all threads together. Times are nanoseconds.
+/// The figures of one phase, summed over all threads. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// How often it was begun: of system calls, how many there were.
+    /// How many times the phase began. For a kind of system call, the number of calls.
     pub count: u64,
-    /// Time, less that of phases within it.
+    /// The time spent in the phase, without the phases nested in it.
     pub wall: u64,
     /// The part of `wall` in which the thread did not run.
     pub off: u64,
 }
 
-/// Threads that came one after the other, drawn as one.
+/// Threads that ran one after the other, drawn as one row.
 #[derive(Clone, Debug)]
 pub struct Lane {
-    /// When its first thread came and its last one left, in nanoseconds since the start.
+    /// The start of its first thread and the end of its last one, in nanoseconds since the start.
     since: u64,
     until: u64,
-    /// What its threads did, when.
+    /// The activity of its threads over time.
     pub timeline: Timeline,
 }
 
-/// Where the time of a run went. Times are nanoseconds.
+/// The profile of a run. Times are nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// From [`start`] to [`finish`].
     pub wall: u64,
-    /// How many threads there were, and how long they lived together.
+    /// The number of threads, and the sum of their lifetimes.
     pub threads: (usize, u64),
     totals: [Total; PHASES],
-    /// The main thread first. All timelines have buckets of one width, from the start on.
+    /// The rows of the chart, the main thread's first. All timelines have the same bucket width and
+    /// begin at the start.
     pub lanes: Vec<Lane>,
 }
 
 impl Profile {
-    /// What a phase took.
+    /// Returns the figures of a phase.
     pub fn total(&self, phase: Phase) -> Total {
         self.totals[phase as usize]
     }
 }
 
-/// Set once, before there are threads.
+/// True while the profile is on. Set before other threads start.
 static ON: AtomicBool = AtomicBool::new(false);
-/// So many times what a look at the thread's clock costs: looking takes less than a hundredth of the time.
-const LOOKS: u64 = 128;
+/// A thread's CPU clock is read only after an interval this many times longer than the read. So
+/// reading takes less than a hundredth of the time.
+const CLOCK_READS: u64 = 128;
 static COLLECTED: Mutex<Collected> =
     Mutex::new(Collected { clock: None, threads: (0, 0), totals: [NOTHING; PHASES], lanes: Vec::new() });
 const NOTHING: Total = Total { count: 0, wall: 0, off: 0 };
 
-/// What the threads that left have handed in.
+/// The figures of the threads that have ended.
 struct Collected {
-    /// What they go by, and how many nanoseconds are long; see `record`.
+    /// The clock, and the length of a long interval in nanoseconds; see `record`.
     clock: Option<(Clock, u64)>,
     threads: (usize, u64),
     totals: [Total; PHASES],
     lanes: Vec<Lane>,
 }
 
-/// A thread's record, handed in at the latest when the thread ends.
+/// A thread's record. It is handed in at the latest when the thread ends.
 struct Local(RefCell<Option<Box<Record>>>);
 
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some(record) = self.0.take() {
-            PIECES.with(|pieces| collect(*record, pieces));
+            INTERVALS.with(|intervals| collect(*record, intervals));
         }
     }
 }
 
 thread_local! {
-    /// Needs no dropping, so that a border need not ask whether it still is there.
-    static PIECES: Pieces = const { Pieces::none() };
+    /// This type needs no drop, so a phase change need not check that it still exists.
+    static INTERVALS: Intervals = const { Intervals::none() };
     static LOCAL: Local = const { Local(RefCell::new(None)) };
 }
 
-/// Begins the profile of this process; the calling thread is the main one.
+/// Starts the profile of this process. The calling thread becomes the main thread.
 pub fn start() {
-    let long = cost_of_a_look() * LOOKS;
+    let long = clock_read_cost() * CLOCK_READS;
     let clock = Clock::new();
     clock.install();
     locked().clock = Some((clock, long));
@@ -196,7 +201,8 @@ pub fn start() {
     switch(Phase::Other);
 }
 
-/// Ends it. To be called by the main thread when all others have left. Nothing before [`start`].
+/// Ends the profile. The main thread calls it after all other threads have ended. Returns `None` if
+/// [`start`] was not called.
 pub fn finish() -> Option<Profile> {
     if !ON.swap(false, Ordering::Relaxed) {
         return None;
@@ -215,14 +221,14 @@ pub fn finish() -> Option<Profile> {
     })
 }
 
-/// From now until the value goes out of scope, this thread is in `phase`.
+/// Puts this thread into `phase` until the returned value is dropped.
 #[must_use]
 #[inline]
 pub fn span(phase: Phase) -> Span {
     Span { previous: is_on().then(|| begin(phase)), _on_this_thread: PhantomData }
 }
 
-/// See [`span`].
+/// The guard that [`span`] returns.
 pub struct Span {
     previous: Option<Phase>,
     _on_this_thread: PhantomData<*const ()>,
@@ -237,13 +243,13 @@ impl Drop for Span {
     }
 }
 
-/// The phase this thread is in.
+/// Returns the phase of this thread.
 pub fn current() -> Phase {
-    PIECES.with(Pieces::phase)
+    INTERVALS.with(Intervals::phase)
 }
 
-/// Takes part as a thread that begins in `phase`, that of whoever started it, and leaves when the value goes out of scope: to be
-/// the first thing on the thread.
+/// Adds this thread to the profile, in `phase`, until the returned value is dropped. `phase` is the
+/// phase of the thread that started it. Call it first on the new thread.
 #[must_use]
 pub fn thread(phase: Phase) -> Thread {
     if is_on() {
@@ -252,7 +258,7 @@ pub fn thread(phase: Phase) -> Thread {
     Thread(PhantomData)
 }
 
-/// See [`thread`].
+/// The guard that [`thread`] returns.
 pub struct Thread(PhantomData<*const ()>);
 
 impl Drop for Thread {
@@ -268,7 +274,7 @@ pub(crate) fn call<T>(kind: Phase, call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Makes a system call of this kind until no signal comes in between.
+/// Makes a system call of this kind, and repeats it while a signal interrupts it.
 pub(crate) fn retried<T>(
     kind: Phase,
     mut attempt: impl FnMut() -> Result<T, rustix::io::Errno>,
@@ -280,45 +286,46 @@ fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Begins a phase, and counts that. Returns the one before.
+/// Begins a phase and counts it. Returns the previous phase.
 #[inline]
 fn begin(phase: Phase) -> Phase {
-    PIECES.with(|pieces| pieces.begin(phase, clock::now(), |piece| settle(pieces, piece)))
+    INTERVALS.with(|intervals| intervals.begin(phase, clock::now(), |interval| settle(intervals, interval)))
 }
 
-/// Goes over to a phase.
+/// Changes to a phase without counting it.
 #[inline]
 fn switch(phase: Phase) {
-    PIECES.with(|pieces| {
-        pieces.switch(phase, clock::now(), |piece| settle(pieces, piece));
+    INTERVALS.with(|intervals| {
+        intervals.switch(phase, clock::now(), |interval| settle(intervals, interval));
     });
 }
 
-/// Makes figures of this thread's pieces; begins its record if it has none. Nothing without a profile, and when the thread is all but gone.
+/// Adds this thread's intervals to its record, and creates the record if there is none. Does
+/// nothing without a profile, and at the very end of a thread.
 #[cold]
 #[inline(never)]
-fn settle(pieces: &Pieces, piece: Piece) {
+fn settle(intervals: &Intervals, interval: Interval) {
     if !is_on() {
         return;
     }
     let _ = LOCAL.try_with(|local| match &mut *local.0.borrow_mut() {
-        Some(record) => record.settle(pieces, piece, ran),
+        Some(record) => record.settle(intervals, interval, cpu_time),
         slot => {
             let Some((clock, long)) = locked().clock else { return };
-            *slot = Some(Box::new(Record::new(clock, long, piece.until, ran(), pieces)));
+            *slot = Some(Box::new(Record::new(clock, long, interval.until, cpu_time(), intervals)));
         }
     });
 }
 
-/// Hands this thread's record in.
+/// Hands in this thread's record.
 fn leave() {
     if let Ok(Some(record)) = LOCAL.try_with(|local| local.0.take()) {
-        PIECES.with(|pieces| collect(*record, pieces));
+        INTERVALS.with(|intervals| collect(*record, intervals));
     }
 }
 
-fn collect(record: Record, pieces: &Pieces) {
-    let (began, ended, totals, timeline) = record.finish(pieces, clock::now(), ran());
+fn collect(record: Record, intervals: &Intervals) {
+    let ThreadFigures { began, ended, totals, timeline } = record.finish(intervals, clock::now(), cpu_time());
     let collected = &mut *locked();
     collected.threads.0 += 1;
     collected.threads.1 += ended - began;
@@ -327,7 +334,7 @@ fn collect(record: Record, pieces: &Pieces) {
         total.wall += of_thread.wall;
         total.off += of_thread.off;
     }
-    // The lane that became free last: there are then never more of them than threads at one time.
+    // Uses the lane that became free last, so there are never more lanes than threads at one time.
     let free = collected.lanes.iter_mut().filter(|lane| lane.until <= began).max_by_key(|lane| lane.until);
     match free {
         Some(lane) => {
@@ -339,22 +346,23 @@ fn collect(record: Record, pieces: &Pieces) {
 }
 
 fn locked() -> std::sync::MutexGuard<'static, Collected> {
-    // Sums: whole whoever panicked.
+    // The data are sums, which stay valid if a thread panics.
     COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nanoseconds for which this thread has run. A system call.
-fn ran() -> u64 {
+/// Returns the CPU time of this thread in nanoseconds. This is a system call.
+fn cpu_time() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// The least of a few: 200 ns on most machines, ten times that on some virtual ones.
-fn cost_of_a_look() -> u64 {
+/// Returns the cost of reading the thread's CPU clock in nanoseconds, the least of a few tries: 200
+/// ns on most machines, ten times that on some virtual ones.
+fn clock_read_cost() -> u64 {
     const TRIES: usize = 8;
     let cost = || {
         let before = clock::monotonic();
-        ran();
+        cpu_time();
         clock::monotonic() - before
     };
     std::iter::repeat_with(cost).take(TRIES).min().unwrap_or(0)

@@ -1,42 +1,45 @@
-//! One thread's figures.
+//! The figures of one thread.
 //!
-//! A thread's time is cut into pieces at the borders of phases. How long a piece took is asked of a clock that needs no system
-//! call; how long the thread ran meanwhile is not to be had without one, so it is asked only after a *long* piece, which
-//! pays for it. What a thread did not run for since it was last asked was then most likely spent in this very piece;
-//! what does not fit into it is shared among the short ones, by their length. So the sum is exact and its distribution nearly.
+//! Phase changes cut a thread's time into intervals. A clock that needs no system call measures the
+//! length of each. The CPU time of the thread does need a system call, so it is read only after a
+//! *long* interval, which is much longer than the call. The time in which the thread did not run
+//! since the last read then most likely belongs to this very interval. Time that exceeds the
+//! interval is spread over the short intervals by their length. So the sum is exact, and the
+//! distribution nearly so.
 //!
-//! At a border nothing is done but to add the piece to those of its phase, in ticks. Figures are made of them when
-//! there is more to do anyway: after a long piece, and at the end of a bucket of the timeline.
+//! A phase change only adds the interval to the ticks of its phase. The record turns ticks into
+//! figures when there is more work anyway: after a long interval, and at the end of a timeline
+//! bucket.
 
 use std::cell::Cell;
 
 use super::{PHASES, Phase, Total, clock::Clock, timeline::Timeline};
 
-/// A thread's pieces since figures were made of them. Times are ticks.
-pub(super) struct Pieces {
+/// A thread's intervals since they were last added to its record. Times are ticks.
+pub(super) struct Intervals {
     phase: Cell<Phase>,
-    /// When the piece began that it is in.
+    /// The start of the current interval.
     since: Cell<u64>,
-    /// So much is long,
+    /// The length of a long interval.
     long: Cell<u64>,
-    /// and then the bucket ends.
+    /// The end of the current timeline bucket.
     until: Cell<u64>,
     pending: [Cell<u64>; PHASES],
     counts: [Cell<u64>; PHASES],
 }
 
-/// A piece that something is to be made of.
+/// An interval that is due to be added to the record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct Interval {
     phase: Phase,
     since: u64,
     pub(super) until: u64,
 }
 
-impl Pieces {
-    /// None. The first border is the end of a long piece, whenever it comes.
-    pub(super) const fn none() -> Pieces {
-        Pieces {
+impl Intervals {
+    /// Returns an empty value. The first phase change settles it, whenever it comes.
+    pub(super) const fn none() -> Intervals {
+        Intervals {
             phase: Cell::new(Phase::Other),
             since: Cell::new(0),
             long: Cell::new(0),
@@ -46,63 +49,77 @@ impl Pieces {
         }
     }
 
-    /// Forgets all but the phase that the thread is in.
+    /// Forgets everything but the current phase.
     pub(super) fn forget(&self) {
         for cell in self.pending.iter().chain(&self.counts).chain([&self.since, &self.long, &self.until]) {
             cell.set(0);
         }
     }
 
-    /// The phase the thread is in.
+    /// Returns the current phase.
     pub(super) fn phase(&self) -> Phase {
         self.phase.get()
     }
 
-    /// Begins a phase, and counts that. Returns the one before.
+    /// Begins a phase and counts it. Returns the previous phase.
     #[inline(always)]
-    pub(super) fn begin(&self, phase: Phase, now: u64, settle: impl FnOnce(Piece)) -> Phase {
+    pub(super) fn begin(&self, phase: Phase, now: u64, settle: impl FnOnce(Interval)) -> Phase {
         let previous = self.switch(phase, now, settle);
         let count = &self.counts[phase as usize];
         count.set(count.get() + 1);
         previous
     }
 
-    /// Goes over to a phase; `settle` is called if it is time for that. Returns the one before.
+    /// Changes to a phase, and calls `settle` if the record is due for an update. Returns the
+    /// previous phase.
     #[inline(always)]
-    pub(super) fn switch(&self, next: Phase, now: u64, settle: impl FnOnce(Piece)) -> Phase {
+    pub(super) fn switch(&self, next: Phase, now: u64, settle: impl FnOnce(Interval)) -> Phase {
         let (phase, since) = (self.phase.replace(next), self.since.get());
-        // Counters of two processors may differ by a little.
+        // The counters of two processors may differ a little.
         let now = now.max(since);
         self.since.set(now);
         let took = now - since;
         let pending = &self.pending[phase as usize];
         pending.set(pending.get().wrapping_add(took));
         if took >= self.long.get() || now >= self.until.get() {
-            settle(Piece { phase, since, until: now });
+            settle(Interval { phase, since, until: now });
         }
         phase
     }
 }
 
-/// What a thread did since it came. Times are nanoseconds since the start, and the thread's clock.
+/// A thread's figures since it started. Times are nanoseconds: of the profile's clock since its
+/// start, and of the thread's CPU clock.
 pub(super) struct Record {
     clock: Clock,
     long: u64,
     began: u64,
-    /// Until then figures have been made.
+    /// The time up to which intervals are in the figures.
     settled: u64,
     totals: [Total; PHASES],
-    /// When its clock was last looked at, what that said,
-    looked: u64,
+    /// The time of the last read of the CPU clock.
+    last_read: u64,
     ran: u64,
-    /// and the pieces since then.
+    /// The time per phase since that read.
     pending: [u64; PHASES],
     timeline: Timeline,
 }
 
+/// The figures of a thread that has ended. Times are nanoseconds since the start of the profile.
+pub(super) struct ThreadFigures {
+    /// When the thread started.
+    pub(super) began: u64,
+    /// When it ended.
+    pub(super) ended: u64,
+    /// Its phases.
+    pub(super) totals: [Total; PHASES],
+    pub(super) timeline: Timeline,
+}
+
 impl Record {
-    /// Of a thread that comes at this tick. A piece of `long` nanoseconds pays for a look at its clock.
-    pub(super) fn new(clock: Clock, long: u64, now: u64, ran: u64, pieces: &Pieces) -> Record {
+    /// Creates the record of a thread that starts at tick `now`. An interval of `long` nanoseconds
+    /// justifies a read of the CPU clock.
+    pub(super) fn new(clock: Clock, long: u64, now: u64, ran: u64, intervals: &Intervals) -> Record {
         let began = clock.nanos(now);
         let record = Record {
             clock,
@@ -110,46 +127,48 @@ impl Record {
             began,
             settled: began,
             totals: [Total::default(); PHASES],
-            looked: began,
+            last_read: began,
             ran,
             pending: [0; PHASES],
             timeline: Timeline::default(),
         };
-        pieces.forget();
-        pieces.since.set(now);
-        record.go_on(pieces);
+        intervals.forget();
+        intervals.since.set(now);
+        record.set_limits(intervals);
         record
     }
 
-    /// Says until when the next pieces are only added up.
-    fn go_on(&self, pieces: &Pieces) {
-        pieces.long.set(self.clock.ticks(self.long));
-        pieces.until.set(self.clock.at(self.timeline.end_of_bucket(self.settled)));
+    /// Sets the limits up to which the next intervals are only summed.
+    fn set_limits(&self, intervals: &Intervals) {
+        intervals.long.set(self.clock.ticks(self.long));
+        intervals.until.set(self.clock.at(self.timeline.end_of_bucket(self.settled)));
     }
 
-    /// Makes figures of all pieces up to the `latest`. `ran` is the thread's clock.
-    pub(super) fn settle(&mut self, pieces: &Pieces, latest: Piece, ran: impl FnOnce() -> u64) {
+    /// Adds all intervals up to `latest` to the figures. `ran` reads the thread's CPU clock.
+    pub(super) fn settle(&mut self, intervals: &Intervals, latest: Interval, ran: impl FnOnce() -> u64) {
         let now = self.clock.nanos(latest.until);
         let last = latest.until - latest.since;
         let mut short = [0; PHASES];
-        for (phase, (short, pending)) in short.iter_mut().zip(&pieces.pending).enumerate() {
+        for (phase, (short, pending)) in short.iter_mut().zip(&intervals.pending).enumerate() {
             let ticks = pending.take() - if phase == latest.phase as usize { last } else { 0 };
             *short = self.clock.length(ticks);
             self.pending[phase] += *short;
         }
         self.timeline.add_together(self.settled, &short);
-        // What is lost by rounding is the latest's.
+        // Rounding losses go to the latest interval.
         let last = (now - self.settled).saturating_sub(short.iter().sum());
         self.pending[latest.phase as usize] += last;
-        let off = if last >= self.long { self.look((latest.phase, last), now, ran()) } else { 0 };
+        let off =
+            if last >= self.long { self.attribute_off_time((latest.phase, last), now, ran()) } else { 0 };
         self.timeline.add(latest.phase, (now - last, now), off);
         self.settled = now;
-        self.go_on(pieces);
+        self.set_limits(intervals);
     }
 
-    /// Shares out the time since the last look; tells how much of the latest piece the thread did not run.
-    fn look(&mut self, (phase, latest): (Phase, u64), now: u64, ran: u64) -> u64 {
-        let wall = now.saturating_sub(self.looked);
+    /// Distributes the time since the last read of the CPU clock. Returns the part of the latest
+    /// interval in which the thread did not run.
+    fn attribute_off_time(&mut self, (phase, latest): (Phase, u64), now: u64, ran: u64) -> u64 {
+        let wall = now.saturating_sub(self.last_read);
         let off = wall.saturating_sub(ran.saturating_sub(self.ran));
         let of_latest = off.min(latest);
         let (rest, others) = (off - of_latest, wall - latest);
@@ -161,32 +180,27 @@ impl Record {
                 total.off += of_latest;
             }
             if others > 0 {
-                // Both are times between two looks: the product of two of a minute still fits.
+                // Both factors are times between two reads: the product of two minutes still fits.
                 total.off += (u128::from(rest) * u128::from(short) / u128::from(others)) as u64;
             }
             *pending = 0;
         }
-        (self.looked, self.ran) = (now, ran);
+        (self.last_read, self.ran) = (now, ran);
         of_latest
     }
 
-    /// When the thread came and left, its phases, and its timeline.
-    pub(super) fn finish(
-        mut self,
-        pieces: &Pieces,
-        now: u64,
-        ran: u64,
-    ) -> (u64, u64, [Total; PHASES], Timeline) {
+    /// Ends the record and returns its figures.
+    pub(super) fn finish(mut self, intervals: &Intervals, now: u64, ran: u64) -> ThreadFigures {
         let mut latest = None;
-        pieces.until.set(0);
-        pieces.switch(Phase::Other, now, |piece| latest = Some(piece));
-        self.settle(pieces, latest.expect("all buckets have ended"), || ran);
-        self.look((Phase::Other, 0), self.settled, ran);
-        for (total, count) in self.totals.iter_mut().zip(&pieces.counts) {
+        intervals.until.set(0);
+        intervals.switch(Phase::Other, now, |interval| latest = Some(interval));
+        self.settle(intervals, latest.expect("all buckets have ended"), || ran);
+        self.attribute_off_time((Phase::Other, 0), self.settled, ran);
+        for (total, count) in self.totals.iter_mut().zip(&intervals.counts) {
             total.count = count.take();
         }
-        pieces.forget();
-        (self.began, self.settled, self.totals, self.timeline)
+        intervals.forget();
+        ThreadFigures { began: self.began, ended: self.settled, totals: self.totals, timeline: self.timeline }
     }
 }
 
@@ -196,29 +210,29 @@ mod tests {
 
     const LONG: u64 = 50_000;
 
-    /// A thread, as it sees itself.
+    /// A simulated thread.
     struct Thread {
-        pieces: Pieces,
+        intervals: Intervals,
         record: Record,
     }
 
     impl Thread {
         fn new(now: u64, ran: u64) -> Thread {
-            let pieces = Pieces::none();
-            let record = Record::new(Clock::made_up(), LONG, now, ran, &pieces);
-            Thread { pieces, record }
+            let intervals = Intervals::none();
+            let record = Record::new(Clock::of_nanoseconds(), LONG, now, ran, &intervals);
+            Thread { intervals, record }
         }
 
         fn begin(&mut self, phase: Phase, now: u64, ran: impl FnOnce() -> u64) {
-            self.pieces.begin(phase, now, |piece| self.record.settle(&self.pieces, piece, ran));
+            self.intervals.begin(phase, now, |interval| self.record.settle(&self.intervals, interval, ran));
         }
 
         fn switch(&mut self, phase: Phase, now: u64, ran: impl FnOnce() -> u64) {
-            self.pieces.switch(phase, now, |piece| self.record.settle(&self.pieces, piece, ran));
+            self.intervals.switch(phase, now, |interval| self.record.settle(&self.intervals, interval, ran));
         }
 
-        fn finish(self, now: u64, ran: u64) -> (u64, u64, [Total; PHASES], Timeline) {
-            self.record.finish(&self.pieces, now, ran)
+        fn finish(self, now: u64, ran: u64) -> ThreadFigures {
+            self.record.finish(&self.intervals, now, ran)
         }
     }
 
@@ -228,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_within_another_takes_its_time_from_it() {
+    fn a_nested_phase_is_subtracted_from_the_outer_one() {
         let mut thread = Thread::new(100, 0);
         thread.begin(Phase::Plan, 200, || 0);
         thread.begin(Phase::Stat, 1_000, || 0);
         thread.switch(Phase::Plan, 1_500, || 0);
         thread.switch(Phase::Other, 2_000, || 0);
-        let (began, ended, totals, _) = thread.finish(2_100, 2_000);
+        let ThreadFigures { began, ended, totals, .. } = thread.finish(2_100, 2_000);
         assert_eq!((began, ended), (100, 2_100));
         assert_eq!(total(&totals, Phase::Plan), (1, 1_300, 0));
         assert_eq!(total(&totals, Phase::Stat), (1, 500, 0));
@@ -242,30 +256,30 @@ mod tests {
     }
 
     #[test]
-    fn a_long_piece_is_what_the_thread_waited_for() {
+    fn off_time_goes_to_the_long_interval() {
         let mut thread = Thread::new(0, 0);
         thread.begin(Phase::Decode, 0, || 0);
-        thread.begin(Phase::Open, 40_000, || unreachable!("a short piece"));
+        thread.begin(Phase::Open, 40_000, || unreachable!("a short interval"));
         thread.switch(Phase::Other, 1_040_000, || 60_000);
-        let (_, _, totals, _) = thread.finish(1_040_000, 60_000);
+        let ThreadFigures { totals, .. } = thread.finish(1_040_000, 60_000);
         assert_eq!(total(&totals, Phase::Open), (1, 1_000_000, 980_000));
         assert_eq!(total(&totals, Phase::Decode), (1, 40_000, 0));
     }
 
     #[test]
-    fn what_does_not_fit_is_shared_among_the_short_ones() {
+    fn remaining_off_time_is_spread_over_short_intervals() {
         let mut thread = Thread::new(0, 0);
         for at in 0..100 {
-            thread.begin(Phase::Open, at * 40_000, || unreachable!("a short piece"));
-            thread.switch(Phase::Write, at * 40_000 + 30_000, || unreachable!("a short piece"));
+            thread.begin(Phase::Open, at * 40_000, || unreachable!("a short interval"));
+            thread.switch(Phase::Write, at * 40_000 + 30_000, || unreachable!("a short interval"));
         }
-        let (_, _, totals, _) = thread.finish(4_000_000, 2_000_000);
+        let ThreadFigures { totals, .. } = thread.finish(4_000_000, 2_000_000);
         assert_eq!(total(&totals, Phase::Open), (100, 3_000_000, 1_500_000));
         assert_eq!(total(&totals, Phase::Write), (0, 1_000_000, 500_000));
     }
 
     #[test]
-    fn a_thread_s_phases_add_up_to_its_time() {
+    fn phases_add_up_to_the_lifetime() {
         let mut thread = Thread::new(7, 3);
         let (mut now, mut ran, mut dice) = (7, 3, 1u64);
         for _ in 0..10_000 {
@@ -274,7 +288,7 @@ mod tests {
             (now, ran) = (now + took, ran + took * ((dice >> 33) % 3) / 2);
             thread.begin(Phase::ALL[(dice >> 60) as usize], now, || ran);
         }
-        let (began, ended, totals, timeline) = thread.finish(now, ran);
+        let ThreadFigures { began, ended, totals, timeline } = thread.finish(now, ran);
         let walls: u64 = totals.iter().map(|total| total.wall).sum();
         assert_eq!(walls, ended - began);
         assert!(totals.iter().all(|total| total.off <= total.wall), "{totals:?}");

@@ -1,48 +1,50 @@
-//! When a thread did what: its time in buckets of equal width, few of them however long it lives.
+//! A thread's phases over time, in buckets of equal width. Their number is bounded however long the
+//! thread lives.
 
 use super::{PHASES, Phase};
 
-/// Nanoseconds in which a thread ran in each phase, and in which it did not.
+/// For each phase the nanoseconds in which the thread ran, and those in which it did not.
 pub type Bucket = [(u64, u64); PHASES];
 
-/// More buckets become half as many of twice the width.
-const MOST: usize = 256;
-/// The first width, as a power of two: a quarter of a millisecond.
-const FINEST: u32 = 18;
+/// The largest number of buckets. Beyond it, the width doubles.
+const MAX_BUCKETS: usize = 256;
+/// The first width as a power of two: a quarter of a millisecond.
+const FINEST_POWER: u32 = 18;
 
-/// Buckets of one width, each beginning at a multiple of it.
+/// Buckets of one width, each starting at a multiple of it.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// The width of a bucket is two to the power of it, in nanoseconds.
+    /// The width of a bucket in nanoseconds is two to this power.
     power: u32,
-    /// The number of the first bucket; those before are empty.
+    /// The number of the first bucket. Earlier ones are empty.
     first: usize,
     buckets: Vec<Bucket>,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Timeline { power: FINEST, first: 0, buckets: Vec::new() }
+        Timeline { power: FINEST_POWER, first: 0, buckets: Vec::new() }
     }
 }
 
 impl Timeline {
-    /// The width of a bucket in nanoseconds.
+    /// Returns the width of a bucket in nanoseconds.
     pub fn width(&self) -> u64 {
         1 << self.power
     }
 
-    /// Its buckets; the first stands at `first` times the width.
+    /// Returns the buckets. The first starts at `first` times the width.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets
     }
 
-    /// See [`Timeline::buckets`].
+    /// Returns the number of the first bucket; see [`Timeline::buckets`].
     pub fn first(&self) -> usize {
         self.first
     }
 
-    /// Notes that a phase lasted from one time to another, of which the thread did not run for `off` nanoseconds.
+    /// Records that a phase lasted from `from` to `to`, and that the thread did not run for `off`
+    /// nanoseconds of it.
     pub(super) fn add(&mut self, phase: Phase, (from, to): (u64, u64), off: u64) {
         let whole = to - from;
         let (mut at, mut off_left) = (from, off);
@@ -59,7 +61,7 @@ impl Timeline {
                 true => off_left,
                 false => (u128::from(off) * u128::from(part) / u128::from(whole)) as u64,
             };
-            // What the last part is left with by rounding may be a nanosecond more than it took.
+            // Rounding may leave the last part with a nanosecond more than its length.
             let part_off = part_off.min(part);
             off_left -= part_off;
             let (on, waited) = &mut bucket[phase as usize];
@@ -69,9 +71,10 @@ impl Timeline {
         }
     }
 
-    /// Notes what pieces took that lie in one bucket, that of `at`: the thread ran all the time.
-    pub(super) fn add_together(&mut self, at: u64, pieces: &[u64; PHASES]) {
-        if pieces.iter().all(|&took| took == 0) {
+    /// Records intervals that all lie in the bucket of time `at`, in which the thread ran
+    /// throughout.
+    pub(super) fn add_together(&mut self, at: u64, intervals: &[u64; PHASES]) {
+        if intervals.iter().all(|&took| took == 0) {
             return;
         }
         let bucket = loop {
@@ -80,22 +83,22 @@ impl Timeline {
                 None => self.coarsen(),
             }
         };
-        for ((on, _), took) in self.buckets[bucket].iter_mut().zip(pieces) {
+        for ((on, _), took) in self.buckets[bucket].iter_mut().zip(intervals) {
             *on += took;
         }
     }
 
-    /// When the bucket ends that `at` lies in.
+    /// Returns the end of the bucket that contains `at`.
     pub(super) fn end_of_bucket(&self, at: u64) -> u64 {
         ((at >> self.power) + 1) << self.power
     }
 
-    /// The bucket of this number; `None` if it lies too far from the first.
+    /// Returns the bucket of this number, or `None` if it is too far from the first one.
     fn bucket(&mut self, number: usize) -> Option<&mut Bucket> {
         if self.buckets.is_empty() {
             self.first = number;
         }
-        let at = number.checked_sub(self.first).filter(|&at| at < MOST)?;
+        let at = number.checked_sub(self.first).filter(|&at| at < MAX_BUCKETS)?;
         if at >= self.buckets.len() {
             self.buckets.resize(at + 1, [(0, 0); PHASES]);
         }
@@ -115,20 +118,20 @@ impl Timeline {
         }
     }
 
-    /// Adds what a thread did that came later.
+    /// Adds the timeline of a thread that ran later.
     pub(super) fn append(&mut self, mut later: Timeline) {
-        'again: loop {
+        'coarsen: loop {
             while self.power < later.power {
                 self.coarsen();
             }
             while later.power < self.power {
                 later.coarsen();
             }
-            // Whether all fits is asked before anything is added.
+            // Checks that everything fits before anything is added.
             let last = later.first + later.buckets.len().saturating_sub(1);
             if !later.buckets.is_empty() && self.bucket(last).is_none() {
                 self.coarsen();
-                continue 'again;
+                continue 'coarsen;
             }
             break;
         }
@@ -137,9 +140,9 @@ impl Timeline {
         }
     }
 
-    /// Gives all the width of the coarsest.
+    /// Gives all timelines the width of the coarsest one.
     pub(super) fn align(mut timelines: Vec<&mut Timeline>) {
-        let coarsest = timelines.iter().map(|timeline| timeline.power).max().unwrap_or(FINEST);
+        let coarsest = timelines.iter().map(|timeline| timeline.power).max().unwrap_or(FINEST_POWER);
         for timeline in &mut timelines {
             while timeline.power < coarsest {
                 timeline.coarsen();
@@ -165,20 +168,20 @@ mod tests {
     }
 
     #[test]
-    fn few_buckets_however_long() {
+    fn bounds_the_number_of_buckets() {
         let mut timeline = Timeline::default();
         for second in 0..1000 {
             let from = second * 1_000_000_000;
             timeline.add(Phase::Decode, (from, from + 600_000_000), 100_000_000);
             timeline.add(Phase::Write, (from + 600_000_000, from + 600_000_100), 0);
         }
-        assert!(timeline.buckets().len() <= MOST);
+        assert!(timeline.buckets().len() <= MAX_BUCKETS);
         assert_eq!(drawn(&timeline), (500_000_100_000, 100_000_000_000));
-        assert!(timeline.width() * MOST as u64 >= 999_600_000_000);
+        assert!(timeline.width() * MAX_BUCKETS as u64 >= 999_600_000_000);
     }
 
     #[test]
-    fn one_after_the_other() {
+    fn appends_a_later_timeline() {
         let mut early = Timeline::default();
         early.add(Phase::Plan, (10, 2_000_000), 0);
         let mut late = Timeline::default();
@@ -186,7 +189,7 @@ mod tests {
         early.append(late);
         early.append(Timeline::default());
         assert_eq!(drawn(&early), (2_001_999_990 - 1_000, 1_000));
-        assert!(early.buckets().len() <= MOST && early.first() == 0);
+        assert!(early.buckets().len() <= MAX_BUCKETS && early.first() == 0);
         let mut other = Timeline::default();
         Timeline::align(vec![&mut early, &mut other]);
         assert_eq!(early.width(), other.width());
