@@ -10,14 +10,14 @@ pub(crate) fn was_interrupted(error: &(dyn std::error::Error + 'static)) -> bool
 }
 
 /// The same name in gix's type.
-pub(crate) fn gix_id(id: &ObjectId) -> gix::ObjectId {
-    gix::ObjectId::from_bytes_or_panic(id.as_bytes())
+pub(crate) fn object_id(id: &ObjectId) -> gix_hash::ObjectId {
+    gix_hash::ObjectId::from_bytes_or_panic(id.as_bytes())
 }
 
 /// The same hash in gix's type.
-pub(crate) fn gix_hash(kind: HashKind) -> gix::hash::Kind {
+pub(crate) fn hash_kind(kind: HashKind) -> gix_hash::Kind {
     match kind {
-        HashKind::Sha1 => gix::hash::Kind::Sha1,
-        HashKind::Sha256 => gix::hash::Kind::Sha256,
+        HashKind::Sha1 => gix_hash::Kind::Sha1,
+        HashKind::Sha256 => gix_hash::Kind::Sha256,
     }
 }

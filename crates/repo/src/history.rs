@@ -8,7 +8,7 @@ use std::{
 use bstr::BString;
 use format::ObjectId;
 
-use gix::commitgraph::Graph;
+use gix_commitgraph::Graph;
 
 use crate::{Error, RefError, Repository, gitoxide, objects::Reader};
 
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
     /// Date and parents.
     fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
         if let Some(graph) = &self.graph
-            && let Some(commit) = graph.commit_by_id(gitoxide::gix_id(id))
+            && let Some(commit) = graph.commit_by_id(gitoxide::object_id(id))
         {
             // A broken graph is no reason to fail: the commit itself tells the same.
             let parents: Option<Vec<_>> =
@@ -217,6 +217,6 @@ impl Repository {
         if !wanted || !is_whole || replaces {
             return None;
         }
-        Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::gix_hash(self.layout.hash)).ok()
+        Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::hash_kind(self.layout.hash)).ok()
     }
 }

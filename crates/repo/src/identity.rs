@@ -104,10 +104,10 @@ fn parse_date(text: &BStr) -> Result<date::Time, Error> {
 }
 
 /// Any date Git's documentation names, relative ones included. Only for these the database of time zones is looked through.
-pub(crate) fn parse_time(text: &BStr) -> Option<gix::date::Time> {
+pub(crate) fn parse_time(text: &BStr) -> Option<gix_date::Time> {
     let text = text.to_str().ok()?;
-    let relative = || gix::date::parse(text, Some(gix::date::Zoned::now()));
-    gix::date::parse(text, None).or_else(|_| relative()).ok()
+    let relative = || gix_date::parse(text, Some(gix_date::Zoned::now()));
+    gix_date::parse(text, None).or_else(|_| relative()).ok()
 }
 
 /// This moment, in local time as Git has it.

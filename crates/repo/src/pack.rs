@@ -16,7 +16,6 @@ use std::{
 };
 
 use format::HashKind;
-use gix::utils::progress::prodash;
 
 use crate::gitoxide::was_interrupted;
 
@@ -83,15 +82,15 @@ pub fn receive(
             }
         });
         let _stop = finished.guard();
-        gix::odb::pack::Bundle::write_to_directory(
+        gix_pack::Bundle::write_to_directory(
             stream,
             Some(directory),
             &mut Node::root(&meter),
             interrupt,
-            None::<gix::objs::find::Never>,
+            None::<gix_object::find::Never>,
             match hash {
-                HashKind::Sha1 => gix::hash::Kind::Sha1,
-                HashKind::Sha256 => gix::hash::Kind::Sha256,
+                HashKind::Sha1 => gix_hash::Kind::Sha1,
+                HashKind::Sha256 => gix_hash::Kind::Sha256,
             },
             Default::default(),
         )
@@ -126,7 +125,7 @@ pub fn receive(
     Ok(Some(Received { pack, index, objects: outcome.index.num_objects }))
 }
 
-fn chain(error: &gix::Error) -> String {
+fn chain(error: &gix_error::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -244,7 +243,7 @@ impl prodash::NestedProgress for Node {
         prodash::NestedProgress::add_child_with_id(self, name, prodash::progress::UNKNOWN)
     }
     fn add_child_with_id(&mut self, _name: impl Into<String>, id: prodash::progress::Id) -> Node {
-        use gix::odb::pack::{bundle::write::ProgressId as Bundle, index::write::ProgressId as Index};
+        use gix_pack::{bundle::write::ProgressId as Bundle, index::write::ProgressId as Index};
         let is = |known: prodash::progress::Id| id == known;
         let counter = if is(Index::IndexObjects.into()) {
             self.meter.received.clone()

@@ -80,7 +80,7 @@ impl Repository {
     }
 
     /// The same name in our type; `None` if it is not of the repository's hash.
-    pub(crate) fn own_id(&self, id: &gix::oid) -> Option<ObjectId> {
+    pub(crate) fn own_id(&self, id: &gix_hash::oid) -> Option<ObjectId> {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
     }
 }
