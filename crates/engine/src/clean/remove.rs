@@ -33,7 +33,7 @@ use sys::{
 use crate::{
     crew::{self, Pace, Tuning, Workers},
     guard::{self, Guard},
-    look::handle::Handle,
+    look::{copy_error, handle::Handle},
 };
 
 /// Options of a removal.
@@ -468,9 +468,4 @@ impl Run<'_> {
 
 fn below(node: &Node, name: &BStr) -> BString {
     [node.path.as_bytes(), b"/", name.as_bytes()].concat().into()
-}
-
-/// Copies an error for the report of another path.
-fn copy_error(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

@@ -1,5 +1,5 @@
-//! Completing the cache-tree, as Git does at the end of a checkout: a directory whose node is not valid
-//! gets one if the tree its entries would make exists.
+//! Completes the cache-tree, as Git does at the end of a checkout: a directory whose node is
+//! invalid becomes valid if the tree of its entries exists.
 
 use std::{io::Write as _, ops::Range};
 
@@ -11,7 +11,8 @@ use format::{
 };
 use sys::profile::{self, Phase};
 
-/// Makes every node valid that can be. `exists` says of a tree, by its name and its content, whether it is in the object database.
+/// Makes every node valid that can be. `exists` returns true if the tree with this object ID and
+/// content is in the object database.
 pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> bool) {
     let _phase = profile::span(Phase::Index);
     let old = index.cache_tree.take();
@@ -26,7 +27,7 @@ pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> b
     index.cache_tree = Some(root);
 }
 
-/// The node of directory `dir` (not the root), whose entries are those in `range`.
+/// Builds the node of the directory `dir`, which is not the root and whose entries are in `range`.
 pub(crate) fn of_directory(
     index: &Index,
     dir: &BStr,
@@ -44,14 +45,15 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The node called `name` of the entries in `range`, whose paths all start with the same `prefix` bytes.
+    /// Builds the node `name` for the entries in `range`. Their paths share the first `prefix`
+    /// bytes.
     fn build(&self, name: &BStr, prefix: usize, range: Range<usize>, old: Option<&CacheTree>) -> CacheTree {
         let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
         let first = self.index.entries().get(range.start);
         if let Some(entry) =
             first.filter(|entry| entry.mode.is_tree() && self.index.path(entry).len() == prefix)
         {
-            // The directory is one entry.
+            // The directory is a single entry of a sparse index.
             node.valid = Some((entry.oid, 1));
             return node;
         }
@@ -95,7 +97,8 @@ impl Builder<'_> {
         node
     }
 
-    /// Where the directory ends whose first entry is at `start` and whose paths share `prefix` bytes.
+    /// Returns the end of the directory whose first entry is at `start` and whose paths share
+    /// `prefix` bytes.
     fn end_of(&self, start: usize, prefix: usize, limit: usize, old: Option<&CacheTree>) -> usize {
         let shared = BString::from(&self.index.path_at(start)[..prefix]);
         let inside = |at: usize| self.index.path_at(at).starts_with(&shared);

@@ -1,4 +1,4 @@
-//! Compares index entries with their files, by stat data and, where these do not settle it, by content.
+//! Compares index entries with their files, by stat data, and by content if these do not suffice.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,28 +14,29 @@ use super::{
 };
 use crate::{crew::Tuning, look::LookError};
 
-/// Which entries are meant.
+/// A selection of entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Positions<'a> {
     All,
-    /// In order.
+    /// The entries at these positions, in ascending order.
     These(&'a [usize]),
 }
 
-/// An entry whose file does not simply look as it was recorded.
+/// An entry whose file does not match its stat data.
 pub(crate) struct Looked {
-    /// Its position.
+    /// The position of the entry.
     pub(crate) at: usize,
-    /// What is at its path.
+    /// The state of its path.
     pub(crate) seen: Seen,
-    /// Whether that is the entry's ([`Match::Same`]) or not ([`Match::Different`]).
+    /// [`Match::Same`] if the file has the entry's content, else [`Match::Different`].
     pub(crate) verdict: Match,
-    /// The entry's stat data is right.
+    /// The stat data in the entry are those of the file.
     pub(crate) as_it_was: bool,
 }
 
-/// Compares the entries at the positions `asked` with their files, in parallel; where stat data do not settle it by content. Of
-/// submodules, which are all told of, only whether there is a directory is looked at. All that is not told of is as recorded.
+/// Compares the entries at the positions `asked` with their files, in parallel, by stat data, and
+/// by content if these do not suffice. Entries that are left out of the result match. Submodules
+/// are always in it, as only the existence of their directory is checked.
 pub(crate) fn compare(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -52,7 +53,7 @@ pub(crate) fn compare(
     };
     scan.run(scan::workers(repo)?);
     let notes = scan.into_notes();
-    // Of what is not there, it counts what is in its way.
+    // If the path is missing, probe for what blocks it.
     let is_there = |note: &Note| matches!(note.sight, Sight::There(_));
     let absent: Vec<(&BStr, Want)> =
         notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();

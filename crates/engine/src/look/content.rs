@@ -21,22 +21,21 @@ use crate::{
     look::LookError,
 };
 
-/// Reading and hashing a part of a file takes about this many steps; a step is as long as writing
-/// a file.
+/// The cost of reading and hashing a file, in steps of about one written file each.
 const STEPS_PER_FILE: usize = 8;
 
-/// Turns a worktree file's bytes into a blob's; tests leave them as they are.
+/// Converts a worktree file's bytes into a blob's. Tests use one that leaves them unchanged.
 pub(crate) trait Cleaning: Sync {
-    /// A worker of one thread.
+    /// Makes the converter for one thread.
     fn worker(&self) -> Box<dyn CleaningWorker + '_>;
 
-    /// Prints what workers have to say, in the order of the entries.
+    /// Prints the messages of the workers, in the order of the entries.
     fn say(&self, _messages: Vec<String>) {}
 }
 
-/// One thread's.
+/// The converter of one thread.
 pub(crate) trait CleaningWorker: Send {
-    /// What `file`, of this path, becomes in the repository: `file` itself or `out`.
+    /// Converts the content of the file at `path`. Returns `file` itself or the content of `out`.
     fn to_git<'a>(
         &mut self,
         path: &BStr,
@@ -44,13 +43,14 @@ pub(crate) trait CleaningWorker: Send {
         out: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], LookError>;
 
-    /// What Git would have said of it since the last time this was asked.
+    /// Returns the messages that Git would have printed since the last call.
     fn take_messages(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Returns true if the files of `entries` have the entries' content. Messages of conversion are printed each time, as Git does.
+/// Returns for each of `entries` whether its file has the entry's content. Messages of the
+/// conversion are printed each time, as Git does.
 pub(crate) fn same_content(
     root: &Dir,
     index: &Index,
@@ -81,7 +81,7 @@ pub(crate) fn same_content(
     in_order.collect()
 }
 
-/// The name the worktree file would get; `None` if it is gone.
+/// Computes the object ID that the worktree file would get. Returns `None` if the file is missing.
 pub(crate) fn hash(
     root: &Dir,
     path: &BStr,
@@ -93,14 +93,16 @@ pub(crate) fn hash(
     Ok(content.map(|content| name(entry.oid.kind(), content)))
 }
 
-/// The name of a blob. Of a collision attack, none that an object has.
+/// Computes a blob's object ID. Returns the null ID for a SHA-1 collision attack, which no object
+/// has.
 pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
     let mut hasher = Hasher::object(kind, "blob", content.len() as u64);
     hasher.update(content);
     hasher.finish().unwrap_or(ObjectId::null(kind))
 }
 
-/// What the worktree file, to be an entry of this mode, would be as a blob; `None` if it is gone. It is in one of the buffers.
+/// Reads the worktree file as the blob of an entry with this mode. The content is in one of the
+/// buffers. Returns `None` if the file is missing.
 pub(crate) fn cleaned<'a>(
     root: &Dir,
     path: &BStr,
@@ -116,7 +118,7 @@ pub(crate) fn cleaned<'a>(
         *file = target;
         return Ok(Some(file));
     }
-    // With core.symlinks off a link's target is a regular file's content.
+    // If core.symlinks is off, a regular file holds the link's target.
     match root.open_file(path) {
         Ok(mut open) => open.read_to_end(file).map_err(examine)?,
         Err(error) if is_obstacle(&error) => return Ok(None),
@@ -146,7 +148,7 @@ impl CleaningWorker for repo::convert::Worker {
     }
 }
 
-/// Attributes are loaded only when a file's content has to be compared.
+/// A converter that is loaded, with the attributes, when the first content has to be converted.
 pub(crate) struct Lazy<'a> {
     pub(crate) repo: &'a repo::Repository,
     pub(crate) index: &'a Index,
@@ -159,7 +161,7 @@ impl<'a> Lazy<'a> {
         Lazy { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
     }
 
-    /// For who shows what files hold, and tells of what would not come back.
+    /// Makes a converter for showing file contents. It warns if the conversion cannot be reversed.
     pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
         Lazy { load: Converter::for_showing, ..Lazy::new(repo, index) }
     }
@@ -179,7 +181,7 @@ impl Cleaning for Lazy<'_> {
     }
 }
 
-/// Stands in for a converter that could not be loaded.
+/// Takes the place of a converter that could not be loaded.
 struct Broken<'a>(&'a Arc<repo::Error>);
 
 impl CleaningWorker for Broken<'_> {

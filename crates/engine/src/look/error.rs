@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use bstr::BString;
 use format::ObjectId;
@@ -20,13 +20,14 @@ pub enum LookError {
     /// Configuration, attributes or filters.
     #[error(transparent)]
     Repo(#[from] repo::Error),
-    /// The attributes or filters that convert file contents cannot be loaded. All workers share the error.
+    /// The attributes or filters that convert file contents cannot be loaded. All workers share
+    /// the error.
     #[error("{0}")]
     Converter(#[source] Arc<repo::Error>),
     /// A path of the worktree cannot be examined.
     #[error("cannot stat '{path}': {}", sys::reason(.source))]
     #[allow(missing_docs)]
-    Examine { path: BString, source: std::io::Error },
+    Examine { path: BString, source: io::Error },
     /// An ignore file cannot be read.
     #[error(transparent)]
     Ignores(#[from] ignore::Unreadable),
@@ -47,4 +48,9 @@ pub enum LookError {
     /// Git can do this, sapwood cannot yet.
     #[error("{0} are not supported yet")]
     Unsupported(&'static str),
+}
+
+/// Copies an I/O error, which is not `Clone`, for the report of another path.
+pub(crate) fn copy_error(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

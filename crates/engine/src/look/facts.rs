@@ -1,11 +1,12 @@
-//! The probe: what the worktree holds at the paths a plan asks about.
+//! The probe: finds what the worktree holds at the paths that a plan asks about.
 //!
-//! Order: questions are grouped by directory; directories are asked in parallel, those nearer to the root first, each through
-//! one handle. A directory found absent, or with a file or link in the way, answers for everything below it that nobody has
-//! asked about yet. Where many new paths meet in one directory it is listed once instead of
-//! asking for each. Last, files whose stat does not settle it are read and hashed, in parallel.
+//! Questions are grouped by directory. Directories are probed in parallel through one handle each,
+//! those nearer to the root first. A directory that is missing, or blocked by a file or link,
+//! answers all questions below it that have not been asked yet. If many new paths are in one
+//! directory, the directory is listed once instead. Last, files whose stat data do not settle the
+//! question are read and hashed, in parallel.
 //!
-//! Nothing is changed. The first failure ends the probe; it names the path.
+//! Nothing is changed. The first failure ends the probe; the error names the path.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,42 +23,43 @@ use crate::{
     look::LookError,
 };
 
-/// What a question is about.
+/// The kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// Nothing is expected to be there.
+    /// Nothing is expected at the path.
     Absence,
     /// The stat of an entry's file.
     Stat,
-    /// The same, and no failure: of what cannot be looked at nothing is known.
+    /// Like `Stat`, but a failure gives [`Seen::Unknown`] instead of an error.
     StatIfAny,
 }
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Nobody asked, or nobody can tell.
+    /// Not probed, or the probe failed.
     Unknown,
-    /// Nothing, or a leading directory is missing.
+    /// Nothing is there, or a leading directory is missing.
     Absent,
-    /// The leading part of this length is there and is no directory.
+    /// The leading part of this length exists and is not a directory.
     Blocked(usize, Stat),
-    /// This.
+    /// A file, link or directory with this stat.
     There(Stat),
 }
 
-/// What is known of a row's path when it is decided.
+/// The facts about a row's path on which the decision is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     pub(crate) seen: Seen,
-    /// The file is the index entry's.
+    /// The file has the content of its index entry.
     pub(crate) clean: bool,
 }
 
-/// One fact for each row. Two of them are nearly all that a checkout into an empty tree has: they take four bytes each.
+/// One fact for each row. A checkout into an empty tree has almost only two kinds of facts; these
+/// take four bytes each.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// [`UNKNOWN`], [`ABSENT`], or a place in `others` beyond these.
+    /// [`UNKNOWN`], [`ABSENT`], or an index into `others` plus [`OTHERS`].
     codes: Vec<u32>,
     others: Vec<Fact>,
 }
@@ -67,12 +69,12 @@ const ABSENT: u32 = 1;
 const OTHERS: u32 = 2;
 
 impl Facts {
-    /// Of so many rows nothing.
+    /// Makes facts for `rows` rows, all unknown.
     pub(crate) fn unknown(rows: usize) -> Facts {
         Facts { codes: vec![UNKNOWN; rows], others: Vec::new() }
     }
 
-    /// Of one row this.
+    /// Sets the fact of a row.
     pub(crate) fn set(&mut self, row: usize, fact: Fact) {
         self.codes[row] = match fact {
             Fact { seen: Seen::Unknown, clean: false } => UNKNOWN,
@@ -84,7 +86,7 @@ impl Facts {
         };
     }
 
-    /// In the order of the rows.
+    /// Returns the facts in the order of the rows.
     pub(crate) fn into_iter(self) -> impl Iterator<Item = Fact> {
         let Facts { codes, others } = self;
         codes.into_iter().map(move |code| match code {
@@ -95,16 +97,16 @@ impl Facts {
     }
 }
 
-/// Fewer new paths than this are asked for one by one.
+/// Fewer new paths than this in a directory are probed one by one.
 const LIST_FROM: usize = 4;
-/// A directory is listed if its entries in the index are at most this many for each new path.
+/// A directory is listed if the index has at most this many entries in it for each new path.
 const LIST_RATIO: usize = 32;
-/// With this many questions about absence the root is listed first: it may be empty.
+/// With this many questions about absence the root is listed first, as it may be empty.
 const EMPTY_FROM: usize = 16;
-/// Opening a directory and asking for so many names costs about as much as writing a file.
+/// Opening a directory and probing this many names takes about as long as writing a file.
 const NAMES_PER_STEP: usize = 8;
 
-/// What is known of a directory.
+/// The state of a directory.
 enum Known {
     Absent,
     Blocked(usize, Stat),
@@ -115,11 +117,11 @@ enum Known {
 struct Group<'a> {
     dir: &'a BStr,
     members: Vec<usize>,
-    /// Upper bound for its size, by the index.
+    /// An upper bound for the size of the directory, from the index.
     tracked: usize,
 }
 
-/// Answers, in the order of the questions.
+/// Returns the answers in the order of the questions.
 pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, LookError> {
     let mut answers = vec![Seen::Unknown; questions.len()];
     let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
@@ -143,7 +145,7 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
         &Mutex::new(Vec::new()),
         |_| (),
         |(), group| {
-            // A panic while the map is held leaves it whole.
+            // A panic while the lock is held leaves the map consistent.
             let settled = settle(&known.read().unwrap_or_else(PoisonError::into_inner), group.dir);
             if let Some(seen) = settled {
                 return Ok::<_, LookError>(vec![seen; group.members.len()]);
@@ -175,7 +177,7 @@ fn groups<'a>(questions: &[(&'a BStr, Want)], index: &Index) -> Vec<Group<'a>> {
     groups
 }
 
-/// The answer for everything in `dir`, if a directory above it gives one.
+/// Returns the answer for everything in `dir` if the state of a directory above gives one.
 fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     let mut above = BStr::new("");
     let mut rest = dir;
@@ -200,7 +202,8 @@ fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     }
 }
 
-/// Answers all questions about one directory, whose failures count only if somebody wants them to.
+/// Answers all questions about one directory. If none of them is strict, a failure gives unknown
+/// states.
 fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
     let lenient = group.members.iter().all(|&at| questions[at].1 == Want::StatIfAny);
     match ask_strictly(root, questions, group) {
@@ -249,17 +252,18 @@ fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> R
     Ok((seen, names.map(|names| (group.dir.to_owned(), Known::Listed(names)))))
 }
 
-/// The errors of opening a directory that say something else, or nothing, is there.
+/// Returns true if opening a directory failed because something else, or nothing, is there.
 pub(super) fn is_obstacle(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::NotADirectory || is_loop(error)
 }
 
-/// ELOOP: a symbolic link is on the way.
+/// ELOOP: the path leads through a symbolic link.
 fn is_loop(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(40)
 }
 
-/// Why a directory could not be opened: the first component that is missing or no directory.
+/// Finds the first component that is missing or not a directory, after a directory could not be
+/// opened.
 fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, LookError> {
     let all =
         |seen, prefix: &BStr, known| Ok((vec![seen; group.members.len()], Some((prefix.to_owned(), known))));
@@ -273,7 +277,7 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, LookError> {
             Err(source) => return Err(LookError::Examine { path: prefix.to_owned(), source }),
         }
     }
-    // It appeared in between: somebody else is at work here.
+    // The directory appeared in between: another process is changing the worktree.
     let source = std::io::Error::from(ErrorKind::ResourceBusy);
     Err(LookError::Examine { path: group.dir.to_owned(), source })
 }

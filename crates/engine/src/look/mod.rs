@@ -21,6 +21,7 @@ pub(crate) mod trees;
 pub mod untracked;
 
 pub use error::LookError;
+pub(crate) use error::copy_error;
 use format::path::Protect;
 
 /// Which paths the configuration protects from, beside those that are never in an index.

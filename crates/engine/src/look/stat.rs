@@ -1,4 +1,4 @@
-//! Stat data of files against what the index recorded: Git's `ie_match_stat`, as values.
+//! Compares stat data of files with those in the index: Git's `ie_match_stat`, as values.
 
 use format::{
     Mode, ObjectId,
@@ -6,8 +6,8 @@ use format::{
 };
 use sys::FileType;
 
-/// The fields the index keeps, reduced to 32 bits. A size that is a non-zero multiple of 4 GiB becomes
-/// 2^31, because zero means "compare the content".
+/// Reduces the fields that the index keeps to 32 bits. A size that is a non-zero multiple of 4 GiB
+/// becomes 2^31, because zero means "compare the content".
 pub fn index_stat(stat: &sys::Stat) -> Stat {
     let size = match stat.size as u32 {
         0 if stat.size != 0 => 1 << 31,
@@ -24,10 +24,11 @@ pub fn index_stat(stat: &sys::Stat) -> Stat {
     }
 }
 
-/// Whether the entry at `position` is a merged file or link of which a file of this stat is the [`Match::Same`] whatever the rules: nothing of it differs. That is so of nearly
-/// all, and told without looking at the rest of the entry.
+/// Returns true if the entry at `position` is a merged file or link and `stat` matches it in every
+/// field, so that the result is [`Match::Same`] for all rules. This holds for nearly all entries
+/// and is decided without the rest of the entry.
 #[inline]
-pub fn is_just_the_same(index: &Index, position: usize, stat: &sys::Stat) -> bool {
+pub fn matches_exactly(index: &Index, position: usize, stat: &sys::Stat) -> bool {
     let mode = match stat.file_type {
         FileType::File if stat.is_executable() => Mode::EXECUTABLE,
         FileType::File => Mode::FILE,
@@ -38,16 +39,16 @@ pub fn is_just_the_same(index: &Index, position: usize, stat: &sys::Stat) -> boo
     stat.size != 0 && !is_racy(stat.mtime, index.timestamp) && index.is_just(position, mode, &stat)
 }
 
-/// How much of a stat is believed.
+/// The settings that select which stat fields are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatRules {
     /// `core.trustctime`
     pub trust_ctime: bool,
-    /// `core.checkStat` is not `minimal`: everything counts, not only seconds and size.
+    /// Unset if `core.checkStat` is `minimal`: then only whole seconds and sizes are compared.
     pub check_stat: bool,
-    /// `core.fileMode`: the executable bit counts.
+    /// `core.fileMode`: compare the executable bit.
     pub file_mode: bool,
-    /// `core.symlinks`: if not, links are regular files in the worktree.
+    /// `core.symlinks`; if unset, links are regular files in the worktree.
     pub symlinks: bool,
 }
 
@@ -57,23 +58,23 @@ impl Default for StatRules {
     }
 }
 
-/// What a stat says of an entry.
+/// The result of comparing a file's stat data with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// The file is the entry's.
+    /// The file has the entry's content.
     Same,
-    /// It looks the same, but was written no earlier than the index, or within the second that was
-    /// recorded: its content decides.
+    /// The stat data match, but the file was written no earlier than the index, or within the
+    /// recorded second: its content decides.
     Racy,
-    /// It was touched, or was never compared: Git's `update-index --refresh` would compare the
-    /// content, whoever does not refresh takes it for changed.
+    /// The stat data differ, or the content was never compared. Git's `update-index --refresh`
+    /// would compare the content; commands that do not refresh report a change.
     Touched,
-    /// Another type, mode or size, or only intended to be added.
+    /// The type, mode or size differs, or the entry is only intended to be added.
     Different,
 }
 
 impl StatRules {
-    /// The rules of a repository's configuration.
+    /// Reads the rules from a repository's configuration.
     pub fn of(repo: &repo::Repository) -> Result<Self, repo::Error> {
         let minimal =
             repo.config_str("core.checkStat").is_some_and(|value| value.eq_ignore_ascii_case(b"minimal"));
@@ -85,13 +86,14 @@ impl StatRules {
         })
     }
 
-    /// Compares, whatever the entry's assume-valid and skip-worktree flags say. `written` is the index
-    /// file's modification time.
+    /// Compares an entry with its file's stat data, whatever the entry's assume-valid and
+    /// skip-worktree flags are. `written` is the modification time of the index file.
     ///
-    /// Nanoseconds count where they were recorded, unlike in stock builds of Git: a later change within
-    /// the same second shows. A difference in them alone asks for the content, as Git, to which the file is racy then, would.
-    /// What is racy is told by whole seconds, as by Git, which would look at the content then: where attributes changed since it
-    /// was written, it may differ although nobody touched the file.
+    /// Unlike in stock builds of Git, recorded nanoseconds are compared, so a later change within
+    /// the same second shows. If only they differ, the content decides, as it would for Git, to
+    /// which the file is racy. A racy file is recognized by whole seconds, as in Git, which would
+    /// then compare the content: if attributes have changed since, it may differ although nobody
+    /// touched the file.
     pub fn compare(&self, entry: &Entry, stat: &sys::Stat, written: (u32, u32)) -> Match {
         if entry.flags.contains(Flags::INTENT_TO_ADD) || !self.same_kind(entry.mode, stat) {
             return Match::Different;
@@ -121,8 +123,8 @@ impl StatRules {
         }
     }
 
-    /// Whether a directory of this stat has the names in it that it had when `recorded` was; never if it is as young as the index, written at
-    /// `written`.
+    /// Returns true if a directory has the same names in it as when `recorded` was its stat. Always
+    /// false for a directory no older than the index, which was written at `written`.
     pub fn same_directory(&self, recorded: &Stat, stat: &sys::Stat, written: (u32, u32)) -> bool {
         let now = index_stat(stat);
         let same = |old: (u32, u32), now: (u32, u32)| {
@@ -135,7 +137,8 @@ impl StatRules {
             && (!self.check_stat || (recorded.uid, recorded.gid, recorded.ino) == (now.uid, now.gid, now.ino))
     }
 
-    /// The mode of an entry made of what has this stat, in the place of one of the mode `old`.
+    /// Returns the mode of an entry for a file with this stat. `old` is the mode of the present
+    /// entry.
     pub fn mode(&self, old: Option<Mode>, stat: &sys::Stat) -> Mode {
         match stat.file_type {
             FileType::Symlink => Mode::SYMLINK,
@@ -147,7 +150,7 @@ impl StatRules {
         }
     }
 
-    /// Whether these are the stat data of a file and then of a changed one, as stock builds of Git compare them.
+    /// Returns true if the two stat data differ by the rules of stock builds of Git.
     pub fn differs(&self, one: &Stat, other: &Stat) -> bool {
         one.mtime.0 != other.mtime.0
             || self.trust_ctime && self.check_stat && one.ctime.0 != other.ctime.0
@@ -155,7 +158,7 @@ impl StatRules {
             || one.size != other.size
     }
 
-    /// Whether a file of this stat can be an entry of this mode at all.
+    /// Returns true if a file with this stat can belong to an entry with this mode.
     fn same_kind(&self, mode: Mode, stat: &sys::Stat) -> bool {
         match stat.file_type {
             FileType::File if mode.is_file() => {
@@ -169,13 +172,13 @@ impl StatRules {
     }
 }
 
-/// Equal nanoseconds, if they were recorded.
+/// Returns true if the nanoseconds are equal or were not recorded.
 fn same_fraction(old: u32, now: u32) -> bool {
     old == 0 || old == now
 }
 
-/// Whether a file of modification time `mtime` may have changed unseen after an index written at
-/// `written` recorded it.
+/// Returns true if a file with modification time `mtime` may have changed unnoticed after an index
+/// written at `written` recorded it.
 fn is_racy(mtime: (u32, u32), written: (u32, u32)) -> bool {
     written.0 != 0 && mtime.0 >= written.0
 }
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts() {
+    fn compares_the_fields_that_the_rules_select() {
         let rules = StatRules::default();
         let none = Flags::empty();
         let minimal = StatRules { check_stat: false, ..rules };
@@ -246,15 +249,15 @@ mod tests {
         assert_eq!(compare(rules, Mode::FILE, none, directory, after), Match::Different);
     }
 
-    /// What is told at a glance is what comparing says, whatever the rules.
+    /// The fast path agrees with the full comparison for all rules.
     #[test]
-    fn at_a_glance() {
+    fn the_fast_path_agrees_with_the_full_comparison() {
         let glance = |mode, flags, stage, now: &sys::Stat, written| {
             let mut index = Index::empty(HashKind::Sha1);
             let oid = ObjectId::null(HashKind::Sha1);
             index.push(b"a".as_bstr(), NewEntry { stat: index_stat(&STAT), oid, mode, flags, stage });
             index.timestamp = written;
-            is_just_the_same(&index, 0, now)
+            matches_exactly(&index, 0, now)
         };
         let (none, after) = (Flags::empty(), (200, 0));
         assert!(glance(Mode::FILE, none, Stage::Normal, &STAT, after));
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_32_bits() {
+    fn compares_sizes_beyond_32_bits() {
         assert_eq!(index_stat(&sys::Stat { size: 1 << 33, ..STAT }).size, 1 << 31);
         assert_eq!(index_stat(&sys::Stat { size: (1 << 33) + 5, ..STAT }).size, 5);
         assert_eq!(index_stat(&sys::Stat { size: 0, ..STAT }).size, 0);

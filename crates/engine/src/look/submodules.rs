@@ -1,8 +1,8 @@
-//! Submodules as their superproject sees them: which commit is checked out in one, and whether anything was changed within.
+//! Submodules as their superproject sees them: the commit that is checked out, and changes within.
 //!
-//! What a submodule's own status would say is asked of its index and worktree by the means that serve the
-//! superproject, so that nested submodules are only deeper. Nothing is changed or written, the submodule's index
-//! included.
+//! A submodule's status is computed from its index and worktree with the code that serves the
+//! superproject, so nested submodules only mean deeper recursion. Nothing is written, not even the
+//! submodule's index.
 
 use std::cell::OnceCell;
 
@@ -24,43 +24,44 @@ use super::{
 
 const GITMODULES: &str = ".gitmodules";
 
-/// The commit that is checked out in the submodule at `path`. As for Git, one that cannot be opened has none.
+/// Returns the commit that is checked out in the submodule at `path`. Like Git, returns `None` if
+/// it cannot be opened.
 pub(crate) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     repo.submodule(path).ok().flatten()?.head().ok()?.oid()
 }
 
-/// What of a submodule was changed.
+/// The kinds of changes in a submodule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dirt {
-    /// Another commit is checked out.
+    /// A commit other than the recorded one is checked out.
     pub commit: bool,
-    /// There are changes of tracked files within.
+    /// Tracked files within are modified.
     pub modified: bool,
     /// There are untracked files within.
     pub untracked: bool,
 }
 
 impl Dirt {
-    /// Whether anything but the commit was changed.
+    /// Returns true if something within is modified or untracked.
     pub fn is_within(self) -> bool {
         self.modified || self.untracked
     }
 }
 
-/// Finds the changes within a submodule, whose repository is given. `true` ignores untracked files.
+/// Finds the changes within a submodule, given its repository. `true` ignores untracked files.
 /// [`crate::status`] implements it; this module cannot import it.
 pub type ChangesWithin = fn(&Repository, bool) -> Result<Dirt, LookError>;
 
 /// The submodules of one index and its worktree.
 pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
-    /// Where no submodule says otherwise.
+    /// The default for submodules without a setting of their own.
     ignore: Ignore,
     modules: OnceCell<Modules>,
 }
 
 impl<'a> Submodules<'a> {
-    /// `default` counts where `diff.ignoreSubmodules` is not set.
+    /// Reads `diff.ignoreSubmodules`; without it, `default` applies.
     pub(crate) fn new(repo: &'a Repository, default: Ignore) -> Result<Self, LookError> {
         let ignore = match repo.config_str("diff.ignoreSubmodules") {
             Some(value) => parse_ignore(value.as_bstr())?,
@@ -69,7 +70,7 @@ impl<'a> Submodules<'a> {
         Ok(Submodules { repo, ignore, modules: OnceCell::new() })
     }
 
-    /// The same, but of those of which nothing is said anywhere untracked files do not count.
+    /// Ignores untracked files in submodules without any setting.
     pub(crate) fn without_untracked(self) -> Self {
         match self.ignore {
             Ignore::None => Submodules { ignore: Ignore::Untracked, ..self },
@@ -77,12 +78,13 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// As Git's plumbing has them, to which `diff.ignoreSubmodules` means nothing: untracked files do not count.
+    /// The rule of Git's plumbing: `diff.ignoreSubmodules` does not apply, and untracked files are
+    /// ignored.
     pub(crate) fn for_plumbing(repo: &'a Repository) -> Self {
         Submodules { repo, ignore: Ignore::Untracked, modules: OnceCell::new() }
     }
 
-    /// What counts of the submodule at `path`.
+    /// Returns which changes of the submodule at `path` are ignored.
     pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, LookError> {
         if self.modules.get().is_none() {
             let modules = read_modules(self.repo, index)?;
@@ -98,12 +100,13 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// What Git warned of when it read `.gitmodules`, if that was done.
+    /// Returns Git's warnings about `.gitmodules`, if it was read.
     pub(crate) fn warnings(&self) -> &[BString] {
         self.modules.get().map_or(&[], Modules::warnings)
     }
 
-    /// What was changed in the submodule of `entry`, whose directory is there; what `ignore` says does not count.
+    /// Finds the changes of the submodule of `entry`, whose directory exists, except those that
+    /// `ignore` excludes.
     pub(crate) fn dirt(
         &self,
         index: &Index,
@@ -138,8 +141,8 @@ fn parse_ignore(value: &BStr) -> Result<Ignore, LookError> {
     Ok(Ignore::parse(value).ok_or_else(bad)?)
 }
 
-/// `.gitmodules`: the file, through a link if it is one, else what the index or HEAD has of it; nothing while it is unmerged.
-/// What is there and cannot be read is a warning.
+/// Reads `.gitmodules`: the file, also through a link, else the version in the index or HEAD. It
+/// counts as empty while it is unmerged. An unreadable file gives a warning.
 pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, LookError> {
     let path = BStr::new(GITMODULES);
     let mut entries = index.range_of(path);
@@ -163,7 +166,7 @@ pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, LookErr
     Ok(Modules::parse(content, &oid.to_string())?)
 }
 
-/// Whether the index differs from the tree of HEAD.
+/// Returns true if the index differs from the tree of HEAD.
 pub fn is_anything_staged(repo: &Repository, index: &Index) -> Result<bool, LookError> {
     let tree = match repo.head()?.oid() {
         Some(commit) => repo.tree_of(commit)?,

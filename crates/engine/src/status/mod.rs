@@ -31,8 +31,9 @@ use crate::{
     look::{
         LookError,
         content::{self, Lazy},
+        copy_error,
         pathspec::Pathspecs,
-        scan::{Note, Scan, Sight, again, sweep::Cold},
+        scan::{Note, Scan, Sight, sweep::Cold},
         stat::{Match, StatRules, index_stat},
         submodules::{self, Submodules},
         untracked::{self, Excludes, Found},
@@ -255,7 +256,7 @@ impl Classifier<'_> {
                     let path = self.index.path(entry);
                     // Git examines the file for each stage.
                     let stages = self.index.range_of(path).len();
-                    let errors = (0..stages).map(|_| (path.to_owned(), again(&source)));
+                    let errors = (0..stages).map(|_| (path.to_owned(), copy_error(&source)));
                     worktree.unreadable.extend(errors);
                 }
                 Sight::There(stat) => self.add_changes(entry, Some(&stat), &mut worktree.changes)?,

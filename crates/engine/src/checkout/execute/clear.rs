@@ -22,10 +22,12 @@ use super::{
     collide::{Obstacle, find_obstacle},
     directories::{Directories, FileId, Handles, Unreachable, file_id},
     layout::Layout,
-    round::copy_error,
     subtree,
 };
-use crate::checkout::{Premise, Write};
+use crate::{
+    checkout::{Premise, Write},
+    look::copy_error,
+};
 
 /// Removes old files that may be removed whatever they are. Steps whose removal fails get their
 /// outcome here.

@@ -17,9 +17,12 @@ use super::{
     Action, Outcome, Run, StepError,
     directories::{Directories, Handles, Unreachable},
     layout::Layout,
-    round::{copy_error, into_outcomes},
+    round::into_outcomes,
 };
-use crate::checkout::{Premise, Removal};
+use crate::{
+    checkout::{Premise, Removal},
+    look::copy_error,
+};
 
 /// Performs the plan's removals.
 pub(super) fn remove(run: &Run<'_>) -> Vec<Outcome> {

@@ -24,6 +24,7 @@ use super::{
     layout::Layout,
     remnant,
 };
+use crate::look::copy_error;
 
 /// Performs the plan's writes.
 pub(super) fn write(run: &Run<'_>) -> Vec<Outcome> {
@@ -130,11 +131,6 @@ impl From<&Unreachable> for Stop {
         };
         Stop::Failed(Action::CreateDirectory.failed()(error))
     }
-}
-
-/// Copies an error for another step in the same directory.
-pub(super) fn copy_error(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Collects the outcomes. A step without an outcome was never begun.

@@ -1,16 +1,17 @@
-//! Tracked files: which entries of the index are to be looked at, and what is there.
+//! Tracked files: selects the entries of the index to examine, and finds the state of each.
 //!
-//! A directory's entries are asked for together, relative to its handle; directories are jobs of a crew that finds its size. Where it
-//! turns out that the disk is slow, directories are listed before: a network file system then sends the attributes with the names, and
-//! of a local disk the files are asked for by the inode numbers in the index, as they lie there. A local disk whose caches are known to be
-//! cold is swept instead ([`super::sweep`]).
+//! The entries of a directory are examined together, relative to the directory's handle.
+//! Directories are the jobs of a crew of tuned size. If the disk turns out to be slow, directories
+//! are listed first: a network file system then sends the attributes with the names, and the files
+//! of a local disk are examined in the order of the inode numbers in the index, as they lie on the
+//! disk. A local disk with cold caches is swept instead ([`sweep`]).
 //!
-//! Only what is not as recorded is kept, so a clean tree costs no memory.
+//! Only entries that differ from the index are stored, so a clean tree costs no memory.
 
-mod asked;
-mod beside;
-mod look;
+mod directory;
+mod selection;
 pub(crate) mod sweep;
+mod walk;
 
 use std::{
     io,
@@ -26,8 +27,8 @@ use format::index::{Entry, Flags, Index, Stage, Word};
 use repo::Repository;
 use sys::{Dir, ProcessCwd, Stat};
 
-use self::look::{Job, Looker, What};
-use super::scan::asked::Asked;
+use self::directory::{Job, ScanWorker, What};
+use super::scan::selection::Selection;
 use crate::{
     crew::{self, Tuning, Workers},
     look::{
@@ -37,13 +38,13 @@ use crate::{
     },
 };
 
-/// What is at an entry's path.
+/// The state of an entry's path.
 #[derive(Debug)]
 pub(crate) enum Sight {
-    /// Nothing, or something on the way there that is no directory.
+    /// Nothing is there, or a component of the path is not a directory.
     Missing,
     There(Stat),
-    /// Nothing of the worktree's: links on the way lead to this.
+    /// The path leads through symbolic links to this, so it is not part of the worktree.
     Behind(Stat),
     Unreadable(io::Error),
 }
@@ -58,16 +59,16 @@ impl Sight {
     }
 }
 
-/// An entry that is not simply as recorded, or whose stat cannot tell: submodules, what is unmerged.
+/// An entry that differs, or whose stat cannot decide: submodules and unmerged paths.
 #[derive(Debug)]
 pub(crate) struct Note {
-    /// Its position.
+    /// The position of the entry.
     pub(crate) at: usize,
     pub(crate) sight: Sight,
     pub(crate) verdict: Match,
 }
 
-/// How many may look at files: one without `core.preloadIndex`.
+/// The number of workers that examine files: one if `core.preloadIndex` is off.
 pub fn workers(repo: &Repository) -> Result<Workers, repo::Error> {
     Ok(match repo.config_bool("core.preloadIndex")? {
         Some(false) => Workers::Fixed(1),
@@ -80,12 +81,13 @@ pub(crate) struct Scan<'a> {
     pub(crate) index: &'a Index,
     rules: StatRules,
     pub(crate) tuning: &'a Tuning,
-    asked: Asked,
+    asked: Selection,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
-    /// Files of directories that were listed on a slow disk, for many to ask for when all are listed.
+    /// Files of directories that were listed on a slow disk. They are examined by all workers when
+    /// the listings are done.
     rest: Mutex<Vec<Job>>,
-    /// Where the process stands, if its threads may go elsewhere.
+    /// The working directory of the process, if its threads may have their own.
     process_cwd: OnceLock<Option<ProcessCwd<'a>>>,
     pub(crate) interrupt: &'a AtomicBool,
 }
@@ -102,25 +104,25 @@ impl<'a> Scan<'a> {
             return match index.word() {
                 Word::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
                 _ => {
-                    let asked = Asked::of((0..index.len()).map(|at| !index.is_vouched_for_at(at)));
+                    let asked = Selection::of((0..index.len()).map(|at| !index.is_vouched_for_at(at)));
                     Scan::after(root, index, (rules, tuning), asked, interrupt)
                 }
             };
         }
         let mut seen = Seen::default();
-        let is_looked_at = |entry: &Entry| {
-            !is_taken_as_it_is(index, entry)
+        let selects = |entry: &Entry| {
+            !is_trusted(index, entry)
                 && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
         };
-        Scan::of(root, index, (rules, tuning), is_looked_at, interrupt)
+        Scan::of(root, index, (rules, tuning), selects, interrupt)
     }
 
-    /// Only of entries of which `is_looked_at` is true; an unmerged path is looked at once.
+    /// Selects the entries for which `selects` is true. An unmerged path is examined once.
     pub(crate) fn of(
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
-        mut is_looked_at: impl FnMut(&Entry) -> bool,
+        mut selects: impl FnMut(&Entry) -> bool,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let mut last = BStr::new("");
@@ -129,13 +131,13 @@ impl<'a> Scan<'a> {
                 let path = index.path(&entry);
                 std::mem::replace(&mut last, path) != path
             };
-            is_first && is_looked_at(&entry)
+            is_first && selects(&entry)
         };
-        let asked = Asked::of(index.entries_in(0..index.len()).map(is_asked));
+        let asked = Selection::of(index.entries_in(0..index.len()).map(is_asked));
         Scan::after(root, index, (rules, tuning), asked, interrupt)
     }
 
-    /// Only of the entries at these positions, in order.
+    /// Selects the entries at these positions, which are in ascending order.
     pub(crate) fn at(
         root: &'a Dir,
         index: &'a Index,
@@ -145,24 +147,24 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let mut positions = positions.iter().peekable();
         let is_asked = (0..index.len()).map(|at| positions.next_if_eq(&&at).is_some());
-        Scan::after(root, index, how, Asked::of(is_asked), interrupt)
+        Scan::after(root, index, how, Selection::of(is_asked), interrupt)
     }
 
-    /// Of every entry.
+    /// Selects every entry.
     pub(crate) fn all(
         root: &'a Dir,
         index: &'a Index,
         how: (StatRules, &'a Tuning),
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
-        Scan::after(root, index, how, Asked::All(index.len()), interrupt)
+        Scan::after(root, index, how, Selection::All(index.len()), interrupt)
     }
 
     fn after(
         root: &'a Dir,
         index: &'a Index,
         (rules, tuning): (StatRules, &'a Tuning),
-        asked: Asked,
+        asked: Selection,
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
@@ -180,12 +182,12 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether the entry at `at` is to be looked at.
+    /// Returns true if the entry at `at` is selected.
     fn is_asked(&self, at: usize) -> bool {
         self.asked.any(&(at..at + 1))
     }
 
-    /// The entries that were to be looked at.
+    /// Returns the selected entries.
     pub(crate) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
         let asked = self.asked.clone();
         (0..self.visited.len()).filter(move |&at| asked.any(&(at..at + 1)))
@@ -195,17 +197,17 @@ impl<'a> Scan<'a> {
         self.asked.any(entries)
     }
 
-    /// The entry before which `number` are to be looked at, if there are more.
+    /// Returns the entry before which `number` entries are selected, if there are more.
     pub(crate) fn nth(&self, number: usize) -> usize {
         self.asked.nth(number)
     }
 
-    /// Which is to be looked at, and has not been.
+    /// Returns true if the entry is selected and was not examined yet.
     pub(crate) fn is_left(&self, at: usize) -> bool {
         self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed)
     }
 
-    /// Looks at all that has not been looked at yet.
+    /// Examines all selected entries that were not examined yet.
     pub(crate) fn run(&mut self, workers: Workers) {
         self.sweep_if_cold(workers);
         let rest = std::mem::take(self.rest.get_mut().unwrap_or_else(PoisonError::into_inner));
@@ -213,10 +215,10 @@ impl<'a> Scan<'a> {
             self.work_through(rest, 0, workers);
         }
         let all = 0..self.index.len();
-        // What has been seen is not asked any more, and what was asked altogether is still to be known afterwards.
+        // Narrow the selection to what is left. The whole selection is restored below.
         let some_seen = self.visited.iter().any(|visited| visited.load(Ordering::Relaxed));
         let asked = some_seen.then(|| {
-            let left = Asked::of(all.clone().map(|at| self.is_left(at)));
+            let left = Selection::of(all.clone().map(|at| self.is_left(at)));
             std::mem::replace(&mut self.asked, left)
         });
         let ahead = self.asked.before(all.end);
@@ -229,21 +231,24 @@ impl<'a> Scan<'a> {
     }
 
     fn work_through(&self, jobs: Vec<Job>, ahead: usize, workers: Workers) {
-        let start =
-            |_| Looker { listing: sys::Listing::default(), found: Vec::new(), thread_cwd: self.thread_cwd() };
-        crew::descend(("scan", self.tuning), workers, ahead, jobs, start, |looker, job, jobs, pace| {
-            self.look(looker, job, jobs, pace)
+        let start = |_| ScanWorker {
+            listing: sys::Listing::default(),
+            found: Vec::new(),
+            thread_cwd: self.thread_cwd(),
+        };
+        crew::descend(("scan", self.tuning), workers, ahead, jobs, start, |worker, job, jobs, pace| {
+            self.look(worker, job, jobs, pace)
         });
     }
 
-    /// What was found, in the order of the index.
+    /// Returns the notes in the order of the index.
     pub(crate) fn into_notes(self) -> Vec<Note> {
         let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
         notes.sort_unstable_by_key(|note| note.at);
         notes
     }
 
-    /// Goes through the entries of a directory that are to be looked at: files in it, and directories.
+    /// Calls `visit` for each selected file and subdirectory of a directory.
     pub(crate) fn split(&self, entries: &Range<usize>, prefix: usize, mut visit: impl FnMut(Part)) {
         let mut at = self.next_asked(entries);
         while at < entries.end {
@@ -267,7 +272,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The first of these that is to be looked at; their end if there is none.
+    /// Returns the first selected entry of the range, or the range's end if there is none.
     fn next_asked(&self, entries: &Range<usize>) -> usize {
         match entries.is_empty() || self.is_asked(entries.start) {
             true => entries.start,
@@ -276,24 +281,20 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// A part of a directory's entries.
+/// A file or subdirectory of a directory.
 pub(crate) enum Part {
     File(usize),
-    /// With the length of its path, the slash included.
+    /// The entries and the length of the path with its slash.
     Directory(Range<usize>, usize),
 }
 
-/// Returns true if the worktree is not asked about an entry: it is assumed to be unchanged, or not to be there, was found up to date before, or the
-/// monitor vouches for it. The mark says nothing of what is in a submodule.
-fn is_taken_as_it_is(index: &Index, entry: &Entry) -> bool {
+/// Returns true if the entry's file is not examined: the entry is assumed unchanged, is skipped,
+/// was found up to date before, or the monitor vouches for it. The up-to-date mark does not cover
+/// the content of a submodule.
+fn is_trusted(index: &Index, entry: &Entry) -> bool {
     entry.mode.is_tree()
         || entry.stage == Stage::Normal
             && (entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
                 || entry.flags.contains(Flags::UPTODATE) && !entry.mode.is_gitlink()
                 || index.is_vouched_for(entry))
-}
-
-/// The same error once more.
-pub(crate) fn again(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }

@@ -1,11 +1,15 @@
-//! Tracked files of a local disk with cold caches: all in the order of the index, before anything else.
+//! Examines the tracked files of a local disk with cold caches in the order of the index, before
+//! anything else.
 //!
-//! Whatever wrote the files did it mostly in that order, so inodes and directories lie like that, and what the kernel reads ahead is what is
-//! asked for next. Workers share one place that moves through the index: however many there are, the disk reads at one place. What is
-//! untracked is looked for afterwards, in directories that are in memory by then. None of this counts where an answer takes next to no time, or where
-//! many at once take no longer than one, which is found out beforehand: there workers have parts of their own.
+//! Files were mostly written in that order, so inodes and directories lie in that order on the
+//! disk, and the kernel's read-ahead fetches what is requested next. The workers share one position
+//! that moves through the index, so the disk is read at one place whatever their number. Untracked
+//! files are searched for afterwards, when the directories are in memory. None of this matters if
+//! answers take almost no time, or if parallel requests take no longer than one; the probe detects
+//! both. Then each worker has its own part.
 //!
-//! What cannot be looked at is noted as by any scan; what an interruption leaves out is left to the scan that follows.
+//! Paths that cannot be examined are noted as in any scan. Entries that an interruption leaves out
+//! are left to the scan that follows.
 
 use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering, thread, time::Instant};
 
@@ -17,50 +21,53 @@ use crate::{
     look::untracked::Beside as _,
 };
 
-/// Fewer files are not worth a question.
-const MANY: usize = 1000;
-/// Files that are asked for, at most, to find out whether the caches are cold, spread over the index,
+/// Below this many files, skip the cold-cache probe.
+const MIN_FILES: usize = 1000;
+/// The number of files, spread over the index, that are examined to detect cold caches.
 const SAMPLES: usize = 4;
-/// and how many waits say so. On a slow disk each file costs a dozen, of which the order of the index would spare most, so directories on the way
-/// to it are asked for one by one.
-const COLD: u64 = 3;
-/// An answer in less, s, is that of a disk with nothing that has to move: there workers must not wait for each other.
-const QUICK: f64 = 0.001;
-/// Directories that are asked for at the same time,
-const TOGETHER: usize = 8;
-/// and how often another level is asked, where that left a doubt.
-const TRIES: usize = 2;
-/// Inodes that are surely in one block of those that are read as one: 32 blocks of 4 KiB with 16 inodes each, on ext4.
-const INODES_READ_AS_ONE: u64 = 512;
+/// The number of waits that shows cold caches. On a slow disk each sample waits a dozen times, most
+/// of which the order of the index would avoid, so its leading directories are examined one by one
+/// until the answer is known.
+const COLD_WAITS: u64 = 3;
+/// An answer within this time, in seconds, comes from a disk without moving parts: there workers
+/// must not wait for each other.
+const QUICK_ANSWER: f64 = 0.001;
+/// The number of directories that are examined in parallel.
+const PARALLEL_PROBES: usize = 8;
+/// The number of further levels that are probed while the result is unclear.
+const RETRIES: usize = 2;
+/// Inodes that share a block of read-ahead on ext4: 32 blocks of 4 KiB with 16 inodes each.
+const INODES_PER_READ: u64 = 512;
 
-/// A disk of this machine whose caches are cold.
+/// A local disk with cold caches, by the number of requests it serves at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cold {
-    /// It serves one at a time, or few.
+    /// It serves one request at a time, or few.
     OneByOne,
-    /// It serves many, or answers so soon that this does not count.
+    /// It serves many requests, or answers so fast that this does not matter.
     ManyAtOnce,
 }
 
 impl Scan<'_> {
-    /// Looks at all tracked files if their disk is a local one and its caches are cold.
+    /// Examines all tracked files if they are on a local disk with cold caches.
     pub(crate) fn sweep_if_cold(&self, workers: Workers) {
         if let Some(cold) = self.cold(workers) {
             self.sweep(workers, cold, true);
         }
     }
 
-    /// How the disk answers, if it is a local one and its caches are cold. It is asked for what is to be looked at in any case.
+    /// Detects a local disk with cold caches and measures how it answers. The probe examines paths
+    /// that have to be examined anyway.
     pub(crate) fn cold(&self, workers: Workers) -> Option<Cold> {
         if self.tuning.is_remote() {
             return None;
         }
         let files = self.files();
         let samples = (0..SAMPLES).map(|sample| self.nth(files * (2 * sample + 1) / (2 * SAMPLES)));
-        if files < MANY || samples.clone().any(|at| !self.is_left(at)) {
+        if files < MIN_FILES || samples.clone().any(|at| !self.is_left(at)) {
             return None;
         }
-        // Others wait for other things meanwhile.
+        // Only this thread's waits count, as other threads wait for other things.
         let (start, before) = (Instant::now(), sys::thread_waits());
         let directories = |at| {
             let path = self.index.path_at(at);
@@ -74,10 +81,10 @@ impl Scan<'_> {
                 None => self.look_at(at..at + 1, self.prefix(at), &mut || {}),
             }
             let waits = sys::thread_waits().saturating_sub(before);
-            if waits >= COLD {
+            if waits >= COLD_WAITS {
                 let alone = start.elapsed().as_secs_f64() / waits as f64;
                 return Some(match workers {
-                    _ if alone < QUICK => Cold::ManyAtOnce,
+                    _ if alone < QUICK_ANSWER => Cold::ManyAtOnce,
                     Workers::Auto if self.serves_many(alone) => Cold::ManyAtOnce,
                     _ => Cold::OneByOne,
                 });
@@ -86,34 +93,36 @@ impl Scan<'_> {
         None
     }
 
-    /// Whether those who wait together wait less than one after the other, for each of whom a wait is `alone` seconds. They ask for the directories
-    /// of one level, the first that has several: they have to be read in any case, and a file system puts those near the root far from each other.
+    /// Returns true if parallel requests wait less than sequential ones, which take `alone` seconds
+    /// each. The requests are for the directories of the first level that has several. They have to
+    /// be read in any case, and a file system places directories near the root far from each other.
     fn serves_many(&self, alone: f64) -> bool {
         let dev = self.root.stat_self().map_or(0, |stat| stat.dev);
-        // Who does not say is taken for one in which something does.
+        // Treat a device of unknown type as rotational.
         let gains = match sys::is_rotational(dev) {
-            Some(false) => UNMOVED,
-            Some(true) | None => MOVED,
+            Some(false) => SOLID_STATE,
+            Some(true) | None => ROTATIONAL,
         };
         let mut level = vec![(0..self.index.len(), 0)];
-        let mut tries = TRIES;
+        let mut retries = RETRIES;
         loop {
             level = self.directories_in(&level);
             if level.is_empty() {
                 return false;
             }
-            if level.len() < TOGETHER {
+            if level.len() < PARALLEL_PROBES {
                 continue;
             }
-            let (waits, took) = self.wait_together(&level);
-            tries -= 1;
-            if let Some(answer) = gains.is_many(waits as f64 * alone / took, tries) {
+            let (waits, took) = self.probe_in_parallel(&level);
+            retries -= 1;
+            if let Some(answer) = gains.is_many(waits as f64 * alone / took, retries) {
                 return answer;
             }
         }
     }
 
-    /// The directories in those of one level, each as its entries and the length of its path, with a slash at its end.
+    /// Returns the subdirectories of a level, each as its entries and the length of its path with
+    /// the slash.
     fn directories_in(&self, level: &[(Range<usize>, usize)]) -> Vec<(Range<usize>, usize)> {
         let mut next = Vec::new();
         for (entries, prefix) in level {
@@ -126,30 +135,33 @@ impl Scan<'_> {
         next
     }
 
-    /// Asks for some directories of a level at the same time. Returns how many reads that took at the least, and how many seconds.
-    fn wait_together(&self, level: &[(Range<usize>, usize)]) -> (usize, f64) {
+    /// Examines some directories of a level in parallel. Returns the least number of reads that
+    /// took, and the seconds.
+    fn probe_in_parallel(&self, level: &[(Range<usize>, usize)]) -> (usize, f64) {
         let start = Instant::now();
-        let read_as_one: BTreeSet<u64> = thread::scope(|scope| {
+        let blocks: BTreeSet<u64> = thread::scope(|scope| {
             let ask = |(entries, prefix): &(Range<usize>, usize)| {
                 let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
                 let ask = move || self.root.stat_local(path.as_bytes()).ok().flatten();
                 thread::Builder::new().spawn_scoped(scope, ask).ok()
             };
-            let some = level.iter().step_by(level.len().div_ceil(TOGETHER));
+            let some = level.iter().step_by(level.len().div_ceil(PARALLEL_PROBES));
             let asked: Vec<_> = some.map(ask).collect();
             let stats = asked.into_iter().flatten().filter_map(|asked| asked.join().ok().flatten());
-            stats.map(|stat| stat.ino / INODES_READ_AS_ONE).collect()
+            stats.map(|stat| stat.ino / INODES_PER_READ).collect()
         });
-        (read_as_one.len(), start.elapsed().as_secs_f64())
+        (blocks.len(), start.elapsed().as_secs_f64())
     }
 
-    /// Looks at all tracked files. It `is_alone` if nobody walks beside it.
+    /// Examines all tracked files. It `is_alone` if no walk runs beside it.
     pub(crate) fn sweep(&self, workers: Workers, cold: Cold, is_alone: bool) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
             let prefix = self.prefix(at);
             match runs.last_mut() {
-                Some((run, of)) if *of == prefix && self.is_in_one(run.start, at, prefix) => run.end = at + 1,
+                Some((run, of)) if *of == prefix && self.share_directory(run.start, at, prefix) => {
+                    run.end = at + 1
+                }
                 _ => runs.push((at..at + 1, prefix)),
             }
         }
@@ -174,32 +186,34 @@ impl Scan<'_> {
         );
     }
 
-    /// The length of an entry's directory, with a slash at its end.
+    /// Returns the length of an entry's directory with its slash.
     fn prefix(&self, at: usize) -> usize {
         self.index.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1)
     }
 
-    fn is_in_one(&self, one: usize, other: usize, prefix: usize) -> bool {
+    fn share_directory(&self, one: usize, other: usize, prefix: usize) -> bool {
         self.index.path_at(one)[..prefix] == self.index.path_at(other)[..prefix]
     }
 }
 
-/// How many times faster than one by one those that are asked for together are answered, as each costs two reads, of which one is reckoned: a gain
-/// below which one is served at a time, and one from which on many are.
+/// Thresholds for the speedup of parallel over sequential requests. Each request costs two reads of
+/// which one is counted. Below `one` the disk serves one request at a time; from `many` on it
+/// serves many.
 struct Gains {
     one: f64,
     many: f64,
 }
 
-/// Where something moves: one arm gains by knowing where it is to go next.
-const MOVED: Gains = Gains { one: 1.2, many: 1.6 };
-const UNMOVED: Gains = Gains { one: 0.9, many: 0.9 };
+/// On a rotational disk even a single arm gains from knowing the next requests.
+const ROTATIONAL: Gains = Gains { one: 1.2, many: 1.6 };
+const SOLID_STATE: Gains = Gains { one: 0.9, many: 0.9 };
 
 impl Gains {
-    /// Whether a disk serves many. `None`: to be asked again, which can be done as often as `tries` says.
-    fn is_many(&self, gain: f64, tries: usize) -> Option<bool> {
+    /// Returns whether a disk serves many requests, or `None` to probe again, which is possible
+    /// `retries` times.
+    fn is_many(&self, gain: f64, retries: usize) -> Option<bool> {
         let is_doubtful = (self.one..self.many).contains(&gain);
-        (tries == 0 || !is_doubtful).then_some(gain >= self.many)
+        (retries == 0 || !is_doubtful).then_some(gain >= self.many)
     }
 }
 
@@ -217,7 +231,7 @@ mod tests {
         look::{pathspec::Pathspecs, scan::Sight, stat::StatRules},
     };
 
-    /// What is noted of each entry by one way of looking.
+    /// The notes of a scan, as text.
     fn noted(scan: Scan<'_>) -> Vec<(usize, String)> {
         let notes = scan.into_notes().into_iter();
         notes
@@ -234,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sees_what_a_scan_sees() {
+    fn a_sweep_notes_the_same_as_a_scan() {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("tree");
         for number in 0..1200 {
@@ -265,25 +279,26 @@ mod tests {
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
         for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
-            // All in no time, and nothing in a long time.
+            // A disk that answers at once serves no more in parallel; one that takes very long
+            // does.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
             swept.sweep(workers, cold, cold == Cold::OneByOne);
             assert!((0..index.len()).all(|at| !swept.is_left(at)));
-            // Nothing is looked at twice.
+            // Examined entries are not examined again.
             swept.run(workers);
             assert_eq!(noted(swept), expected);
         }
     }
 
     #[test]
-    fn what_is_in_doubt_is_asked_again() {
+    fn an_unclear_speedup_is_probed_again() {
         let asked =
             |gains: Gains, seen: [f64; 2]| seen.map(|gain| (gains.is_many(gain, 1), gains.is_many(gain, 0)));
-        assert_eq!(asked(MOVED, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
-        assert_eq!(asked(MOVED, [1.3, 1.5]), [(None, Some(false)); 2]);
-        assert_eq!(asked(MOVED, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
-        // What was measured of disks that serve one at a time, and four.
-        assert_eq!(asked(UNMOVED, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
-        assert_eq!(asked(UNMOVED, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
+        assert_eq!(asked(ROTATIONAL, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
+        assert_eq!(asked(ROTATIONAL, [1.3, 1.5]), [(None, Some(false)); 2]);
+        assert_eq!(asked(ROTATIONAL, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
+        // Measured on disks that serve one and four requests at a time.
+        assert_eq!(asked(SOLID_STATE, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
+        assert_eq!(asked(SOLID_STATE, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
     }
 }

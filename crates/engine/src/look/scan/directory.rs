@@ -1,4 +1,4 @@
-//! One directory's files, asked for from where the disk answers soonest, and what is noted of them.
+//! Examines the files of one directory, from the handle that is fastest, and notes the result.
 
 use std::{
     io::{self, ErrorKind},
@@ -10,48 +10,57 @@ use bstr::{BStr, ByteSlice as _};
 use format::index::Stage;
 use sys::{Dir, FileType, Stat, ThreadCwd};
 
-use super::{Note, Part, Scan, Sight, again};
+use super::{Note, Part, Scan, Sight};
 use crate::{
     crew::Pace,
     look::{
+        copy_error,
         handle::FAR,
-        stat::{Match, is_just_the_same},
+        stat::{Match, matches_exactly},
     },
 };
 
-/// A directory to be looked at.
+/// A directory to examine.
 pub(super) struct Job {
     pub(super) what: What,
-    /// The length of the directory's path, with a slash at its end.
+    /// The length of the directory's path with its slash.
     pub(super) prefix: usize,
 }
 
 pub(super) enum What {
-    /// The entries in it and below.
+    /// The entries in and below the directory.
     All(Range<usize>),
-    /// Only these files of it.
+    /// These files of the directory.
     Files(Vec<usize>),
 }
 
-/// Files of one directory that a worker asks a slow disk for, one after the other. Others can have the rest: a listing brings the attributes of
-/// the first few only, and one by one a full directory's files would take longer than all else.
-const IN_A_ROW: usize = 16;
+/// The files of a directory that one worker examines in sequence on a slow disk. Others may take
+/// the rest: a listing brings the attributes of the first few only, and in sequence the files of a
+/// full directory would take longer than everything else.
+const FILES_PER_JOB: usize = 16;
 
-/// Files that a disk seen to be quick is asked for before the pace is heeded.
-const A_FEW: usize = 8;
+/// The files that are examined on a fast disk before its pace is checked.
+const FILES_BEFORE_PACE_CHECK: usize = 8;
 
-/// So few files of a directory are asked for by their whole paths: to go there and back are two calls, and one of them finds the same way.
-const NOT_WORTH_GOING: usize = 2;
+/// Up to this many files of a directory are examined by their whole paths: changing into the
+/// directory and back costs two calls, one of which resolves the same path.
+const MAX_FILES_BY_PATH: usize = 2;
 
-/// What a worker keeps from one directory to the next.
-pub(super) struct Looker<'h> {
+/// The state that a worker keeps between directories.
+pub(super) struct ScanWorker<'h> {
     pub(super) listing: sys::Listing,
     pub(super) found: Vec<(u64, usize)>,
     pub(super) thread_cwd: Option<ThreadCwd<'h>>,
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn look(&self, looker: &mut Looker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
+    pub(super) fn look(
+        &self,
+        worker: &mut ScanWorker<'_>,
+        job: Job,
+        jobs: &mut Vec<Job>,
+        pace: &mut dyn Pace,
+    ) {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
         }
@@ -62,7 +71,7 @@ impl<'a> Scan<'a> {
             }
             What::All(entries) => entries,
         };
-        let Looker { listing, found, thread_cwd } = looker;
+        let ScanWorker { listing, found, thread_cwd } = worker;
         let first = jobs.len();
         self.split(&entries, job.prefix, |part| match part {
             Part::File(at) => found.push((0, at)),
@@ -71,21 +80,22 @@ impl<'a> Scan<'a> {
         let thread_cwd = thread_cwd.as_mut().filter(|_| !pace.is_slow());
         let path = self.path_of(entries.start, job.prefix);
         if self.tuning.is_remote() {
-            // Of what is not there the directories in it will tell.
+            // If the directory is missing, its subdirectories show it.
             if found.is_empty() && !pace.is_slow() {
                 return jobs[first..].reverse();
             }
         } else if (found.is_empty() || thread_cwd.is_some()) && self.is_directory(path, pace) {
-            // So what is in it may be looked at from there: no link is on the way. If it is none, opening it tells why.
+            // The path is a directory and leads through no link, so its files may be examined from
+            // there. If it is not, opening it gives the reason.
             let files = found.iter().map(|&(_, at)| at);
             let is_done = match found.len() {
                 0 => true,
-                1..=NOT_WORTH_GOING if path.len() <= FAR => {
-                    self.ask_all(self.root, files, 0, &mut || pace.step());
+                1..=MAX_FILES_BY_PATH if path.len() <= FAR => {
+                    self.probe_all(self.root, files, 0, &mut || pace.step());
                     true
                 }
                 _ => thread_cwd
-                    .is_some_and(|thread_cwd| self.ask_from(thread_cwd, path, files, job.prefix, pace)),
+                    .is_some_and(|thread_cwd| self.probe_from_cwd(thread_cwd, path, files, job.prefix, pace)),
             };
             if is_done {
                 found.clear();
@@ -105,12 +115,12 @@ impl<'a> Scan<'a> {
         jobs[first..].reverse();
         if pace.is_slow() {
             self.sort((listing, &jobs[first..]), found, &dir, job.prefix);
-            jobs.extend(shared_out(found, job.prefix));
+            jobs.extend(split_off_jobs(found, job.prefix));
         }
-        self.ask_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
+        self.probe_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
     }
 
-    /// Whether there is a directory at `path`, and nothing says otherwise; the root is one.
+    /// Returns true if `path` is known to be a directory, as the root is.
     fn is_directory(&self, path: &[u8], pace: &mut dyn Pace) -> bool {
         if path.is_empty() {
             return true;
@@ -120,8 +130,9 @@ impl<'a> Scan<'a> {
         found.is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory))
     }
 
-    /// Looks at files of the directory at `path`, known to be one, from there, if it can be entered.
-    pub(super) fn ask_from(
+    /// Examines files of the directory at `path` from there. Returns false if the thread cannot
+    /// change into it.
+    pub(super) fn probe_from_cwd(
         &self,
         thread_cwd: &mut ThreadCwd<'_>,
         path: &[u8],
@@ -137,19 +148,19 @@ impl<'a> Scan<'a> {
                 Some(name) => here.stat(name),
                 None => here.stat(self.index.path_at(at)[prefix..].as_bytes()),
             };
-            self.see(at, found, &mut notes);
+            self.record(at, found, &mut notes);
             done += 1;
-            if done == A_FEW {
+            if done == FILES_BEFORE_PACE_CHECK {
                 pace.steps(std::mem::take(&mut done));
             }
         }
         pace.steps(done);
         drop(here);
-        self.keep(notes);
+        self.store_notes(notes);
         true
     }
 
-    /// Looks at files of one directory.
+    /// Examines files of one directory.
     pub(super) fn look_at(
         &self,
         files: impl Iterator<Item = usize> + Clone,
@@ -160,12 +171,12 @@ impl<'a> Scan<'a> {
         let opened = self.open(first, prefix);
         step();
         match opened {
-            Ok(dir) => self.ask_all(&dir, files, prefix, step),
+            Ok(dir) => self.probe_all(&dir, files, prefix, step),
             Err(error) => self.unreachable(files, &error),
         }
     }
 
-    /// The directory whose path are the first `prefix` bytes of that of the entry at `at`.
+    /// Opens the directory whose path is the first `prefix` bytes of the path of the entry at `at`.
     fn open(&self, at: usize, prefix: usize) -> io::Result<Dir> {
         match self.path_of(at, prefix) {
             b"" => self.root.try_clone(),
@@ -173,22 +184,29 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The path of that directory, without a slash at its end.
+    /// Returns the path of that directory, without a slash at the end.
     fn path_of(&self, at: usize, prefix: usize) -> &'a [u8] {
         self.index.path_at(at)[..prefix].strip_suffix(b"/").unwrap_or_default()
     }
 
-    fn ask_all(&self, dir: &Dir, files: impl Iterator<Item = usize>, prefix: usize, step: &mut dyn FnMut()) {
+    fn probe_all(
+        &self,
+        dir: &Dir,
+        files: impl Iterator<Item = usize>,
+        prefix: usize,
+        step: &mut dyn FnMut(),
+    ) {
         let mut notes = Vec::new();
         for at in files {
-            self.ask(dir, at, prefix, &mut notes);
+            self.probe(dir, at, prefix, &mut notes);
             step();
         }
-        self.keep(notes);
+        self.store_notes(notes);
     }
 
-    /// Puts the files of a directory on a slow disk into the order of their inodes. One of a network is listed for that, as it sends attributes
-    /// with the names, those of the `directories` in it, too; of one of our own the index knows the inodes.
+    /// Sorts the files of a directory on a slow disk by inode number. A directory on a network disk
+    /// is listed for that, as the server sends attributes with the names, also those of the
+    /// subdirectories in `directories`. On a local disk the index has the inode numbers.
     fn sort(
         &self,
         (listing, directories): (&mut sys::Listing, &[Job]),
@@ -199,7 +217,7 @@ impl<'a> Scan<'a> {
         if !self.tuning.is_remote() {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entry(*at).stat.ino.into());
         } else if found.len() + directories.len() < 3 {
-            // Not worth a listing.
+            // Too few for a listing.
             return;
         } else {
             self.list(listing, directories, found, dir, prefix);
@@ -207,8 +225,8 @@ impl<'a> Scan<'a> {
         found.sort_unstable();
     }
 
-    /// Learns the inodes of the files from a listing, which is read no further than the last of all these names: the call that finds nothing more
-    /// would be as many questions as there are directories.
+    /// Reads the inode numbers of the files from a listing. Stops at the last of these names: the
+    /// final call that returns nothing would cost one request for each directory.
     fn list(
         &self,
         listing: &mut sys::Listing,
@@ -220,7 +238,8 @@ impl<'a> Scan<'a> {
         struct Enough;
         impl From<io::Error> for Enough {
             fn from(_: io::Error) -> Enough {
-                // Only an order and attributes are lost; who asks for the files will be told.
+                // Only the order and the prefetched attributes are lost; examining the files
+                // reports the error.
                 Enough
             }
         }
@@ -244,8 +263,8 @@ impl<'a> Scan<'a> {
         });
     }
 
-    /// One stat, and what it says of the entry.
-    pub(super) fn ask(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
+    /// Examines one entry's file and notes the result.
+    pub(super) fn probe(&self, dir: &Dir, at: usize, prefix: usize, notes: &mut Vec<Note>) {
         let is_remote = self.tuning.is_remote();
         let found = match self.index.c_path_at(at, prefix) {
             Some(name) if is_remote => dir.stat_below(name),
@@ -253,13 +272,13 @@ impl<'a> Scan<'a> {
             None if is_remote => dir.stat_below(self.index.path_at(at)[prefix..].as_bytes()),
             None => dir.stat_local(self.index.path_at(at)[prefix..].as_bytes()),
         };
-        self.see(at, found, notes);
+        self.record(at, found, notes);
     }
 
     #[inline]
-    fn see(&self, at: usize, found: io::Result<Option<Stat>>, notes: &mut Vec<Note>) {
+    fn record(&self, at: usize, found: io::Result<Option<Stat>>, notes: &mut Vec<Note>) {
         match &found {
-            Ok(Some(stat)) if is_just_the_same(self.index, at, stat) => {
+            Ok(Some(stat)) if matches_exactly(self.index, at, stat) => {
                 self.visited[at].store(true, Ordering::Relaxed);
             }
             _ => self.note(at, Sight::of(found), notes),
@@ -279,24 +298,26 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A directory could not be opened: so nothing in it is there, or nothing can be said.
+    /// Notes the entries of a directory that could not be opened: they are missing or unreadable.
     fn unreachable(&self, entries: impl Iterator<Item = usize>, error: &io::Error) {
         const ELOOP: i32 = 40;
         let mut notes = Vec::new();
         for at in entries.filter(|&at| self.is_asked(at)) {
             let sight = match error.kind() {
                 ErrorKind::NotFound => Sight::Missing,
-                // The last link on the way is no directory, one before it ends the way.
+                // The last component is a link to something else than a directory, or an earlier
+                // one is not a directory.
                 ErrorKind::NotADirectory => self.behind_a_link(at),
                 _ if error.raw_os_error() == Some(ELOOP) => self.behind_a_link(at),
-                _ => Sight::Unreadable(again(error)),
+                _ => Sight::Unreadable(copy_error(error)),
             };
             self.note(at, sight, &mut notes);
         }
-        self.keep(notes);
+        self.store_notes(notes);
     }
 
-    /// An entry whose directory is a link. Unless the links lead in a circle, it is missing for most, as for Git.
+    /// Examines an entry whose directory is a symbolic link. Like Git, most callers treat it as
+    /// missing, unless the links form a loop.
     pub(super) fn behind_a_link(&self, at: usize) -> Sight {
         match self.root.stat_below(self.index.path_at(at).as_bytes()) {
             Ok(Some(stat)) => Sight::Behind(stat),
@@ -305,17 +326,17 @@ impl<'a> Scan<'a> {
         }
     }
 
-    pub(super) fn keep(&self, mut notes: Vec<Note>) {
+    pub(super) fn store_notes(&self, mut notes: Vec<Note>) {
         if !notes.is_empty() {
             self.notes.lock().unwrap_or_else(PoisonError::into_inner).append(&mut notes);
         }
     }
 }
 
-/// Leaves the first few of a directory's files, and makes jobs of the others.
-pub(super) fn shared_out(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
-    let others = files.split_off(files.len().min(IN_A_ROW));
+/// Leaves the first few files of a directory, and makes jobs of the others.
+pub(super) fn split_off_jobs(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
+    let others = files.split_off(files.len().min(FILES_PER_JOB));
     let job =
         |files: &[(u64, usize)]| Job { what: What::Files(files.iter().map(|&(_, at)| at).collect()), prefix };
-    others.chunks(IN_A_ROW).map(job).collect()
+    others.chunks(FILES_PER_JOB).map(job).collect()
 }

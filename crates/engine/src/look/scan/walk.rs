@@ -1,4 +1,4 @@
-//! A directory that is looked at for what is untracked in it: its tracked files are looked at by the way.
+//! Examines the tracked files of a directory that the walk for untracked files has listed.
 
 use std::{ops::Range, sync::PoisonError};
 
@@ -6,7 +6,7 @@ use bstr::BStr;
 use format::index::Stage;
 use sys::{Dir, FileType, ProcessCwd, ThreadCwd};
 
-use super::{Note, Part, Scan, Sight, look::shared_out};
+use super::{Note, Part, Scan, Sight, directory::split_off_jobs};
 use crate::{
     crew::Pace,
     look::{
@@ -15,8 +15,9 @@ use crate::{
     },
 };
 
-/// For fewer files nobody goes elsewhere: to be able to takes a few system calls.
-const WORTH_ROAMING: usize = 16;
+/// Below this many files, threads do not get a working directory of their own, which costs a few
+/// system calls.
+const MIN_FILES_FOR_CHDIR: usize = 16;
 
 impl Beside for Scan<'_> {
     fn files(&self) -> usize {
@@ -52,7 +53,7 @@ impl Beside for Scan<'_> {
                 Part::Directory(entries, length) => {
                     let name = &self.index.path_at(entries.start)[prefix..length - 1];
                     let is_link = match listed.find(name) {
-                        // A job of its own.
+                        // It is a job of its own.
                         Some((FileType::Directory, _)) => return,
                         Some((file_type, _)) => file_type == FileType::Symlink,
                         None => false,
@@ -67,17 +68,17 @@ impl Beside for Scan<'_> {
         if pace.is_slow() {
             files.sort_unstable();
             let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-            rest.extend(shared_out(&mut files, prefix));
+            rest.extend(split_off_jobs(&mut files, prefix));
         }
         for (_, at) in files {
-            self.ask(dir, at, prefix, &mut notes);
+            self.probe(dir, at, prefix, &mut notes);
             pace.step();
         }
-        self.keep(notes);
+        self.store_notes(notes);
     }
 
     fn thread_cwd(&self) -> Option<ThreadCwd<'_>> {
-        if self.tuning.is_remote() || self.files() < WORTH_ROAMING {
+        if self.tuning.is_remote() || self.files() < MIN_FILES_FOR_CHDIR {
             return None;
         }
         let process_cwd = self.process_cwd.get_or_init(|| ProcessCwd::of(self.root).ok()).as_ref()?;
@@ -91,29 +92,29 @@ impl Beside for Scan<'_> {
         within: &Range<usize>,
         pace: &mut dyn Pace,
     ) {
-        // A slow disk is asked in the end, with listings.
+        // Slow disks are examined at the end, with listings.
         if pace.is_slow() || !self.any(within) {
             return;
         }
         let mut files = Vec::new();
         self.split(within, path.len(), |part| match part {
             Part::File(at) if self.is_left(at) => files.push(at),
-            // A directory is a job of its own, or looked at in the end.
+            // A directory is a job of its own, or is examined at the end.
             Part::File(_) | Part::Directory(..) => {}
         });
         let dir = path.strip_suffix(b"/").unwrap_or_default();
         if let Some(thread_cwd) = thread_cwd
             && files.len() > 1
-            && self.ask_from(thread_cwd, dir, files.iter().copied(), path.len(), pace)
+            && self.probe_from_cwd(thread_cwd, dir, files.iter().copied(), path.len(), pace)
         {
             return;
         }
         let mut notes = Vec::new();
         for at in files {
-            self.ask_below(from, at, &mut notes);
+            self.probe_below(from, at, &mut notes);
             pace.step();
         }
-        self.keep(notes);
+        self.store_notes(notes);
     }
 
     fn is_clean(&self, from: &Handle, at: usize) -> bool {
@@ -123,18 +124,18 @@ impl Beside for Scan<'_> {
         }
         let is_left = self.is_left(at);
         let mut notes = Vec::new();
-        self.ask_below(from, at, &mut notes);
+        self.probe_below(from, at, &mut notes);
         let clean = notes.is_empty();
         if is_left {
-            self.keep(notes);
+            self.store_notes(notes);
         }
         clean
     }
 }
 
 impl Scan<'_> {
-    /// As [`Scan::ask`], by the path from a directory above.
-    fn ask_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
-        self.ask(from.dir(), at, from.base(), notes);
+    /// Like [`Scan::probe`], by the path from a directory above.
+    fn probe_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
+        self.probe(from.dir(), at, from.base(), notes);
     }
 }

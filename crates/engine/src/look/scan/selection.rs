@@ -1,17 +1,17 @@
-//! Which entries of an index are to be looked at: all, mostly, which takes no list of them.
+//! A selection of index entries. Usually all are selected, which takes no memory.
 
 use std::ops::Range;
 
 #[derive(Clone)]
-pub(super) enum Asked {
-    /// So many: all.
+pub(super) enum Selection {
+    /// All of this many entries.
     All(usize),
-    /// How many before each one are, and of all.
+    /// The number of selected entries before each entry; the last element is the number of all.
     Some(Vec<u32>),
 }
 
-impl Asked {
-    pub(super) fn of(which: impl ExactSizeIterator<Item = bool>) -> Asked {
+impl Selection {
+    pub(super) fn of(which: impl ExactSizeIterator<Item = bool>) -> Selection {
         let mut counts = Vec::with_capacity(which.len() + 1);
         let mut count = 0;
         counts.push(count);
@@ -19,15 +19,15 @@ impl Asked {
             count += u32::from(is);
             count
         }));
-        Asked::Some(counts)
+        Selection::Some(counts)
     }
 
-    /// How many before that one.
+    /// Returns the number of selected entries before that one.
     #[inline]
     pub(super) fn before(&self, at: usize) -> usize {
         match self {
-            Asked::All(_) => at,
-            Asked::Some(before) => before[at] as usize,
+            Selection::All(_) => at,
+            Selection::Some(before) => before[at] as usize,
         }
     }
 
@@ -36,21 +36,22 @@ impl Asked {
         self.before(range.start) != self.before(range.end)
     }
 
-    /// The entry before which `number` are, if there are more.
+    /// Returns the entry before which `number` entries are selected, if there are more.
     pub(super) fn nth(&self, number: usize) -> usize {
         match self {
-            Asked::All(all) => number.min(*all),
-            Asked::Some(before) => {
+            Selection::All(all) => number.min(*all),
+            Selection::Some(before) => {
                 before.partition_point(|&count| count as usize <= number).saturating_sub(1)
             }
         }
     }
 
-    /// The first of these, of which there is one at least; their end if none is.
+    /// Returns the first selected entry of a range that is not empty; the range's end if none is
+    /// selected.
     pub(super) fn next(&self, among: &Range<usize>) -> usize {
         match self {
-            Asked::All(_) => among.start,
-            Asked::Some(before) => {
+            Selection::All(_) => among.start,
+            Selection::Some(before) => {
                 let none = before[among.start];
                 among.start + before[among.start + 1..=among.end].partition_point(|&count| count == none)
             }
@@ -63,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_as_those_of_a_list_of_all() {
-        let (all, listed) = (Asked::All(5), Asked::of([true; 5].into_iter()));
+    fn a_selection_of_all_equals_a_list_of_all() {
+        let (all, listed) = (Selection::All(5), Selection::of([true; 5].into_iter()));
         for at in 0..=5 {
             assert_eq!((all.before(at), all.nth(at)), (listed.before(at), listed.nth(at)));
             for end in at + 1..=5 {
@@ -72,7 +73,7 @@ mod tests {
                 assert_eq!((listed.any(&(at..end)), listed.next(&(at..end))), (true, at));
             }
         }
-        let some = Asked::of([false, true, false, false, true].into_iter());
+        let some = Selection::of([false, true, false, false, true].into_iter());
         assert_eq!((some.nth(0), some.nth(1), some.before(5)), (1, 4, 2));
         assert_eq!((some.next(&(2..4)), some.next(&(2..5)), some.any(&(2..4))), (4, 4, false));
     }
