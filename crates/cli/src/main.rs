@@ -6,6 +6,7 @@
 
 mod commands;
 mod git;
+mod help;
 mod session;
 mod shim;
 mod term;
@@ -52,21 +53,12 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
 
 /// Runs the command that was named. Returns its exit code.
 fn dispatch(run: &Invocation) -> Result<u8, Failure> {
-    let all = commands::COMMANDS.iter().chain(shim::COMMANDS);
-    match run.command.as_bytes() {
-        b"version" => console::out(concat!("sapwood version ", env!("CARGO_PKG_VERSION"))),
-        b"help" => console::out(commands::help(all)),
-        b"" => {
-            console::out(commands::help(all));
-            return Ok(1);
-        }
-        name => {
-            let found = all.clone().find(|command| command.name.as_bytes() == name);
-            let command = found.ok_or_else(|| commands::unknown(run.command.as_bstr()))?;
-            return commands::start(run, command);
-        }
+    if run.command.is_empty() {
+        console::out(help::overview());
+        return Ok(1);
     }
-    Ok(0)
+    let command = help::all().find(|command| run.command == command.name);
+    commands::start(run, command.ok_or_else(|| commands::unknown(run.command.as_bstr()))?)
 }
 
 /// Nothing was done well if a mapped file could not be read and nobody was told; whatever else was said of it, this is why.

@@ -2,12 +2,14 @@
 
 use bstr::BStr;
 
-use self::record::{Command, Group};
-use crate::session::invocation::Invocation;
-use crate::term::{
-    args::{Grammar, Table, USAGE},
-    console::{self, text},
-    failure::Failure,
+use self::record::Command;
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        args::{Grammar, Table},
+        console::{self, text},
+        failure::Failure,
+    },
 };
 
 mod adopt;
@@ -75,25 +77,6 @@ pub(crate) fn start(run: &Invocation, command: &'static Command) -> Result<u8, F
         console::late_complaints(objects);
     }
     result
-}
-
-/// The text of `help`, for these commands.
-pub(crate) fn help<'a>(commands: impl Iterator<Item = &'a Command> + Clone) -> String {
-    let mut text = format!("{USAGE}\n");
-    for (group, title) in [
-        (Group::Changes, "Git's commands that look at, fill and change a worktree:"),
-        (Group::Looks, "and that look at one:"),
-        (Group::Own, "Beside them:"),
-    ] {
-        text += &format!("\n{title}\n\n");
-        for command in commands.clone().filter(|command| command.group == group) {
-            match command.name.len() {
-                0..=10 => text += &format!("   {:10} {}\n", command.name, command.summary),
-                _ => text += &format!("   {}\n              {}\n", command.name, command.summary),
-            }
-        }
-    }
-    text + "\n'sapwood <command> -h' lists the options of a command; --dry-run with any of\nthem prints what would be done and changes nothing."
 }
 
 /// The failure of a command that sapwood does not have.
