@@ -107,7 +107,7 @@ impl ObjectId {
 
 impl ObjectId {
     /// How many digits both begin with.
-    pub fn shared_digits(&self, other: &ObjectId) -> usize {
+    pub fn common_digits(&self, other: &ObjectId) -> usize {
         let same = self.as_bytes().iter().zip(other.as_bytes()).take_while(|(one, two)| one == two).count();
         let half =
             self.bytes.get(same).zip(other.bytes.get(same)).is_some_and(|(one, two)| one >> 4 == two >> 4);
@@ -115,7 +115,7 @@ impl ObjectId {
     }
 
     /// Its hexadecimal digits, put where there is room for the longest name's. For lists of as many names as an index has.
-    pub fn digits(self, room: &mut [u8; 64]) -> &[u8] {
+    pub fn hex_into(self, room: &mut [u8; 64]) -> &[u8] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         for (pair, byte) in room.as_chunks_mut::<2>().0.iter_mut().zip(self.as_bytes()) {
             *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
@@ -126,7 +126,7 @@ impl ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::str::from_utf8(self.digits(&mut [0; 64])).expect("digits"))
+        f.write_str(std::str::from_utf8(self.hex_into(&mut [0; 64])).expect("digits"))
     }
 }
 
@@ -170,7 +170,7 @@ impl Prefix {
     }
 
     /// Whether a name begins so.
-    pub fn begins(&self, oid: &ObjectId) -> bool {
+    pub fn matches(&self, oid: &ObjectId) -> bool {
         let (bytes, half) = (self.digits / 2, self.digits % 2 == 1);
         oid.kind == self.first.kind
             && oid.bytes[..bytes] == self.first.bytes[..bytes]
@@ -278,11 +278,11 @@ mod tests {
                     let mut other = hex.clone().into_bytes();
                     other[digits] = if other[digits] == b'7' { b'8' } else { b'7' };
                     let other = ObjectId::from_hex(kind, &other).expect("digits");
-                    assert_eq!(oid.shared_digits(&other), digits);
+                    assert_eq!(oid.common_digits(&other), digits);
                 }
             }
             assert_eq!(Prefix::of(&oid, 1000), Prefix::of(&oid, hex.len()));
-            assert_eq!(oid.shared_digits(&oid), hex.len());
+            assert_eq!(oid.common_digits(&oid), hex.len());
         }
     }
 

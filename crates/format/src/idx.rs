@@ -87,7 +87,7 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
     }
 
     /// Where in the data an object is looked for: the bytes of all names that begin with the same one.
-    pub fn names_like(&self, oid: &ObjectId) -> Range<usize> {
+    pub fn bucket_of(&self, oid: &ObjectId) -> Range<usize> {
         let (fanout, _, stride) = self.tables();
         let first = usize::from(oid.as_bytes()[0]);
         let before = |byte: usize| byte.checked_sub(1).map_or(0, |byte| be32(fanout, byte * 4) as usize);
@@ -99,7 +99,7 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
     pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
         let (fanout, names, stride) = self.tables();
         let first = fanout::first_from(fanout, names, stride, &prefix.first());
-        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.begins(name))
+        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
     /// Fan-out, names, and how far apart these are.
@@ -207,14 +207,14 @@ mod tests {
                 (vec![oid(7, 0)], vec![], vec![oid(255, 9)])
             );
             for (oid, _) in &objects {
-                let like = &idx.data()[idx.names_like(oid)];
+                let like = &idx.data()[idx.bucket_of(oid)];
                 let stride = if version_2 { 20 } else { 24 };
                 let names: Vec<&[u8]> = like.chunks(stride).map(|name| &name[..20]).collect();
                 assert!(
                     names.contains(&oid.as_bytes()) && names.iter().all(|name| name[0] == oid.as_bytes()[0])
                 );
             }
-            assert_eq!(idx.names_like(&oid(5, 0)).len(), 0);
+            assert_eq!(idx.bucket_of(&oid(5, 0)).len(), 0);
             assert_eq!(idx.find(&oid(0, 3)), None);
             assert_eq!(idx.find(&ObjectId::empty_blob(HashKind::Sha256)), None);
         }

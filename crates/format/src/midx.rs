@@ -109,7 +109,7 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
     pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
         let (fanout, names) = (&self.data[self.fanout..], &self.data[self.names..]);
         let first = fanout::first_from(fanout, names, self.hash.len(), &prefix.first());
-        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.begins(name))
+        (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
     /// Name of the `n`th object; `n` is below [`Midx::count`].

@@ -71,54 +71,54 @@ pub fn is_per_worktree(name: &BStr) -> bool {
     is_root(name) || PER_WORKTREE.iter().any(|dir| name.starts_with(dir.as_bytes()))
 }
 
-/// Whose a ref is.
+/// RefScope a ref is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose<'a> {
+pub enum RefScope<'a> {
     /// All worktrees'.
     Shared,
     /// This worktree's.
-    Own,
+    ThisWorktree,
     /// The main worktree's, by `main-worktree/<name>`.
-    Main,
+    MainWorktree,
     /// That of the worktree with this name, by `worktrees/<id>/<name>`.
-    Other(&'a BStr),
+    OtherWorktree(&'a BStr),
 }
 
-impl<'a> Whose<'a> {
-    /// Whose the ref `name` is, and what it is called there.
-    pub fn of(name: &'a BStr) -> (Whose<'a>, &'a BStr) {
+impl<'a> RefScope<'a> {
+    /// RefScope the ref `name` is, and what it is called there.
+    pub fn of(name: &'a BStr) -> (RefScope<'a>, &'a BStr) {
         let other = name.strip_prefix(b"worktrees/").and_then(|rest| rest.split_once_str("/"));
         let main = name.strip_prefix(b"main-worktree/").map(|rest| rest.as_bstr());
         match (other, main) {
             (Some((id, rest)), _) if is_per_worktree(rest.as_bstr()) => {
-                (Whose::Other(id.as_bstr()), rest.as_bstr())
+                (RefScope::OtherWorktree(id.as_bstr()), rest.as_bstr())
             }
-            (_, Some(rest)) if is_per_worktree(rest) => (Whose::Main, rest),
-            _ if is_per_worktree(name) => (Whose::Own, name),
-            _ => (Whose::Shared, name),
+            (_, Some(rest)) if is_per_worktree(rest) => (RefScope::MainWorktree, rest),
+            _ if is_per_worktree(name) => (RefScope::ThisWorktree, name),
+            _ => (RefScope::Shared, name),
         }
     }
 
     /// The directory such refs lie in, and their reflogs below its `logs/`.
     pub fn dir<'d>(self, git_dir: &'d Path, common_dir: &'d Path) -> Cow<'d, Path> {
         match self {
-            Whose::Own => Cow::Borrowed(git_dir),
-            Whose::Shared | Whose::Main => Cow::Borrowed(common_dir),
-            Whose::Other(id) => Cow::Owned(common_dir.join("worktrees").join(os_str(id))),
+            RefScope::ThisWorktree => Cow::Borrowed(git_dir),
+            RefScope::Shared | RefScope::MainWorktree => Cow::Borrowed(common_dir),
+            RefScope::OtherWorktree(id) => Cow::Owned(common_dir.join("worktrees").join(os_str(id))),
         }
     }
 }
 
 /// Where the loose ref `name` lies.
 pub fn file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
-    let (whose, name) = Whose::of(name);
-    whose.dir(git_dir, common_dir).join(os_str(name))
+    let (scope, name) = RefScope::of(name);
+    scope.dir(git_dir, common_dir).join(os_str(name))
 }
 
 /// Where its reflog lies.
 pub fn log_file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
-    let (whose, name) = Whose::of(name);
-    whose.dir(git_dir, common_dir).join("logs").join(os_str(name))
+    let (scope, name) = RefScope::of(name);
+    scope.dir(git_dir, common_dir).join("logs").join(os_str(name))
 }
 
 /// The nearest thing to `name`, without slashes, that may be a component of a ref's name: what may not be in it becomes

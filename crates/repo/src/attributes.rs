@@ -254,7 +254,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
                 let index = self.index.borrow();
                 let at = ours.into_iter().find_map(|stage| index.position(name, stage).ok());
                 let inside = || {
-                    let at = index.collapsed_above(name)?;
+                    let at = index.sparse_directory_above(name)?;
                     let below = name[index.path_at(at).len()..].as_bstr();
                     self.repo.borrow().lookup_path(index.entry(at).oid, below).ok().flatten()
                 };

@@ -3,7 +3,7 @@
 //!
 //! Buffer, hash and write are one pass: the buffer is filled first; what is left of a large input is
 //! hashed and written in whole buffers straight from where it lies; the rest is kept. Hashing may
-//! run on a thread of its own while the main one writes ([`Hashing::Beside`]), which for large files takes
+//! run on a thread of its own while the main one writes ([`Hashing::Threaded`]), which for large files takes
 //! the cheaper of the two off the clock.
 
 use std::{
@@ -31,7 +31,7 @@ pub enum Hashing {
     /// In between writes.
     Inline,
     /// On a thread of its own. Starting it costs about what hashing 100 KB does.
-    Beside,
+    Threaded,
     /// Nowhere: the trailer is all zeros (`index.skipHash`).
     Skip,
 }
@@ -47,12 +47,12 @@ pub struct HashWriter<W> {
 
 enum Hash {
     Inline(Hasher),
-    Beside(Beside),
+    Threaded(HashThread),
     Skip,
 }
 
 /// A hashing thread: full buffers go there and come back.
-struct Beside {
+struct HashThread {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     thread: JoinHandle<Result<ObjectId, CollisionDetected>>,
@@ -64,7 +64,7 @@ impl<W: Write> HashWriter<W> {
     pub fn new(out: W, kind: HashKind, hashing: Hashing) -> Self {
         let hash = match hashing {
             Hashing::Inline => Hash::Inline(Hasher::checksum(kind)),
-            Hashing::Beside => Hash::Beside(Beside::start(kind)),
+            Hashing::Threaded => Hash::Threaded(HashThread::start(kind)),
             Hashing::Skip => Hash::Skip,
         };
         HashWriter { out, kind, hash, buffer: Vec::with_capacity(BUFFER), written: 0 }
@@ -100,7 +100,7 @@ impl<W: Write> HashWriter<W> {
         self.flush()?;
         let checksum = match self.hash {
             Hash::Inline(hasher) => hasher.finish(),
-            Hash::Beside(beside) => beside.finish(),
+            Hash::Threaded(thread) => thread.finish(),
             Hash::Skip => Ok(ObjectId::null(self.kind)),
         };
         let checksum = checksum.expect("a checksum does not look for collision attacks");
@@ -115,9 +115,9 @@ impl<W: Write> HashWriter<W> {
         let full = mem::take(&mut self.buffer);
         self.written += full.len() as u64;
         self.buffer = match &mut self.hash {
-            Hash::Beside(beside) => {
+            Hash::Threaded(thread) => {
                 self.out.write_all(&full)?;
-                beside.exchange(full)
+                thread.exchange(full)
             }
             Hash::Inline(hasher) => {
                 hasher.update(&full);
@@ -137,7 +137,7 @@ impl<W: Write> HashWriter<W> {
     fn put(&mut self, whole: &[u8]) -> io::Result<()> {
         match &mut self.hash {
             // The other thread needs bytes that stay; a copy costs a tenth of hashing them.
-            Hash::Beside(_) => {
+            Hash::Threaded(_) => {
                 self.buffer.extend_from_slice(whole);
                 return self.flush();
             }
@@ -149,7 +149,7 @@ impl<W: Write> HashWriter<W> {
     }
 }
 
-impl Beside {
+impl HashThread {
     fn start(kind: HashKind) -> Self {
         let (full, to_hash) = sync_channel::<Vec<u8>>(AHEAD);
         let (give_back, empty) = channel();
@@ -163,7 +163,7 @@ impl Beside {
             }
             hasher.finish()
         });
-        Beside { full, empty, thread, buffers: 1 }
+        HashThread { full, empty, thread, buffers: 1 }
     }
 
     /// Hands a full buffer over for one to fill.
@@ -211,7 +211,7 @@ mod tests {
             let parts: Vec<Vec<u8>> =
                 sizes.iter().enumerate().map(|(index, &size)| vec![index as u8; size]).collect();
             let (content, checksum) = reference(kind, &parts);
-            for hashing in [Hashing::Inline, Hashing::Beside, Hashing::Skip] {
+            for hashing in [Hashing::Inline, Hashing::Threaded, Hashing::Skip] {
                 let mut writer = HashWriter::new(Vec::new(), kind, hashing);
                 let mut position = 0;
                 for part in &parts {
@@ -232,7 +232,7 @@ mod tests {
     fn many_buffers_go_round() {
         let parts = vec![vec![9; 1000]; 20_000];
         let (content, _) = reference(HashKind::Sha1, &parts);
-        let mut writer = HashWriter::new(Vec::new(), HashKind::Sha1, Hashing::Beside);
+        let mut writer = HashWriter::new(Vec::new(), HashKind::Sha1, Hashing::Threaded);
         for part in &parts {
             writer.write(part).expect("memory takes all");
         }
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_not_a_panic() {
-        for hashing in [Hashing::Inline, Hashing::Beside, Hashing::Skip] {
+        for hashing in [Hashing::Inline, Hashing::Threaded, Hashing::Skip] {
             let mut room = [0; 1000];
             let mut writer = HashWriter::new(&mut room[..], HashKind::Sha1, hashing);
             let result = writer.write(&vec![1; 3 * BUFFER]).and_then(|()| writer.finish().map(drop));

@@ -30,8 +30,8 @@ use sys::{
 };
 
 use crate::{
-    Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, lock::sync_parent,
-    maps_are_readable,
+    Components, Error, Fsync, HashWriter, Hashing, Lock, LockOptions, SharedRepository, check_mapped_files,
+    lock::sync_parent,
 };
 
 mod shared;
@@ -44,17 +44,17 @@ pub struct ReadOptions {
     /// Whether the trailing checksum must hold. Git looks at it in `fsck` only.
     pub verify: bool,
     /// What is wanted of it.
-    pub wanted: Wanted,
+    pub access: Access,
 }
 
 /// What is wanted of an index that is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Access {
     /// All of it.
     #[default]
     All,
     /// Answers about some of the entries, or about each once: they may stay as they are in the file, which stays mapped ([`read::decode_stored`]).
-    Answers,
+    Lookups,
 }
 
 /// How to write an index.
@@ -151,7 +151,7 @@ impl Fingerprint {
     }
 }
 
-/// The fingerprint of the index at `path`, for who has locked it and knows what it was ([`load_seen`]). `None` if there is none, or it cannot be read.
+/// The fingerprint of the index at `path`, for who has locked it and knows what it was ([`load_with_fingerprint`]). `None` if there is none, or it cannot be read.
 pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     use io::{Read as _, Seek as _};
     let mut file = by_path::open(path).ok()?;
@@ -166,11 +166,11 @@ pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
 /// Reads the index at `path`, and the shared index beside it if it is split. A missing file is an
 /// empty index.
 pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {
-    Ok(load_seen(path, hash, options)?.0)
+    Ok(load_with_fingerprint(path, hash, options)?.0)
 }
 
 /// The same, and what its file was; `None` if there was none.
-pub fn load_seen(
+pub fn load_with_fingerprint(
     path: &Path,
     hash: HashKind,
     options: &ReadOptions,
@@ -213,7 +213,7 @@ pub fn commit(
     let _phase = profile::span(Phase::Index);
     let threads = cores(options.threads);
     smudge(index, threads, is_modified);
-    maps_are_readable()?;
+    check_mapped_files()?;
     match attempt(&mut lock, index, options, fsync) {
         // Without its index a worktree that was just changed is full of local changes: worth trying twice.
         Err(CommitError::Store(_)) if lock.is_held() => {
@@ -267,14 +267,14 @@ fn share(
     if let Some(oid) = index.base {
         let path = shared::path(lock.path(), oid);
         let delta = difference(&path, oid, index);
-        maps_are_readable()?;
+        check_mapped_files()?;
         // Where it is gone, or damaged, there has to be another one.
         if let Some(delta) = delta.filter(|delta| !delta.exceeds(index.len(), percent)) {
             shared::freshen(&path);
             return Ok(delta);
         }
     }
-    let new = shared::New::create(lock.path(), options.shared)?;
+    let new = shared::NewSharedIndex::create(lock.path(), options.shared)?;
     let oid = write(new.file(), index, Part::Shared, options, Trailer::Hash)
         .map_err(|error| error.at(new.path()))?;
     new.publish(oid, fsync)?;
@@ -311,12 +311,12 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     let how = read::Options {
         threads,
         verify: options.verify,
-        about_to_fill: sys::use_huge_pages,
+        prepare_memory: sys::use_huge_pages,
         in_parallel: sys::in_parallel,
     };
-    let decoded = match options.wanted {
-        Wanted::All => read::decode(&map, hash, how),
-        Wanted::Answers => read::decode_stored(Bytes::from_owner(map), hash, how),
+    let decoded = match options.access {
+        Access::All => read::decode(&map, hash, how),
+        Access::Lookups => read::decode_stored(Bytes::from_owner(map), hash, how),
     };
     // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
     if sys::unreadable_page_count() > unreadable
@@ -404,7 +404,7 @@ fn write(
     let threads = cores(options.threads);
     let hashing = match trailer {
         Trailer::AsConfigured if options.skip_hash => Hashing::Skip,
-        _ if threads > 1 && index.entries().len() >= WORTH_A_THREAD => Hashing::Beside,
+        _ if threads > 1 && index.entries().len() >= WORTH_A_THREAD => Hashing::Threaded,
         _ => Hashing::Inline,
     };
     let version = options.version.and_then(Version::from_number).unwrap_or(Version::V2);

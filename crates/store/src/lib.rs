@@ -14,7 +14,7 @@ mod lock;
 pub mod objects;
 pub mod refs;
 mod shared;
-mod unnamed;
+mod temp_file;
 
 pub use fsync::{Components, Fsync, Method};
 pub use hash_writer::{HashWriter, Hashing};
@@ -49,7 +49,7 @@ impl Error {
 
 /// An error if a mapped file could not be read, and whoever read it does not know: nothing is to be published then that may
 /// rest on it.
-pub(crate) fn maps_are_readable() -> Result<(), Error> {
+pub(crate) fn check_mapped_files() -> Result<(), Error> {
     match sys::unreported_unreadable_map() {
         None => Ok(()),
         Some((path, source)) => Err(Error::Io { what: "read", path, source }),

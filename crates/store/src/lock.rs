@@ -108,7 +108,7 @@ impl Lock {
     }
 
     /// As [`Lock::take_no_follow`], but the lock is only waited for, not taken: an error if somebody else holds it on.
-    pub fn await_free(path: &Path, wait: Wait) -> Result<(), Error> {
+    pub fn wait_until_free(path: &Path, wait: Wait) -> Result<(), Error> {
         let lock_path = with_suffix(path, ".lock");
         let look = || match by_path::stat(&lock_path)? {
             Some(_) => Err(io::ErrorKind::AlreadyExists.into()),

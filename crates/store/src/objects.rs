@@ -10,7 +10,7 @@ use format::{HashKind, ObjectId, hash::Hasher, loose::Kind};
 use sys::by_path;
 use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound};
 
-use crate::{Components, Error, Fsync, SharedRepository, unnamed::Unnamed};
+use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
 /// Git's `core.looseCompression`, where it is not set.
 pub const DEFAULT_LEVEL: i32 = 1;
@@ -90,7 +90,7 @@ pub fn write_stream(
 }
 
 /// Names the blob as [`write_stream`] does, and writes nothing.
-pub fn name_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
+pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
     let mut hasher = Hasher::object(hash, "blob", size);
     in_pieces(size, content, |piece| {
         hasher.update(piece);
@@ -166,8 +166,8 @@ pub fn freshen(file: &Path) -> bool {
 }
 
 /// So Git calls them, and `gc` removes those that were left behind.
-fn create(dir: &Path, options: &Options<'_>) -> Result<Unnamed, Error> {
-    Unnamed::create(dir, "tmp_obj_", 0o444, options.shared)
+fn create(dir: &Path, options: &Options<'_>) -> Result<TempFile, Error> {
+    TempFile::create(dir, "tmp_obj_", 0o444, options.shared)
 }
 
 fn make_directory(dir: &Path, shared: SharedRepository) -> Result<(), Error> {
@@ -244,8 +244,8 @@ mod tests {
         hasher.update(b"abc");
         let named = hasher.finish().expect("no collision");
         let halting = || Halting { content: b"abc", interrupted: false };
-        assert_eq!(name_stream(HashKind::Sha1, 3, &mut halting()).expect("all is there"), named);
-        let short = name_stream(HashKind::Sha1, 4, &mut halting());
+        assert_eq!(hash_stream(HashKind::Sha1, 3, &mut halting()).expect("all is there"), named);
+        let short = hash_stream(HashKind::Sha1, 4, &mut halting());
         assert!(matches!(short, Err(StreamError::Length)));
         let sandbox = testkit::Sandbox::new();
         let (objects, fsync) = (sandbox.init("repo").join(".git/objects"), Fsync::default());

@@ -25,7 +25,7 @@ pub enum SharedRepository {
 #[allow(missing_docs)]
 pub enum BadSharedRepository {
     #[error("bad boolean config value '{0}' for 'core.sharedrepository'")]
-    NoBoolean(String),
+    NotBoolean(String),
     #[error(
         "problem with core.sharedRepository filemode value (0{0:03o}).\n\
          The owner of files must always have read and write permissions."
@@ -56,7 +56,7 @@ impl SharedRepository {
             (Some(2), _) => Ok(EVERYBODY),
             (Some(mode), _) if mode & 0o600 != 0o600 => Err(BadSharedRepository::LocksOwnerOut(mode)),
             (Some(mode), _) => Ok(SharedRepository::Exactly(mode & 0o666)),
-            (None, None) => Err(BadSharedRepository::NoBoolean(value.to_string())),
+            (None, None) => Err(BadSharedRepository::NotBoolean(value.to_string())),
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(mode("2"), Ok(0o664));
         assert_eq!(mode("0640"), Ok(0o640));
         assert_eq!(mode("0060"), Err(BadSharedRepository::LocksOwnerOut(0o060)));
-        assert_eq!(mode("perhaps"), Err(BadSharedRepository::NoBoolean("perhaps".to_owned())));
+        assert_eq!(mode("perhaps"), Err(BadSharedRepository::NotBoolean("perhaps".to_owned())));
         assert_eq!(mode("9"), Ok(0o660), "no octal number, but one that is not 0");
         assert_eq!(mode(" +0640"), Ok(0o640));
         assert_eq!(mode("-1"), Ok(0o666));

@@ -67,7 +67,7 @@ pub(crate) fn foresee(
     };
     rebases(repo, &upstream)?;
     let config = repo.common_dir().join("config");
-    store::Lock::await_free(&config, settings.config_locks.wait).map_err(|error| {
+    store::Lock::wait_until_free(&config, settings.config_locks.wait).map_err(|error| {
         let shown = repo.called_file("config");
         let reason = match &error {
             store::Error::CannotLock { source, .. } => sys::reason(source).to_string(),

@@ -164,7 +164,7 @@ impl<'a> FileHasher<'a> {
         let (hash, size) = (self.repo.hash(), stat.size);
         let named = match store {
             Store::Write(options) => objects::write_stream(hash, size, file, &options),
-            Store::HashOnly => objects::name_stream(hash, size, file),
+            Store::HashOnly => objects::hash_stream(hash, size, file),
         };
         named.map_err(|error| match error {
             StreamError::Read(source) => Error::Read { path: path.to_owned(), source },

@@ -4,7 +4,7 @@
 //! Findings are returned in the order of the entries.
 
 use bstr::{BString, ByteSlice as _};
-use format::index::{Entry, Flags, Index, Stage, Word};
+use format::index::{Entry, Flags, Index, MonitorAnswer, Stage};
 use sys::{Dir, FileType};
 
 use crate::look::{
@@ -67,12 +67,12 @@ pub fn refresh(
             && !is_skipped(entry)
             && !is_trusted(entry)
             && !entry.flags.contains(Flags::UPTODATE)
-            && !index.is_vouched_for(entry)
+            && !index.is_fsmonitor_valid(entry)
     };
     // In a plain index `compare` names the few entries that differ, and the others are not read
     // here.
     let compares_all = index.is_plain()
-        && index.word() == Word::NotAsked
+        && index.monitor_answer() == MonitorAnswer::NotAsked
         && index.gitlinks().next().is_none()
         && !(options.really && options.assume_unchanged);
     let selected: Vec<usize> = match compares_all {
@@ -111,7 +111,7 @@ pub fn refresh(
             Some(Looked { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
             None if !sets_assume_valid => {
                 index.entries_mut()[at].flags.insert(Flags::UPTODATE);
-                refreshed.changed |= index.vouch(at);
+                refreshed.changed |= index.set_fsmonitor_valid(at);
                 continue;
             }
             // The entry gets a new flag, so it is written again with all of its stat data.
@@ -145,7 +145,7 @@ pub fn refresh(
             if options.really {
                 let path = index.path(entry).to_owned();
                 index.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
-                if index.word() != Word::NotAsked {
+                if index.monitor_answer() != MonitorAnswer::NotAsked {
                     index.entries_mut()[at].flags.remove(Flags::FSMONITOR_VALID);
                     if let Some(untracked) = &mut index.untracked {
                         untracked.invalidate(path.as_bstr());
@@ -159,7 +159,7 @@ pub fn refresh(
         if as_it_was && !sets_assume_valid {
             if !gitlink {
                 entry.flags.insert(Flags::UPTODATE);
-                refreshed.changed |= index.vouch(at);
+                refreshed.changed |= index.set_fsmonitor_valid(at);
             }
             continue;
         }
@@ -169,7 +169,7 @@ pub fn refresh(
         }
         if stat.file_type == FileType::File {
             entry.flags.insert(Flags::UPTODATE);
-            index.vouch(at);
+            index.set_fsmonitor_valid(at);
         }
         refreshed.changed = true;
     }

@@ -11,7 +11,7 @@ use std::{cell::Cell, collections::BTreeMap, ops::Bound};
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode, ObjectId,
-    index::{Edit, Entry, Flags, Index, NewEntry, ResolveUndo, Stage, Stat, Word},
+    index::{Edit, Entry, Flags, Index, MonitorAnswer, NewEntry, ResolveUndo, Stage, Stat},
     path::{self, Protect},
 };
 
@@ -237,7 +237,7 @@ impl Staging {
 
     /// Clears the flag by which the file system monitor vouches for the entry.
     fn clear_monitor_flag(&mut self, entry: &mut NewEntry, path: &BStr) {
-        if self.index.word() == Word::NotAsked {
+        if self.index.monitor_answer() == MonitorAnswer::NotAsked {
             return;
         }
         entry.flags.remove(Flags::FSMONITOR_VALID);

@@ -2,7 +2,7 @@
 
 use format::{
     HashKind,
-    index::{Fsmonitor, Word},
+    index::{Fsmonitor, MonitorAnswer},
 };
 
 use super::{super::cases, *};
@@ -245,7 +245,7 @@ fn trusts_a_queried_monitor_if_nothing_is_overwritten() {
     let forced = Policy { force: Force::OverwriteUntracked, ..policy(Kind::OneWay) };
     let asked_about = |index: &Index, action| question(&row, action, &forced, index);
     assert_eq!(asked_about(&index, Action::Keep), Some(Want::Stat));
-    index.fsmonitor = Some(Fsmonitor { token: "now".into(), word: Word::Changes });
+    index.fsmonitor = Some(Fsmonitor { token: "now".into(), answer: MonitorAnswer::Changes });
     assert_eq!(asked_about(&index, Action::Keep), None);
     let change = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(2)] };
     let careful = policy(Kind::OneWay);

@@ -117,7 +117,7 @@ pub fn refresh(
     let clean: Vec<usize> = asked.into_iter().filter(is_clean).collect();
     for at in clean {
         index.entries_mut()[at].flags.insert(Flags::UPTODATE);
-        index.vouch(at);
+        index.set_fsmonitor_valid(at);
     }
     Ok(changes.into_iter().map(|(path, kind)| ChangedEntry { kind, path }).collect())
 }
@@ -125,7 +125,7 @@ pub fn refresh(
 fn is_compared(index: &Index, entry: &Entry) -> bool {
     entry.stage == Stage::Normal
         && !entry.mode.is_tree()
-        && !index.is_vouched_for(entry)
+        && !index.is_fsmonitor_valid(entry)
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 

@@ -173,7 +173,7 @@ impl Publication<'_> {
         Ok(store::refs::Options {
             git_dir: PathBuf::from(self.git_dir),
             common_dir: PathBuf::from(self.git_dir),
-            called: PathBuf::from(self.git_dir),
+            display_dir: PathBuf::from(self.git_dir),
             hash: self.hash,
             committer: self.repo.committer().map_err(|error| error.to_string()),
             log,

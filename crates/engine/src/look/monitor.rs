@@ -1,7 +1,7 @@
 //! What a file system monitor's answer makes of an index. Asking is not done here.
 //!
 //! Afterwards the monitor vouches for the entries that were marked before and that it does not name
-//! ([`Index::is_vouched_for`]), and the untracked cache calls nothing valid that changed. The marks were true when the token was given
+//! ([`Index::is_fsmonitor_valid`]), and the untracked cache calls nothing valid that changed. The marks were true when the token was given
 //! and the answer names all that happened since, so they are true now; whatever happens from now on will be named
 //! to who asks with the token that came with the answer.
 //!
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     Mode,
-    index::{Fsmonitor, Index, Word},
+    index::{Fsmonitor, Index, MonitorAnswer},
     path::{self, Protect},
 };
 
@@ -90,14 +90,14 @@ pub fn apply(index: &mut Index, answer: Answer, names: Names) -> Worth {
     let (word, worth) = match answer.changes {
         Changes::To(paths) if !is_new => {
             forget(index, &paths, names);
-            (Word::Changes, if paths.len() > MANY { Worth::Writing } else { Worth::Little })
+            (MonitorAnswer::Changes, if paths.len() > MANY { Worth::Writing } else { Worth::Little })
         }
         Changes::To(_) | Changes::Unknown => {
             let is_news = forget_all(index) || is_new;
-            (Word::Everything, if is_news { Worth::Writing } else { Worth::Little })
+            (MonitorAnswer::Everything, if is_news { Worth::Writing } else { Worth::Little })
         }
     };
-    index.fsmonitor = Some(Fsmonitor { token: answer.token, word });
+    index.fsmonitor = Some(Fsmonitor { token: answer.token, answer: word });
     worth
 }
 
@@ -148,7 +148,7 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
 
 /// Takes the marks away. Whether there were any.
 fn clear(index: &mut Index, range: std::ops::Range<usize>) -> bool {
-    range.fold(false, |any, at| index.doubt(at) | any)
+    range.fold(false, |any, at| index.clear_fsmonitor_valid(at) | any)
 }
 
 /// The untracked cache learns of it. What no index may hold (`.git`) is not in the cache either, but the directory it is in may be a repository
@@ -192,7 +192,7 @@ mod tests {
                 NewEntry { stat: Stat::default(), oid, mode: Mode::FILE, flags, stage: Stage::Normal };
             index.push((*path).into(), entry);
         }
-        index.fsmonitor = Some(Fsmonitor { token: "one".into(), word: Word::NotAsked });
+        index.fsmonitor = Some(Fsmonitor { token: "one".into(), answer: MonitorAnswer::NotAsked });
         index
     }
 
@@ -200,7 +200,7 @@ mod tests {
         index
             .entries()
             .iter()
-            .filter(|entry| index.is_vouched_for(entry))
+            .filter(|entry| index.is_fsmonitor_valid(entry))
             .map(|entry| index.path(entry))
             .collect()
     }
@@ -224,7 +224,7 @@ mod tests {
     fn nothing_is_vouched_for_before_it_was_asked() {
         let mut index = watched(&["a"]);
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
-        assert!(!index.vouch(0));
+        assert!(!index.set_fsmonitor_valid(0));
         apply(&mut index, changes(&[]), Names::Exact);
         assert_eq!(vouched_for(&index), ["a"]);
     }
@@ -239,7 +239,7 @@ mod tests {
         );
         assert_eq!(index.fsmonitor.as_ref().expect("watched").token, "two");
         apply(&mut index, changes(&["b0"]), Names::Exact);
-        assert!(index.vouch(0) && !index.vouch(0));
+        assert!(index.set_fsmonitor_valid(0) && !index.set_fsmonitor_valid(0));
         assert_eq!(vouched_for(&index), ["a", "a-b", "b-c", "c"]);
     }
 
@@ -262,7 +262,7 @@ mod tests {
         // Marks without a token are another monitor's.
         index.fsmonitor = None;
         assert_eq!(apply(&mut index, changes(&[]), Names::Exact), Worth::Writing);
-        assert_eq!((vouched_for(&index), index.word()), (vec![], Word::Everything));
+        assert_eq!((vouched_for(&index), index.monitor_answer()), (vec![], MonitorAnswer::Everything));
     }
 
     #[test]

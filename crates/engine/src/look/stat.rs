@@ -36,7 +36,7 @@ pub fn matches_exactly(index: &Index, position: usize, stat: &sys::Stat) -> bool
         FileType::Directory | FileType::Other => return false,
     };
     let stat = index_stat(stat);
-    stat.size != 0 && !is_racy(stat.mtime, index.timestamp) && index.is_just(position, mode, &stat)
+    stat.size != 0 && !is_racy(stat.mtime, index.timestamp) && index.has_mode_and_stat(position, mode, &stat)
 }
 
 /// The settings that select which stat fields are compared.

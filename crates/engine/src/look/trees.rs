@@ -459,7 +459,7 @@ impl<'a> Walker<'a> {
         let mut bound = dir.to_owned();
         bound.push(b'/');
         if next < within.end && self.index.path_at(next).starts_with(&bound) {
-            return next..self.index.end_of(next, bound.len(), within.end);
+            return next..self.index.end_of_prefix(next, bound.len(), within.end);
         }
         let start = self.index.first_in(within.clone(), bound.as_bstr());
         // '0' follows '/'.

@@ -113,7 +113,7 @@ pub fn changed(
                 false => rules.compare(entry, &stat, index.timestamp),
             };
             match verdict {
-                _ if entry.flags.contains(Flags::ASSUME_VALID) || index.is_vouched_for(entry) => {}
+                _ if entry.flags.contains(Flags::ASSUME_VALID) || index.is_fsmonitor_valid(entry) => {}
                 Match::Same if entry.mode.is_gitlink() => {
                     let head = submodules::head(repo, index.path(entry));
                     if head.is_some_and(|head| head != entry.oid) {

@@ -16,7 +16,7 @@ use std::{
 use bstr::BString;
 use format::{
     Mode,
-    index::{Entry, Flags, Index, Stage, Stat, Word},
+    index::{Entry, Flags, Index, MonitorAnswer, Stage, Stat},
 };
 use repo::{Repository, submodule::Ignore};
 use sys::{
@@ -128,8 +128,8 @@ pub struct Worktree {
 /// Examines the worktree `root` of `repo`.
 ///
 /// If the file system monitor was queried ([`Index::word`]), entries that it vouches for
-/// ([`Index::is_vouched_for`]) are not examined: they are clean. So are files marked up to date
-/// ([`Flags::UPTODATE`]). With [`Word::Changes`], directories that the untracked cache holds as
+/// ([`Index::is_fsmonitor_valid`]) are not examined: they are clean. So are files marked up to date
+/// ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked cache holds as
 /// valid are not read either: [`crate::look::monitor::apply`] has invalidated the changed ones. The
 /// monitor has to be queried before this function starts. A file found clean here may then be
 /// vouched for, because the next query reports any later change.
@@ -272,7 +272,7 @@ impl Classifier<'_> {
     }
 
     fn is_watched(&self) -> bool {
-        self.index.word() != Word::NotAsked
+        self.index.monitor_answer() != MonitorAnswer::NotAsked
     }
 
     /// Adds the changes of an entry that differs or is unmerged.

@@ -68,7 +68,7 @@ pub fn check_head(
     target: Target<'_>,
     commit: Option<ObjectId>,
 ) -> Result<(), Error> {
-    Ok(store::refs::foresee(refs, &[head_change(target, "".into(), commit)])?)
+    Ok(store::refs::preflight(refs, &[head_change(target, "".into(), commit)])?)
 }
 
 fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Change {
@@ -106,7 +106,7 @@ pub fn check_branch(
     oid: ObjectId,
     exists: bool,
 ) -> Result<(), Error> {
-    Ok(store::refs::foresee(refs, &[branch_change(name, oid, "".into(), exists)])?)
+    Ok(store::refs::preflight(refs, &[branch_change(name, oid, "".into(), exists)])?)
 }
 
 fn branch_change(name: &BStr, oid: ObjectId, start: &BStr, exists: bool) -> Change {
@@ -148,7 +148,7 @@ pub fn check_reset(repo: &repo::Repository, refs: &store::refs::Options, new: Ob
         // HEAD's reflog gets a line too.
         changes.push(head_change(Target::Branch(name.as_bstr()), "".into(), Some(new)));
     }
-    Ok(store::refs::foresee(refs, &changes).map_err(|error| name_head(error, &name))?)
+    Ok(store::refs::preflight(refs, &changes).map_err(|error| name_head(error, &name))?)
 }
 
 /// Replaces the branch's name by HEAD in a lock error, because the user asked to change HEAD.

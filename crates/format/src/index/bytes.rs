@@ -97,7 +97,7 @@ const AHEAD: usize = 4096;
 /// Has what is soon read of a large file brought near: memory takes as long to answer as several entries take to be read, and where each begins is known from
 /// the one before only.
 #[inline]
-pub(super) fn ask_ahead(data: &[u8], offset: usize) {
+pub(super) fn prefetch_ahead(data: &[u8], offset: usize) {
     std::hint::black_box(data.get(offset + AHEAD).copied());
 }
 

@@ -138,10 +138,10 @@ impl Index {
     }
 
     /// Where the entries end that begin with the first `length` bytes of the path at `at`, at `bound` at the latest: the nearer, the cheaper.
-    pub fn end_of(&self, at: usize, length: usize, bound: usize) -> usize {
+    pub fn end_of_prefix(&self, at: usize, length: usize, bound: usize) -> usize {
         let lead = &self.path_at(at)[..length];
         let is_below = |other: usize| self.path_at(other).starts_with(lead);
-        let together = if length <= self.directory_at(at) { self.table.together(at, bound) } else { 1 };
+        let together = if length <= self.directory_at(at) { self.table.siblings_from(at, bound) } else { 1 };
         let (mut low, mut step) = (at + together - 1, 1);
         while low + step < bound && is_below(low + step) {
             low += step;

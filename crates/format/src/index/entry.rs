@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{
     Entry, Flags, Overview, PathSpan, Stage, Stat,
-    bytes::{Reader, ask_ahead, write_varint},
+    bytes::{Reader, prefetch_ahead, write_varint},
     read::Error,
 };
 use crate::{HashKind, Mode, ObjectId};
@@ -23,7 +23,7 @@ const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
 /// So many entries are read in a tenth of a millisecond or so.
-const NOW_AND_THEN: usize = 1024;
+const TICK_INTERVAL: usize = 1024;
 /// Bytes before the device, and before the inode number that follows it.
 const DEVICE: usize = 16;
 const INODE: usize = 20;
@@ -93,16 +93,16 @@ impl Codec {
         count: usize,
         budget: usize,
         mut entries: Vec<Entry>,
-        now_and_then: &dyn Fn(),
+        tick: &dyn Fn(),
     ) -> Result<(Vec<Entry>, Overview, usize), Error> {
         let mut overview = Overview::default();
         let mut previous = None;
         let mut start = 0;
         for number in 0..count {
-            if number % NOW_AND_THEN == 0 {
-                now_and_then();
+            if number % TICK_INTERVAL == 0 {
+                tick();
             }
-            ask_ahead(data, offset);
+            prefetch_ahead(data, offset);
             let name = self.name(data, offset, previous)?;
             let length = name.length();
             if start + length > budget {
@@ -155,7 +155,7 @@ impl Codec {
         let mut found = None;
         let mut previous: Option<(usize, Stage)> = None;
         for _ in 0..count {
-            ask_ahead(data, offset);
+            prefetch_ahead(data, offset);
             let before = previous.map_or(&b""[..], |(start, _)| &bytes[start..bytes.len() - 1]);
             let name =
                 self.name(data, offset, previous.map(|_| before.len())).map_err(|error| match error {
@@ -278,9 +278,9 @@ impl Codec {
         Mode::from_raw(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 
-    /// [`super::Index::is_just`] of such an entry.
+    /// [`super::Index::has_mode_and_stat`] of such an entry.
     #[inline]
-    pub(super) fn is_just(self, data: &[u8], offset: usize, mode: Mode, stat: &Stat) -> bool {
+    pub(super) fn has_mode_and_stat(self, data: &[u8], offset: usize, mode: Mode, stat: &Stat) -> bool {
         let Some(fixed) = data.get(offset..offset + self.before_path(false)) else { return false };
         let (stored, fields) = (&fixed[..FIELDS], fields(stat, mode));
         stored[INODE..] == fields[INODE..]

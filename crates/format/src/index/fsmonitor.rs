@@ -17,12 +17,12 @@ pub struct Fsmonitor {
     /// The monitor's own name of that moment.
     pub token: BString,
     /// In memory: whether that moment is in this run.
-    pub word: Word,
+    pub answer: MonitorAnswer,
 }
 
 /// What the monitor has said since the index was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Word {
+pub enum MonitorAnswer {
     /// It was not asked. [`Flags::FSMONITOR_VALID`] is kept, but tells nothing.
     #[default]
     NotAsked,
@@ -62,8 +62,8 @@ impl Pending {
         Some(dirty)
     }
 
-    pub(super) fn settled(self) -> Fsmonitor {
-        Fsmonitor { token: self.token, word: Word::NotAsked }
+    pub(super) fn into_fsmonitor(self) -> Fsmonitor {
+        Fsmonitor { token: self.token, answer: MonitorAnswer::NotAsked }
     }
 
     /// Gives each entry its flag. `None`, and no flag, if the bitmap speaks of entries that are not there.
@@ -73,46 +73,47 @@ impl Pending {
         let watched = entries.iter_mut().filter(|entry| !entry.mode.is_gitlink());
         watched.for_each(|entry| entry.flags.insert(Flags::FSMONITOR_VALID));
         dirty.into_iter().for_each(|position| entries[position].flags.remove(Flags::FSMONITOR_VALID));
-        Some(self.settled())
+        Some(self.into_fsmonitor())
     }
 }
 
 impl Index {
     /// What the monitor has said in this run.
-    pub fn word(&self) -> Word {
-        self.fsmonitor.as_ref().map_or(Word::NotAsked, |monitor| monitor.word)
+    pub fn monitor_answer(&self) -> MonitorAnswer {
+        self.fsmonitor.as_ref().map_or(MonitorAnswer::NotAsked, |monitor| monitor.answer)
     }
 
     /// Whether the monitor vouches for the entry: its file is as it was when it was last found to be the entry's. That may be
     /// believed where a file is shown or left as it is, never where one is overwritten or removed.
-    pub fn is_vouched_for(&self, entry: &Entry) -> bool {
-        self.word() != Word::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
+    pub fn is_fsmonitor_valid(&self, entry: &Entry) -> bool {
+        self.monitor_answer() != MonitorAnswer::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
     }
 
     /// The same of the entry at `at`.
     #[inline]
-    pub fn is_vouched_for_at(&self, at: usize) -> bool {
-        self.word() != Word::NotAsked && self.table.is_marked(at)
+    pub fn is_fsmonitor_valid_at(&self, at: usize) -> bool {
+        self.monitor_answer() != MonitorAnswer::NotAsked && self.table.is_fsmonitor_valid(at)
     }
 
     /// From here on the monitor vouches for the entry at `at`, whose file was looked at after the monitor was asked, and is the
     /// entry's. Whether that is news; never if it was not asked, nor of a submodule.
-    pub fn vouch(&mut self, at: usize) -> bool {
-        let is_news =
-            self.word() != Word::NotAsked && !self.mode_at(at).is_gitlink() && !self.table.is_marked(at);
-        if is_news {
-            self.table.mark(at, true);
+    pub fn set_fsmonitor_valid(&mut self, at: usize) -> bool {
+        let is_new = self.monitor_answer() != MonitorAnswer::NotAsked
+            && !self.mode_at(at).is_gitlink()
+            && !self.table.is_fsmonitor_valid(at);
+        if is_new {
+            self.table.set_fsmonitor_valid(at, true);
         }
-        is_news
+        is_new
     }
 
     /// The monitor does not vouch for the entry at `at` any more. Whether that is news.
-    pub fn doubt(&mut self, at: usize) -> bool {
-        let is_news = self.table.is_marked(at);
-        if is_news {
-            self.table.mark(at, false);
+    pub fn clear_fsmonitor_valid(&mut self, at: usize) -> bool {
+        let is_new = self.table.is_fsmonitor_valid(at);
+        if is_new {
+            self.table.set_fsmonitor_valid(at, false);
         }
-        is_news
+        is_new
     }
 }
 

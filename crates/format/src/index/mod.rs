@@ -18,12 +18,12 @@ mod edit;
 mod entry;
 mod ewah;
 mod fsmonitor;
-mod glance;
 mod offsets;
 pub mod read;
 mod resolve_undo;
+mod scan;
 pub mod split;
-mod survey;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,9 +31,9 @@ pub mod untracked;
 pub mod write;
 
 pub use cache_tree::CacheTree;
-pub use fsmonitor::{Fsmonitor, Word};
-pub use glance::{Glance, glance};
+pub use fsmonitor::{Fsmonitor, MonitorAnswer};
 pub use resolve_undo::ResolveUndo;
+pub use summary::{IndexSummary, summarize};
 pub use untracked::UntrackedCache;
 
 /// The stat fields an index entry keeps, each reduced to 32 bits as Git does.
@@ -66,7 +66,7 @@ bitflags::bitflags! {
         /// `update-index --skip-worktree` and sparse checkout; stored, needs version 3.
         const SKIP_WORKTREE = 1 << 2;
         /// In memory: the file system monitor asked last vouched for the entry (stored in FSMN). Worth nothing
-        /// to who has not asked it again since: see [`Index::is_vouched_for`].
+        /// to who has not asked it again since: see [`Index::is_fsmonitor_valid`].
         const FSMONITOR_VALID = 1 << 3;
         /// In memory: known to match the worktree (Git's `CE_UPTODATE`).
         const UPTODATE = 1 << 4;
@@ -137,8 +137,8 @@ impl Entry {
         NewEntry { stat, oid, mode, flags, stage }
     }
 
-    /// [`Index::is_just`]
-    fn is_just(&self, mode: Mode, stat: &Stat) -> bool {
+    /// [`Index::has_mode_and_stat`]
+    fn has_mode_and_stat(&self, mode: Mode, stat: &Stat) -> bool {
         let same = Stat { dev: self.stat.dev, ..*stat } == self.stat;
         same && self.mode == mode && self.stage == Stage::Normal && !entry::is_extended(self)
     }
@@ -268,8 +268,8 @@ impl Index {
     /// Whether the entry at `position` is a merged one, marked at most as assumed to be unchanged, and of just this mode and these stat data, the device
     /// aside. That takes less than to look at all of it.
     #[inline]
-    pub fn is_just(&self, position: usize, mode: Mode, stat: &Stat) -> bool {
-        self.table.is_just(position, mode, stat)
+    pub fn has_mode_and_stat(&self, position: usize, mode: Mode, stat: &Stat) -> bool {
+        self.table.has_mode_and_stat(position, mode, stat)
     }
 
     /// The stage of the entry at `position`.
@@ -355,7 +355,7 @@ impl Index {
     }
 
     /// The entry of a sparse index that stands for a directory which `path` is in.
-    pub fn collapsed_above(&self, path: &BStr) -> Option<usize> {
+    pub fn sparse_directory_above(&self, path: &BStr) -> Option<usize> {
         let at = self.first_in(0..self.len(), path).checked_sub(1)?;
         let dir = self.path_at(at);
         (self.mode_at(at).is_tree() && dir.len() < path.len() && path.starts_with(dir)).then_some(at)

@@ -22,8 +22,8 @@ use super::{
     entry::{Codec, Paths},
     fsmonitor, offsets,
     resolve_undo::ResolveUndo,
+    scan::{self, Scan},
     split::Link,
-    survey::{self, Survey},
     table::{Stored, Table},
     untracked::UntrackedCache,
 };
@@ -40,7 +40,7 @@ pub struct Options {
     /// Whether the trailing checksum must hold. Git checks it in `fsck` only.
     pub verify: bool,
     /// Is told of much memory before it is filled for the first time, page by page: the system may have a cheaper way.
-    pub about_to_fill: fn(Range<*const u8>),
+    pub prepare_memory: fn(Range<*const u8>),
     /// Does two things at once, the first in a thread of its own.
     pub in_parallel: RunInParallel,
 }
@@ -51,7 +51,7 @@ pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn())
 impl Options {
     /// With nobody to be told of memory.
     pub const fn new(threads: usize, verify: bool) -> Options {
-        Options { threads, verify, about_to_fill: |_| (), in_parallel: in_sequence }
+        Options { threads, verify, prepare_memory: |_| (), in_parallel: in_sequence }
     }
 }
 
@@ -121,7 +121,7 @@ pub struct Decoded {
     pub(super) link: Option<Link>,
     pub(super) fsmonitor: Option<fsmonitor::Pending>,
     pub(super) disorder: Option<Error>,
-    pub(super) about_to_fill: fn(Range<*const u8>),
+    pub(super) prepare_memory: fn(Range<*const u8>),
     checksum: ObjectId,
 }
 
@@ -143,22 +143,22 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     if version == Version::V4 || options.verify || !is_possible {
         return None;
     }
-    let survey = |part, now_and_then: &dyn Fn()| Survey::of(codec, content, part, count, now_and_then);
+    let scan_part = |part, tick: &dyn Fn()| Scan::of(codec, content, part, count, tick);
     let caches = |end| Caches::read(content, end, hash);
     let middle = match options.threads > 1 && count >= WORTH_A_THREAD {
         // The second part begins late, and has the caches to read.
-        true => survey::likely_start(codec, content, end / 5 * 3),
+        true => scan::guess_entry_start(codec, content, end / 5 * 3),
         false => None,
     };
     let (found, caches) = match middle {
         Some(middle) => {
             let (mut one, mut two) = (None, None);
             let mut beside = || {
-                let found = survey((middle, end), &|| ());
+                let found = scan_part((middle, end), &|| ());
                 let caches = caches(found.end);
                 two = Some((found, caches));
             };
-            let mut here = |now_and_then: &dyn Fn()| one = Some(survey((HEADER, middle), now_and_then));
+            let mut here = |tick: &dyn Fn()| one = Some(scan_part((HEADER, middle), tick));
             (options.in_parallel)(&mut beside, &mut here);
             let (one, (two, caches)) = (one?, two?);
             let from = two.end;
@@ -168,7 +168,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
             (found, caches)
         }
         None => {
-            let found = survey((HEADER, end), &|| ());
+            let found = scan_part((HEADER, end), &|| ());
             let caches = caches(found.end);
             (found, caches)
         }
@@ -181,14 +181,14 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     if index.sparse {
         return None;
     }
-    let Survey { places, overview, .. } = found;
+    let Scan { places, overview, .. } = found;
     index.table = Table::Stored(Stored::new(file.clone(), codec, places));
     index.version = Some(version);
     index.overview = Some(overview);
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
-    let about_to_fill = options.about_to_fill;
-    Some(Decoded { index, link: None, fsmonitor, disorder: None, about_to_fill, checksum })
+    let prepare_memory = options.prepare_memory;
+    Some(Decoded { index, link: None, fsmonitor, disorder: None, prepare_memory, checksum })
 }
 
 /// Reads a file's content.
@@ -219,8 +219,8 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     index.overview = Some(overview);
     index.untracked = caches.untracked;
     index.cache_tree = caches.tree;
-    let about_to_fill = options.about_to_fill;
-    Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, about_to_fill, checksum })
+    let prepare_memory = options.prepare_memory;
+    Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, prepare_memory, checksum })
 }
 
 /// What a file begins and ends with, and what is in between, the header included.
@@ -287,8 +287,8 @@ impl Decoded {
             self.index.fsmonitor = match &mut self.index.table {
                 Table::Owned { entries, .. } => pending.settle(entries),
                 Table::Stored(table) => pending.dirty(count).map(|dirty| {
-                    table.vouch_for_all_but(dirty, has_submodules);
-                    pending.settled()
+                    table.mark_fsmonitor_valid_except(dirty, has_submodules);
+                    pending.into_fsmonitor()
                 }),
             };
         }
@@ -391,7 +391,7 @@ const ITS_OWN: usize = 4 << 10;
 
 /// A vector for so many of `T`, about to be filled. If that takes several huge pages it has room for whole ones: what is mapped is then put where they
 /// begin.
-pub(super) fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) -> Vec<T> {
+pub(super) fn with_room<T>(count: usize, prepare_memory: fn(Range<*const u8>)) -> Vec<T> {
     let bytes = count.saturating_mul(size_of::<T>());
     if bytes < HUGE_PAGE {
         return Vec::with_capacity(count);
@@ -399,21 +399,21 @@ pub(super) fn with_room<T>(count: usize, about_to_fill: fn(Range<*const u8>)) ->
     let whole = (bytes + ITS_OWN).next_multiple_of(HUGE_PAGE) - ITS_OWN;
     let mut vector: Vec<T> = Vec::with_capacity(whole.div_ceil(size_of::<T>()));
     let room = vector.spare_capacity_mut().as_ptr_range();
-    about_to_fill(room.start.cast()..room.end.cast());
+    prepare_memory(room.start.cast()..room.end.cast());
     vector
 }
 
 impl Entries<'_> {
     /// Entries and what follows them.
     fn read(self, threads: usize) -> Result<Read, Error> {
-        let Entries { codec, content, count, options: Options { about_to_fill, in_parallel, .. } } = self;
+        let Entries { codec, content, count, options: Options { prepare_memory, in_parallel, .. } } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
             return Err(Error::Truncated { offset: HEADER });
         }
-        let read_entries = |now_and_then: &dyn Fn()| {
-            let entries = with_room(count, about_to_fill);
+        let read_entries = |tick: &dyn Fn()| {
+            let entries = with_room(count, prepare_memory);
             let (mut entries, overview, end) =
-                codec.read_entries(content, HEADER, count, self.budget(), entries, now_and_then)?;
+                codec.read_entries(content, HEADER, count, self.budget(), entries, tick)?;
             let mut extensions = Extensions::read(content, end, codec.hash)?;
             // What is said of entries by their number can be told once all are there, in both halves of a split index.
             if extensions.link.is_none()
@@ -425,13 +425,13 @@ impl Entries<'_> {
         };
         let read_paths = || {
             let room = codec.room_for_paths(content.len() - HEADER, count, self.budget());
-            let bytes = with_room(room, about_to_fill);
+            let bytes = with_room(room, prepare_memory);
             let (paths, end) = codec.read_paths(content, HEADER, count, self.budget(), bytes)?;
             Ok((paths, Caches::read(content, end, codec.hash)))
         };
         let (entries, paths) = if threads > 1 && count >= WORTH_A_THREAD {
             let (mut entries, mut paths) = (None, None);
-            let mut read_entries = |now_and_then: &dyn Fn()| entries = Some(read_entries(now_and_then));
+            let mut read_entries = |tick: &dyn Fn()| entries = Some(read_entries(tick));
             in_parallel(&mut || paths = Some(read_paths()), &mut read_entries);
             (entries.expect("both were done"), paths.expect("both were done"))
         } else {
@@ -543,17 +543,17 @@ mod tests {
         let content = &file[..file.len() - 20];
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
         let count = index.len();
-        let survey = |from, to| Survey::of(codec, content, (from, to), count, &|| ());
-        let whole = survey(HEADER, content.len());
+        let scan_part = |from, to| Scan::of(codec, content, (from, to), count, &|| ());
+        let whole = scan_part(HEADER, content.len());
         for middle in (1_000..whole.end - 400).step_by(9_973) {
-            let start = survey::likely_start(codec, content, middle).expect("there are entries after it");
+            let start = scan::guess_entry_start(codec, content, middle).expect("there are entries after it");
             assert!(start >= middle && start < middle + 100);
-            let both = survey(HEADER, start).and(codec, content, survey(start, content.len()), count);
+            let both = scan_part(HEADER, start).and(codec, content, scan_part(start, content.len()), count);
             let both = both.expect("it is where an entry is");
             assert_eq!((both.end, both.places.len()), (whole.end, count));
             // Where none is the first does not come to.
             let wrong =
-                survey(HEADER, start + 8).and(codec, content, survey(start + 8, content.len()), count);
+                scan_part(HEADER, start + 8).and(codec, content, scan_part(start + 8, content.len()), count);
             assert!(wrong.is_none());
         }
     }
@@ -571,11 +571,12 @@ mod tests {
         let content = &file[..file.len() - 20];
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
         for middle in (HEADER..HEADER + 100 * 72).step_by(72) {
-            let survey = |from, to| Survey::of(codec, content, (from, to), index.len(), &|| ());
-            let both = survey(HEADER, middle).and(codec, content, survey(middle, content.len()), index.len());
+            let scan_part = |from, to| Scan::of(codec, content, (from, to), index.len(), &|| ());
+            let both =
+                scan_part(HEADER, middle).and(codec, content, scan_part(middle, content.len()), index.len());
             let places = both.map_or(Vec::new(), |both| both.places);
             assert!(middle == HEADER || places.len() == index.len());
-            assert!(!places.iter().any(|place| place.is_beside()));
+            assert!(!places.iter().any(|place| place.follows_sibling()));
         }
     }
 
@@ -589,7 +590,7 @@ mod tests {
         let file = write(&index);
         let (content, trailer) = file.split_at(file.len() - 20);
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
-        let end = Survey::of(codec, content, (HEADER, content.len()), index.len(), &|| ()).end;
+        let end = Scan::of(codec, content, (HEADER, content.len()), index.len(), &|| ()).end;
         let (entries, extensions) = content.split_at(end);
         // It goes on after that.
         let mut odd = [[0; 72], [0xff; 72]].concat();
@@ -597,7 +598,7 @@ mod tests {
         odd[4..8].copy_from_slice(&136u32.to_be_bytes());
         odd[24..28].copy_from_slice(&Mode::FILE.bits().to_be_bytes());
         odd[60..64].copy_from_slice(b"\0\x02zz");
-        let looks_like_one = Survey::of(codec, &odd, (0, odd.len()), 2, &|| ());
+        let looks_like_one = Scan::of(codec, &odd, (0, odd.len()), 2, &|| ());
         assert_eq!(looks_like_one.end, 72);
         let file = [entries, &odd, extensions, trailer].concat();
         for threads in [1, 2] {

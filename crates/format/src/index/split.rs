@@ -66,7 +66,7 @@ enum Piece {
 impl Decoded {
     /// Puts the two halves of a split index together; `base` is the file [`Decoded::base`] names. If its entries are kept as they are stored they stay so.
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
-        let (oid, about_to_fill) = (base.checksum(), base.about_to_fill);
+        let (oid, prepare_memory) = (base.checksum(), base.prepare_memory);
         let base = base.finish()?;
         let changes = Changes::read(&mut self, base.len())?;
         let pieces = changes.pieces(&base);
@@ -78,7 +78,7 @@ impl Decoded {
         };
         self.index.table = match stored {
             Some(table) => table,
-            None => changes.within(base.table, &pieces, about_to_fill)?,
+            None => changes.within(base.table, &pieces, prepare_memory)?,
         };
         self.index.base = Some(oid);
         self.link = None;
@@ -178,7 +178,7 @@ impl Changes {
         &self,
         mut base: Table,
         pieces: &[Piece],
-        about_to_fill: fn(Range<*const u8>),
+        prepare_memory: fn(Range<*const u8>),
     ) -> Result<Table, Error> {
         let (old, paths) = base.owned();
         let start = paths.len();
@@ -192,7 +192,7 @@ impl Changes {
             }
             return Ok(base);
         }
-        let mut entries = with_room(old.len() + self.entries.len(), about_to_fill);
+        let mut entries = with_room(old.len() + self.entries.len(), prepare_memory);
         for piece in pieces {
             match piece {
                 Piece::Shared(range) => entries.extend_from_slice(&old[range.clone()]),

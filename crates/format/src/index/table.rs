@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::{
     Entry, Flags, Mode, PathSpan, Stage, Stat,
     entry::{self, Codec, Previous},
-    survey::Place,
+    scan::EntryPlace,
 };
 
 #[derive(Clone, Debug)]
@@ -39,32 +39,36 @@ pub(super) struct Stored {
     /// Entries that a split index has beside those of the shared one, as if they followed in the file.
     beside: Bytes,
     /// Where those of them begin that are [`Flags::UNSHARED`].
-    unshared: usize,
+    unshared_from: usize,
     codec: Codec,
     /// Where each entry is. Copies of an index share it, as they do the file.
-    places: Arc<Vec<Place>>,
-    /// Entries that the file system monitor vouched for, a bit for each; none, if empty.
-    vouched: Vec<u64>,
+    places: Arc<Vec<EntryPlace>>,
+    /// Entries that the file system monitor fsmonitor_valid for, a bit for each; none, if empty.
+    fsmonitor_valid: Vec<u64>,
     /// All of them, once somebody wanted that. They may have been changed since, in all but their paths.
     entries: OnceLock<Vec<Entry>>,
 }
 
 impl Stored {
-    pub(super) fn new(file: Bytes, codec: Codec, places: Vec<Place>) -> Stored {
+    pub(super) fn new(file: Bytes, codec: Codec, places: Vec<EntryPlace>) -> Stored {
         Stored {
             file,
             beside: Bytes::new(),
-            unshared: usize::MAX,
+            unshared_from: usize::MAX,
             codec,
             places: Arc::new(places),
-            vouched: Vec::new(),
+            fsmonitor_valid: Vec::new(),
             entries: OnceLock::new(),
         }
     }
 
     /// A table without entries, and where in it `changes` are: paths and all but the paths, of which the first `replacing` take the place of others.
     /// `None` if there is no room for them.
-    pub(super) fn with(&self, changes: &[(&BStr, &Entry)], replacing: usize) -> Option<(Stored, Vec<Place>)> {
+    pub(super) fn with(
+        &self,
+        changes: &[(&BStr, &Entry)],
+        replacing: usize,
+    ) -> Option<(Stored, Vec<EntryPlace>)> {
         let (mut beside, mut places) = (Vec::new(), Vec::with_capacity(changes.len()));
         let mut unshared = usize::MAX;
         for (number, (path, entry)) in changes.iter().enumerate() {
@@ -73,18 +77,18 @@ impl Stored {
                 unshared = start;
             }
             self.codec.write(&mut beside, entry, path, Previous::Unknown { length: 0 });
-            places.push(Place::of(self.codec, start, path, entry::is_extended(entry))?);
+            places.push(EntryPlace::of(self.codec, start, path, entry::is_extended(entry))?);
         }
         let table = Stored {
             beside: beside.into(),
-            unshared,
+            unshared_from: unshared,
             ..Stored::new(self.file.clone(), self.codec, Vec::new())
         };
         Some((table, places))
     }
 
     /// Appends an entry.
-    pub(super) fn push(&mut self, place: Place) {
+    pub(super) fn push(&mut self, place: EntryPlace) {
         Arc::make_mut(&mut self.places).push(place);
     }
 
@@ -94,7 +98,7 @@ impl Stored {
         let first = places.len();
         places.extend_from_slice(&other.places[range]);
         if let Some(place) = places.get_mut(first) {
-            *place = place.alone();
+            *place = place.without_sibling();
         }
     }
 
@@ -125,18 +129,18 @@ impl Stored {
     }
 
     /// The monitor vouches for all entries but these, and submodules, if there are any: what happens inside of one is not told of its entry.
-    pub(super) fn vouch_for_all_but(&mut self, others: Vec<usize>, has_submodules: bool) {
-        self.vouched = vec![u64::MAX; self.places.len().div_ceil(64)];
+    pub(super) fn mark_fsmonitor_valid_except(&mut self, others: Vec<usize>, has_submodules: bool) {
+        self.fsmonitor_valid = vec![u64::MAX; self.places.len().div_ceil(64)];
         let submodules = (0..if has_submodules { self.places.len() } else { 0 })
             .filter(|&at| self.mode(at).is_gitlink())
             .collect::<Vec<_>>();
         for at in others.into_iter().chain(submodules) {
-            self.vouched[at / 64] &= !(1 << (at % 64));
+            self.fsmonitor_valid[at / 64] &= !(1 << (at % 64));
         }
     }
 
     fn flags(&self, at: usize, stored: Flags) -> Flags {
-        let is_vouched = self.vouched.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1);
+        let is_vouched = self.fsmonitor_valid.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1);
         if is_vouched { stored | Flags::FSMONITOR_VALID } else { stored }
     }
 
@@ -145,7 +149,7 @@ impl Stored {
         let start = place.entry(self.codec);
         let (bytes, offset) = self.bytes(start);
         let mut entry = self.codec.entry(bytes, offset, place.path());
-        entry.flags.set(Flags::UNSHARED, start >= self.unshared);
+        entry.flags.set(Flags::UNSHARED, start >= self.unshared_from);
         Entry { flags: self.flags(at, entry.flags), ..entry }
     }
 
@@ -161,9 +165,9 @@ impl Stored {
     }
 
     #[inline]
-    fn is_just(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
+    fn has_mode_and_stat(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
         let (bytes, offset) = self.place(at);
-        self.codec.is_just(bytes, offset, mode, stat)
+        self.codec.has_mode_and_stat(bytes, offset, mode, stat)
     }
 
     fn entries(&self) -> &Vec<Entry> {
@@ -215,21 +219,21 @@ impl Table {
         }
     }
 
-    /// [`super::Index::is_just`]
+    /// [`super::Index::has_mode_and_stat`]
     #[inline]
-    pub(super) fn is_just(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
+    pub(super) fn has_mode_and_stat(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
         match self {
-            Table::Owned { entries, .. } => entries[at].is_just(mode, stat),
+            Table::Owned { entries, .. } => entries[at].has_mode_and_stat(mode, stat),
             Table::Stored(stored) => match stored.entries.get() {
-                Some(entries) => entries[at].is_just(mode, stat),
-                None => stored.is_just(at, mode, stat),
+                Some(entries) => entries[at].has_mode_and_stat(mode, stat),
+                None => stored.has_mode_and_stat(at, mode, stat),
             },
         }
     }
 
-    /// Whether the file system monitor vouched for it.
+    /// Whether the file system monitor fsmonitor_valid for it.
     #[inline]
-    pub(super) fn is_marked(&self, at: usize) -> bool {
+    pub(super) fn is_fsmonitor_valid(&self, at: usize) -> bool {
         let flags = match self {
             Table::Owned { entries, .. } => entries[at].flags,
             Table::Stored(stored) => match stored.entries.get() {
@@ -241,19 +245,19 @@ impl Table {
     }
 
     /// Sets or takes away that mark.
-    pub(super) fn mark(&mut self, at: usize, is_marked: bool) {
+    pub(super) fn set_fsmonitor_valid(&mut self, at: usize, is_fsmonitor_valid: bool) {
         let entries = match self {
             Table::Owned { entries, .. } => entries,
-            Table::Stored(stored) if stored.entries.get().is_some() || stored.vouched.is_empty() => {
+            Table::Stored(stored) if stored.entries.get().is_some() || stored.fsmonitor_valid.is_empty() => {
                 self.entries_mut()
             }
             Table::Stored(stored) => {
-                let (bits, bit) = (&mut stored.vouched[at / 64], 1 << (at % 64));
-                *bits = if is_marked { *bits | bit } else { *bits & !bit };
+                let (bits, bit) = (&mut stored.fsmonitor_valid[at / 64], 1 << (at % 64));
+                *bits = if is_fsmonitor_valid { *bits | bit } else { *bits & !bit };
                 return;
             }
         };
-        entries[at].flags.set(Flags::FSMONITOR_VALID, is_marked);
+        entries[at].flags.set(Flags::FSMONITOR_VALID, is_fsmonitor_valid);
     }
 
     /// The path of an entry of this table.
@@ -284,11 +288,11 @@ impl Table {
 
     /// How many of those from `at` on, up to `bound`, are known to be in the same directory.
     #[inline]
-    pub(super) fn together(&self, at: usize, bound: usize) -> usize {
+    pub(super) fn siblings_from(&self, at: usize, bound: usize) -> usize {
         match self {
             Table::Owned { .. } => 1,
             Table::Stored(stored) => {
-                1 + stored.places[at + 1..bound].iter().take_while(|place| place.is_beside()).count()
+                1 + stored.places[at + 1..bound].iter().take_while(|place| place.follows_sibling()).count()
             }
         }
     }
@@ -362,7 +366,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HashKind, index::survey::Survey};
+    use crate::{HashKind, index::scan::Scan};
 
     /// As if somebody wrote into the file.
     #[test]
@@ -378,7 +382,7 @@ mod tests {
             entry.resize((entry.len() + 8) & !7, 0);
             file.append(&mut entry);
         }
-        let places = Survey::of(codec, &file, (12, file.len()), 20, &|| ()).places;
+        let places = Scan::of(codec, &file, (12, file.len()), 20, &|| ()).places;
         assert_eq!(places.len(), 20);
         for byte in [0, 1, b'/', 0x4f, 0xff] {
             let other = Bytes::from(vec![byte; file.len()]);

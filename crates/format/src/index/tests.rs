@@ -61,7 +61,8 @@ fn index_of(hash: HashKind) -> impl Strategy<Value = Index> {
                 entries.iter().for_each(|entry| index.push(path.as_bstr(), *entry));
             }
             if monitored {
-                index.fsmonitor = Some(Fsmonitor { token: "a token".into(), word: Word::NotAsked });
+                index.fsmonitor =
+                    Some(Fsmonitor { token: "a token".into(), answer: MonitorAnswer::NotAsked });
                 for (position, entry) in index.entries_mut().iter_mut().enumerate() {
                     entry.flags.set(Flags::FSMONITOR_VALID, position % 3 == 1 && !entry.mode.is_gitlink());
                 }
@@ -117,16 +118,17 @@ fn alike(stored: &Index, read: &Index) {
         for length in (0..=path.len()).filter(is_asked) {
             let is_below = |&other: &usize| read.path_at(other).starts_with(&path[..length]);
             let end = at + (at..read.len()).take_while(is_below).count();
-            assert_eq!([stored, read].map(|index| index.end_of(at, length, read.len())), [end; 2]);
+            assert_eq!([stored, read].map(|index| index.end_of_prefix(at, length, read.len())), [end; 2]);
         }
         let (entry, flags) = (read.entry(at), Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD);
         let is_usual = entry.stage == Stage::Normal && !entry.flags.intersects(flags);
-        let is_just = |mode, stat| [stored, read].map(|index| index.is_just(at, mode, &stat));
-        assert_eq!(is_just(entry.mode, entry.stat), [is_usual; 2]);
-        assert_eq!(is_just(entry.mode, Stat { dev: !entry.stat.dev, ..entry.stat }), [is_usual; 2]);
-        assert_eq!(is_just(Mode::from_raw(!entry.mode.bits()), entry.stat), [false; 2]);
+        let has_mode_and_stat =
+            |mode, stat| [stored, read].map(|index| index.has_mode_and_stat(at, mode, &stat));
+        assert_eq!(has_mode_and_stat(entry.mode, entry.stat), [is_usual; 2]);
+        assert_eq!(has_mode_and_stat(entry.mode, Stat { dev: !entry.stat.dev, ..entry.stat }), [is_usual; 2]);
+        assert_eq!(has_mode_and_stat(Mode::from_raw(!entry.mode.bits()), entry.stat), [false; 2]);
         for number in 0..8 {
-            assert_eq!(is_just(entry.mode, altered(entry.stat, number)), [false; 2]);
+            assert_eq!(has_mode_and_stat(entry.mode, altered(entry.stat, number)), [false; 2]);
         }
     }
     let flags = [Flags::ASSUME_VALID, Flags::SKIP_WORKTREE, Flags::INTENT_TO_ADD];
@@ -160,13 +162,13 @@ proptest! {
         let options = write::Options { blocks, ..WRITE };
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
         let read = read_back(&file, index.hash).finish().expect("in order");
-        let expected = Glance {
+        let expected = IndexSummary {
             entries: read.entries().len(),
             gitlinks: read.entries().iter().any(|entry| entry.mode.is_gitlink()),
             sparse: read.sparse,
             shared: None,
         };
-        prop_assert_eq!(glance(&file, index.hash), Some(expected));
+        prop_assert_eq!(summarize(&file, index.hash), Some(expected));
     }
 
     #[test]
@@ -176,7 +178,7 @@ proptest! {
         rest in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let header = [&b"DIRC"[..], &version.to_be_bytes(), &count.to_be_bytes()].concat();
-        glance(&[header, rest].concat(), HashKind::Sha1);
+        summarize(&[header, rest].concat(), HashKind::Sha1);
     }
 
     #[test]
@@ -213,12 +215,12 @@ proptest! {
         for (at, is_marked) in marks {
             for index in [&mut stored, &mut read] {
                 if let Some(monitor) = &mut index.fsmonitor {
-                    monitor.word = Word::Changes;
+                    monitor.answer = MonitorAnswer::Changes;
                 }
             }
             if !read.is_empty() {
                 let at = at.index(read.len());
-                let change = |index: &mut Index| if is_marked { index.vouch(at) } else { index.doubt(at) };
+                let change = |index: &mut Index| if is_marked { index.set_fsmonitor_valid(at) } else { index.clear_fsmonitor_valid(at) };
                 prop_assert_eq!(change(&mut stored), change(&mut read));
             }
         }

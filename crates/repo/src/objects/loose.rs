@@ -60,7 +60,7 @@ impl LooseDir {
             Entry::Occupied(listed) => listed.into_mut(),
             Entry::Vacant(place) => place.insert(self.list(first)?),
         };
-        Ok(all.iter().filter(|oid| prefix.begins(oid)).copied().collect())
+        Ok(all.iter().filter(|oid| prefix.matches(oid)).copied().collect())
     }
 
     /// The objects in the directory in which this one would be.
@@ -104,7 +104,7 @@ impl LooseDir {
 /// `ab/cdef…`
 fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
     let mut room = [0; 64];
-    let (dir, file) = oid.digits(&mut room).split_at(2);
+    let (dir, file) = oid.hex_into(&mut room).split_at(2);
     let mut name = [b'/'; 65];
     name[..2].copy_from_slice(dir);
     name[3..][..file.len()].copy_from_slice(file);

@@ -121,7 +121,7 @@ impl Pack {
 
     fn offset(&self, oid: &ObjectId) -> Option<u64> {
         let idx = self.sparing_idx().ok()?;
-        idx.data().use_once(|| idx.names_like(oid));
+        idx.data().use_once(|| idx.bucket_of(oid));
         // An offset that is no offset is for the decoder to complain about.
         Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }

@@ -9,7 +9,7 @@ use format::ObjectId;
 use sys::{File, by_path};
 
 use super::{Expire, deadline};
-use crate::{Components, Error, Fsync, SharedRepository, unnamed::Unnamed};
+use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
 const PREFIX: &str = "sharedindex.";
 
@@ -24,12 +24,12 @@ pub(super) fn freshen(path: &Path) {
 }
 
 /// A shared index being written.
-pub(super) struct New(Unnamed);
+pub(super) struct NewSharedIndex(TempFile);
 
-impl New {
-    pub(super) fn create(index: &Path, shared: SharedRepository) -> Result<New, Error> {
+impl NewSharedIndex {
+    pub(super) fn create(index: &Path, shared: SharedRepository) -> Result<NewSharedIndex, Error> {
         let dir = index.parent().unwrap_or(Path::new("."));
-        Unnamed::create(dir, "sharedindex_", 0o666, shared).map(New)
+        TempFile::create(dir, "sharedindex_", 0o666, shared).map(NewSharedIndex)
     }
 
     pub(super) fn file(&self) -> &File {

@@ -6,7 +6,7 @@ use bstr::{BStr, BString};
 use format::ObjectId;
 use sys::{File, FileType, by_path};
 
-use super::{Error, LogPolicy, Options, place};
+use super::{Error, LogPolicy, Options, paths};
 
 /// Begins an empty reflog, whatever the policy. One that is there stays as it is.
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
@@ -26,7 +26,7 @@ pub(super) fn append(
     let written = file.write_all(&line).and_then(|()| sys::close(file));
     written.map_err(|source| Error::CannotLog {
         name: name.to_owned(),
-        path: place::called(options, place::log(options, name)),
+        path: paths::display_path(options, paths::log(options, name)),
         source,
     })
 }
@@ -34,7 +34,7 @@ pub(super) fn append(
 /// An error if a change of `name` is logged, and nobody knows who makes it.
 pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Error> {
     let Err(why) = &options.committer else { return Ok(()) };
-    let path = place::log(options, name);
+    let path = paths::log(options, name);
     let is_there = || match by_path::stat_followed(&path) {
         Ok(stat) => Ok(stat.is_some_and(|stat| stat.file_type == FileType::File)),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
@@ -48,25 +48,25 @@ pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Erro
 
 /// An error if the reflog that `name` is to have is a directory with others in it.
 pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
-    let path = place::log(options, name);
-    match begins(options.log, name) && place::holds_files(&path) {
-        true => Err(Error::LogsBelow { name: name.to_owned(), path: place::called(options, path) }),
+    let path = paths::log(options, name);
+    match begins(options.log, name) && paths::holds_files(&path) {
+        true => Err(Error::LogsBelow { name: name.to_owned(), path: paths::display_path(options, path) }),
         false => Ok(()),
     }
 }
 
 /// Opens a reflog to append to it; none if there is none and none is to `begin`.
 fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Error> {
-    let path = place::log(options, name);
-    let called = || place::called(options, path.clone());
+    let path = paths::log(options, name);
+    let called = || paths::display_path(options, path.clone());
     let failed = |source| Error::CannotLog { name: name.to_owned(), path: called(), source };
     let opened = match by_path::append(&path, begin, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
-            place::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
+            paths::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
         }
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
             // Logs of refs that are gone may have left empty directories.
-            if place::remove_empty_tree(&path).is_err() {
+            if paths::remove_empty_tree(&path).is_err() {
                 return Err(Error::LogsBelow { name: name.to_owned(), path: called() });
             }
             by_path::append(&path, true, 0o666)
@@ -88,13 +88,13 @@ fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Err
 
 /// Removes the reflog of `name`, and the directories it leaves empty.
 pub(super) fn remove(options: &Options, name: &BStr) -> Result<(), Error> {
-    let path = place::log(options, name);
+    let path = paths::log(options, name);
     match by_path::remove_file(&path) {
         Err(source) if !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Err(Error::Io { what: "remove", path, source })
         }
         _ => {
-            place::remove_empty_parents(options, name, place::log);
+            paths::remove_empty_parents(options, name, paths::log);
             Ok(())
         }
     }

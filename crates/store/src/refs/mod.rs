@@ -8,16 +8,16 @@ use format::{HashKind, ObjectId, packed_refs::Malformed};
 
 use crate::{Fsync, SharedRepository, Wait};
 
-mod foresee;
 mod log;
 mod packed;
-mod place;
+mod paths;
+mod preflight;
 mod read;
 mod transaction;
 
-pub use foresee::foresee;
 pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
+pub use preflight::preflight;
 pub use transaction::apply;
 
 /// Where and how refs are written.
@@ -28,7 +28,7 @@ pub struct Options {
     /// The Git directory shared by all worktrees, absolute; often the same.
     pub common_dir: PathBuf,
     /// The shared one as messages name it.
-    pub called: PathBuf,
+    pub display_dir: PathBuf,
     /// How objects are named.
     pub hash: HashKind,
     /// `<name> <<email>> <seconds> <zone>` for reflogs; or why there is none, an error for changes that are logged.

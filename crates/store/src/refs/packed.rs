@@ -17,7 +17,7 @@ use format::{
 };
 use sys::{Map, by_path};
 
-use super::{Error, Options, place};
+use super::{Error, Options, paths};
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
 const ALL_TRAITS: &[u8] = b" peeled fully-peeled sorted ";
@@ -59,8 +59,8 @@ impl Deref for Content {
 impl Packed {
     /// A missing file has no refs.
     pub(super) fn load(options: &Options) -> Result<Packed, Error> {
-        let path = place::packed(options);
-        let called = place::called(options, path.clone());
+        let path = paths::packed(options);
+        let called = paths::display_path(options, path.clone());
         let io = |source| Error::Io { what: "read", path: called.clone(), source };
         let content = match by_path::open(&path) {
             Ok(file) => Content::Mapped(Map::of(&file).map_err(io)?),
@@ -118,13 +118,13 @@ fn malformed(path: &Path, problem: Malformed) -> Error {
 }
 
 fn push(out: &mut Vec<u8>, new: &PackedRef) {
-    out.extend_from_slice(new.oid.digits(&mut [0; 64]));
+    out.extend_from_slice(new.oid.hex_into(&mut [0; 64]));
     out.push(b' ');
     out.extend_from_slice(&new.name);
     out.push(b'\n');
     if let Some(peeled) = new.peeled {
         out.push(b'^');
-        out.extend_from_slice(peeled.digits(&mut [0; 64]));
+        out.extend_from_slice(peeled.hex_into(&mut [0; 64]));
         out.push(b'\n');
     }
 }
@@ -156,7 +156,7 @@ impl<'a> PackedLock<'a> {
     pub(super) fn take(options: &'a Options) -> Result<Self, Error> {
         let locks =
             LockOptions { wait: options.locks.packed, shared: options.locks.shared, record_pid: false };
-        let mut lock = Lock::take(&place::packed(options), &locks)?;
+        let mut lock = Lock::take(&paths::packed(options), &locks)?;
         lock.close()?;
         Ok(PackedLock { options, lock, staged: None })
     }
@@ -211,7 +211,7 @@ pub fn write_packed(options: &Options, refs: &[PackedRef]) -> Result<(), Error> 
         return Err(Error::Duplicate { name: pair[1].name.clone() });
     }
     for new in refs {
-        if !new.name.starts_with(b"refs/") || !place::may_write(new.name.as_bstr()) {
+        if !new.name.starts_with(b"refs/") || !paths::may_write(new.name.as_bstr()) {
             return Err(Error::BadName { name: new.name.clone() });
         }
     }

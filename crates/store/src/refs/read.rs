@@ -17,7 +17,7 @@ use sys::{
     by_path::{self, Content},
 };
 
-use super::{Error, Options, packed::Packed, place};
+use super::{Error, Options, packed::Packed, paths};
 
 /// How deep symbolic refs may point to symbolic refs.
 const MAX_DEPTH: usize = 5;
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 
     /// Reads one ref, not following it.
     pub(super) fn raw(&mut self, name: &BStr) -> Result<Raw, Error> {
-        let path = place::loose(self.options, name);
+        let path = paths::loose(self.options, name);
         let io = |source| Error::Io { what: "read", path: path.clone(), source };
         let hash = self.options.hash;
         let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
             };
             match raw {
                 Raw::Direct(oid) => return Ok(Some(oid)),
-                Raw::Symbolic(target) if place::may_write(target.as_bstr()) => name = target,
+                Raw::Symbolic(target) if paths::may_write(target.as_bstr()) => name = target,
                 _ => return Ok(None),
             }
         }
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     }
 
     fn loose_below(&mut self, dir: BString) -> Result<Option<BString>, Error> {
-        let path = place::loose(self.options, dir.as_bstr());
+        let path = paths::loose(self.options, dir.as_bstr());
         let mut entries = match by_path::list(&path) {
             Ok(entries) => entries,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

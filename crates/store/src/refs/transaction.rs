@@ -18,7 +18,7 @@ use sys::by_path;
 use super::{
     Change, Error, Expected, Options, Reason, log,
     packed::PackedLock,
-    place,
+    paths,
     read::{Raw, Reader},
 };
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
@@ -39,7 +39,7 @@ impl RefLock<'_> {
 impl Drop for RefLock<'_> {
     fn drop(&mut self) {
         drop(self.lock.take());
-        place::remove_empty_parents(self.options, self.name.as_bstr(), place::loose);
+        paths::remove_empty_parents(self.options, self.name.as_bstr(), paths::loose);
     }
 }
 
@@ -96,7 +96,7 @@ struct Transaction<'a> {
 /// To move the branch HEAD points to, change the branch; HEAD's reflog gets the line as well, unless HEAD has a change of
 /// its own in the same transaction.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
-    crate::maps_are_readable()?;
+    crate::check_mapped_files()?;
     let mut names = BTreeSet::new();
     for change in &changes {
         let name = change.name();
@@ -123,9 +123,9 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
 pub(super) fn check_name(change: &Change) -> Result<(), Error> {
     let name = change.name();
     let allowed = match change {
-        Change::Update { .. } => place::may_write(name),
-        Change::Symbolic { target, .. } => place::may_write(name) && place::may_write(target.as_bstr()),
-        Change::Delete { .. } => place::may_delete(name),
+        Change::Update { .. } => paths::may_write(name),
+        Change::Symbolic { target, .. } => paths::may_write(name) && paths::may_write(target.as_bstr()),
+        Change::Delete { .. } => paths::may_delete(name),
     };
     if allowed { Ok(()) } else { Err(Error::BadName { name: name.to_owned() }) }
 }
@@ -208,7 +208,7 @@ impl<'a> Transaction<'a> {
         let must_exist = matches!(expected, Expected::Is(oid) if !oid.is_null());
         let mut lock = self.lock(name.as_bstr(), must_exist)?;
         let raw = self.reader.raw(name.as_bstr()).map_err(|error| match error {
-            Error::Io { path, source, .. } if path == place::loose(self.options, name.as_bstr()) => {
+            Error::Io { path, source, .. } if path == paths::loose(self.options, name.as_bstr()) => {
                 cannot(Reason::Unreadable { name: name.clone(), source })
             }
             error => error,
@@ -272,7 +272,7 @@ impl<'a> Transaction<'a> {
     /// The change of what the symbolic ref `via` leads to; the value that has now.
     fn prepare_target(&mut self, via: &BString, change: Change) -> Result<ObjectId, Error> {
         let target = change.name().to_owned();
-        if !place::may_write(target.as_bstr()) {
+        if !paths::may_write(target.as_bstr()) {
             return Err(Error::BadName { name: target });
         }
         if !self.names.insert(target.clone()) {
@@ -295,7 +295,7 @@ impl<'a> Transaction<'a> {
     /// Locks a loose ref, making the directories it lies in.
     fn lock(&mut self, name: &BStr, must_exist: bool) -> Result<RefLock<'a>, Error> {
         let locks = self.options.locks;
-        let path = place::loose(self.options, name);
+        let path = paths::loose(self.options, name);
         let options = LockOptions { wait: locks.loose, shared: locks.shared, record_pid: false };
         let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
         // Somebody else may be removing directories that just became empty.
@@ -311,7 +311,7 @@ impl<'a> Transaction<'a> {
             };
             if missing {
                 attempts -= 1;
-                match place::create_parents(self.options, &path) {
+                match paths::create_parents(self.options, &path) {
                     Ok(()) => continue,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error)
@@ -320,7 +320,7 @@ impl<'a> Transaction<'a> {
                             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists
                         ) => {}
                     Err(source) => {
-                        let path = place::called(self.options, path);
+                        let path = paths::display_path(self.options, path);
                         return Err(cannot(Reason::CannotCreateDirectory { path, source }));
                     }
                 }
@@ -328,7 +328,7 @@ impl<'a> Transaction<'a> {
             return Err(cannot(match self.conflict(name)? {
                 Some(_) if must_exist => Reason::Unresolved { name: name.to_owned() },
                 Some(conflict) => conflict,
-                None => Reason::NonDirectoryInTheWay { path: place::called(self.options, path) },
+                None => Reason::NonDirectoryInTheWay { path: paths::display_path(self.options, path) },
             }));
         }
     }
@@ -359,12 +359,12 @@ impl<'a> Transaction<'a> {
 
     /// A directory is where the ref's file will be: empty ones are left over from refs that are gone.
     fn clear_directory(&mut self, name: &BStr) -> Result<(), Error> {
-        let path = place::loose(self.options, name);
-        if place::remove_empty_tree(&path).is_ok() {
+        let path = paths::loose(self.options, name);
+        if paths::remove_empty_tree(&path).is_ok() {
             return Ok(());
         }
         let conflict = self.conflict(name)?;
-        let path = place::called(self.options, path);
+        let path = paths::display_path(self.options, path);
         let reason = conflict.unwrap_or(Reason::NonEmptyDirectory { path, name: name.to_owned() });
         Err(Error::CannotLock { name: name.to_owned(), reason })
     }
@@ -463,7 +463,7 @@ impl<'a> Transaction<'a> {
         if by_path::stat(&path)
             .is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory))
         {
-            let _ = place::remove_empty_tree(&path);
+            let _ = paths::remove_empty_tree(&path);
         }
         lock.commit().map_err(|source| Error::CannotSet { name: name.clone(), source })?;
         Ok(sync_parent(&self.options.fsync, Components::REFERENCE, &path)?)

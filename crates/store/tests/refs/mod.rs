@@ -52,7 +52,7 @@ impl Twins {
         let git_dir = self.ours().join(".git");
         Options {
             common_dir: git_dir.clone(),
-            called: git_dir.clone(),
+            display_dir: git_dir.clone(),
             git_dir,
             hash: HashKind::Sha1,
             committer: Ok(COMMITTER.into()),

@@ -111,7 +111,7 @@ impl Names<'_> {
     fn push(&mut self, out: &mut BString, side: Option<Side>) -> Result<(), Failure> {
         let oid = side.and_then(|side| side.oid).unwrap_or(ObjectId::null(self.repo.hash()));
         let Some(least) = self.format.digits else {
-            out.extend_from_slice(oid.digits(&mut [0; 64]));
+            out.extend_from_slice(oid.hex_into(&mut [0; 64]));
             return Ok(());
         };
         if let Some(known) = self.known.get(&oid) {

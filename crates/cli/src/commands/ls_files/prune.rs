@@ -17,7 +17,7 @@ pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     let dir = beginning(specs);
     let start = index.seek(0, dir);
     match start < index.len() && index.path_at(start).starts_with(dir) {
-        true => start..index.end_of(start, dir.len(), index.len()),
+        true => start..index.end_of_prefix(start, dir.len(), index.len()),
         false => start..start,
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice as _};
-use format::index::Glance;
+use format::index::IndexSummary;
 use repo::Repository;
 use sys::by_path;
 
@@ -104,7 +104,7 @@ pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
     }
 }
 
-fn monitored_index(repo: &Repository) -> Result<Option<Glance>, Reason> {
+fn monitored_index(repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
     if !matches!(monitor::configured(repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_))) {
         // Git warns of it whenever it reads an index.
         return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
@@ -118,14 +118,14 @@ pub(crate) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
 }
 
 /// Reads the header of an index. Returns `None` if there is no index.
-fn glance(path: &Path, repo: &Repository) -> Result<Option<Glance>, Reason> {
+fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
     let opened = match by_path::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened,
     };
     let look = |file: sys::File| {
         let unreadable = sys::unreadable_page_count();
-        let found = format::index::glance(&sys::Map::of(&file).ok()?, repo.hash())?;
+        let found = format::index::summarize(&sys::Map::of(&file).ok()?, repo.hash())?;
         // A page that cannot be read is zeros, of which anything may have been made.
         (sys::unreadable_page_count() == unreadable).then_some(found)
     };

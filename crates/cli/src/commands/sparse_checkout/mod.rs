@@ -173,7 +173,7 @@ impl State<'_> {
         self.decide_mode(request.cone);
         if (is_new || request.sparse_index.is_some()) && self.repo.head()?.oid().is_some() {
             // The index comes last, and is locked only then.
-            store::Lock::await_free(&self.repo.index_path(), store::Wait::No)?;
+            store::Lock::wait_until_free(&self.repo.index_path(), store::Wait::No)?;
         }
         if is_new {
             self.record(if self.cone { Mode::Cone } else { Mode::Patterns })?;

@@ -59,7 +59,7 @@ pub(super) fn record(
         entry.flags.insert(Flags::UPTODATE);
     }
     for at in learnt.proved {
-        is_news |= index.vouch(at);
+        is_news |= index.set_fsmonitor_valid(at);
     }
     if !is_news {
         return Ok(());

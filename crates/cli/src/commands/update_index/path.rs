@@ -7,7 +7,7 @@ use engine::{
 };
 use format::{
     Mode,
-    index::{Flags, NewEntry, Stage, Word},
+    index::{Flags, MonitorAnswer, NewEntry, Stage},
     path,
 };
 use sys::{FileType, Stat};
@@ -182,7 +182,10 @@ impl Update<'_> {
         let mut flags = self.flags;
         let is_file = stat.file_type == FileType::File;
         flags.set(Flags::UPTODATE, is_file);
-        flags.set(Flags::FSMONITOR_VALID, is_file && self.staging.base().word() != Word::NotAsked);
+        flags.set(
+            Flags::FSMONITOR_VALID,
+            is_file && self.staging.base().monitor_answer() != MonitorAnswer::NotAsked,
+        );
         let mode = self.rules.mode(old.map(|entry| entry.mode), stat);
         let entry = NewEntry { stat: index_stat(stat), oid, mode, flags, stage: Stage::Normal };
         Ok(self.put(path, entry))
@@ -211,7 +214,7 @@ impl Update<'_> {
         let (written, rules) = (self.staging.base().timestamp, self.rules);
         let look = |entry: &format::index::Entry| (*entry, rules.compare(entry, stat, written));
         let Some((entry, verdict)) = self.staging.with_merged(path, look) else { return Ok(false) };
-        if entry.flags.contains(Flags::ASSUME_VALID) || self.staging.base().is_vouched_for(&entry) {
+        if entry.flags.contains(Flags::ASSUME_VALID) || self.staging.base().is_fsmonitor_valid(&entry) {
             return Ok(true);
         }
         match verdict {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use bstr::ByteSlice as _;
 use engine::untracked::cache::{self, Wish};
-use format::index::{Flags, Fsmonitor, Index, Version, Word};
+use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Version};
 use repo::Repository;
 
 use super::{Update, probe};
@@ -185,7 +185,7 @@ impl Update<'_> {
         if on && index.fsmonitor.is_none() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             index.fsmonitor =
-                Some(Fsmonitor { token: now.as_nanos().to_string().into(), word: Word::NotAsked });
+                Some(Fsmonitor { token: now.as_nanos().to_string().into(), answer: MonitorAnswer::NotAsked });
             index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
             if index.untracked.is_some() {
                 cache::add(repo, index);

@@ -65,8 +65,9 @@ struct Loaded {
 }
 
 fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Failure> {
-    let (mut index, seen) = store::index::load_seen(&repo.index_path(), repo.hash(), &settings.index_read)
-        .map_err(|error| Failure::fatal(error.to_string()))?;
+    let (mut index, seen) =
+        store::index::load_with_fingerprint(&repo.index_path(), repo.hash(), &settings.index_read)
+            .map_err(|error| Failure::fatal(error.to_string()))?;
     let mut settled = untracked::cache::settle(repo, &mut index)?;
     settled |= monitor::settle(repo, &mut index)? == monitor::Worth::Writing;
     let splits = settings.index_write.split.filter(|_| !index.sparse);

@@ -11,7 +11,7 @@ mod program;
 
 use bstr::BString;
 use engine::monitor::{self, Changes, Names};
-use format::index::{Index, Word};
+use format::index::{Index, MonitorAnswer};
 use repo::Repository;
 
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<Worth, Fail
 /// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
 /// configured, what the index holds for one goes. The answer is whether that alone is worth writing the index.
 ///
-/// Afterwards what [`Index::is_vouched_for`] need not be looked at, and what was looked at and found clean is to be
+/// Afterwards what [`Index::is_fsmonitor_valid`] need not be looked at, and what was looked at and found clean is to be
 /// vouched for ([`Index::vouch`]).
 pub(crate) fn refresh(
     run: &Invocation,
@@ -53,7 +53,7 @@ pub(crate) fn refresh_submodule(
     (repo, settings): (&Repository, &Settings),
     index: &mut Index,
 ) -> Result<Worth, Failure> {
-    if index.word() != Word::NotAsked {
+    if index.monitor_answer() != MonitorAnswer::NotAsked {
         return Ok(Worth::Little);
     }
     let token = index.fsmonitor.as_ref().map(|monitor| monitor.token.clone());

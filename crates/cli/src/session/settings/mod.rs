@@ -14,7 +14,7 @@ use format::index::Index;
 use repo::Repository;
 use store::{
     Fsync, LockOptions, SharedRepository, Wait,
-    index::{Expire, ReadOptions, Wanted, WriteOptions},
+    index::{Access, Expire, ReadOptions, WriteOptions},
     refs::{Locks, LogPolicy},
 };
 
@@ -149,7 +149,7 @@ impl Settings {
     /// For a command that looks an answer up in the index, and neither changes it nor acts upon it: entries stay in the file. Before anything is told
     /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable) has to be asked.
     pub(crate) fn for_answers(self) -> Settings {
-        let index_read = ReadOptions { wanted: Wanted::Answers, ..self.index_read };
+        let index_read = ReadOptions { access: Access::Lookups, ..self.index_read };
         Settings { index_read, ..self }
     }
 
@@ -188,7 +188,7 @@ impl Settings {
         Ok(store::refs::Options {
             git_dir: repo.git_dir().to_owned(),
             common_dir: repo.refs_dir().to_owned(),
-            called: repo.refs_are_called().to_owned(),
+            display_dir: repo.refs_are_called().to_owned(),
             hash: repo.hash(),
             committer: repo.committer().map_err(|error| error.to_string()),
             log,

@@ -150,7 +150,7 @@ fn is_indexed(row: &Row, source: Source, index: &Index, at: usize) -> bool {
 /// Returns true for an entry whose file is not checked while nothing changes: the file is known to
 /// match, is absent on purpose, or is unchanged according to the file system monitor.
 pub(in crate::checkout) fn is_trusted(index: &Index, entry: &Entry) -> bool {
-    entry.flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE) || index.is_vouched_for(entry)
+    entry.flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE) || index.is_fsmonitor_valid(entry)
 }
 
 /// Returns true for an entry that belongs in the worktree and whose file was never seen up to date.

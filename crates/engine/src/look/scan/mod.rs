@@ -23,7 +23,7 @@ use std::{
 };
 
 use bstr::{BStr, ByteSlice as _};
-use format::index::{Entry, Flags, Index, Stage, Word};
+use format::index::{Entry, Flags, Index, MonitorAnswer, Stage};
 use repo::Repository;
 use sys::{Dir, ProcessCwd, Stat};
 
@@ -101,10 +101,14 @@ impl<'a> Scan<'a> {
         interrupt: &'a AtomicBool,
     ) -> Scan<'a> {
         if pathspecs.is_empty() && index.is_plain() {
-            return match index.word() {
-                Word::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
+            return match index.monitor_answer() {
+                MonitorAnswer::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
                 _ => {
-                    let asked = Selection::of((0..index.len()).map(|at| !index.is_vouched_for_at(at)));
+<<<<<<< HEAD
+                    let asked = Selection::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
+=======
+                    let asked = Asked::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
+>>>>>>> 1636a1e (format, store: name types and functions by the terms of the trade)
                     Scan::after(root, index, (rules, tuning), asked, interrupt)
                 }
             };
@@ -263,7 +267,7 @@ impl<'a> Scan<'a> {
                 }
                 Some(slash) => {
                     let length = prefix + slash + 1;
-                    let end = self.index.end_of(at, length, entries.end);
+                    let end = self.index.end_of_prefix(at, length, entries.end);
                     visit(Part::Directory(at..end, length));
                     end
                 }
@@ -296,5 +300,5 @@ fn is_trusted(index: &Index, entry: &Entry) -> bool {
         || entry.stage == Stage::Normal
             && (entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
                 || entry.flags.contains(Flags::UPTODATE) && !entry.mode.is_gitlink()
-                || index.is_vouched_for(entry))
+                || index.is_fsmonitor_valid(entry))
 }

@@ -120,7 +120,7 @@ impl Beside for Scan<'_> {
     fn is_clean(&self, from: &Handle, at: usize) -> bool {
         let entry = &self.index.entry(at);
         if entry.stage != Stage::Normal || !self.is_asked(at) {
-            return self.index.is_vouched_for(entry);
+            return self.index.is_fsmonitor_valid(entry);
         }
         let is_left = self.is_left(at);
         let mut notes = Vec::new();

@@ -35,7 +35,7 @@ pub fn collapsed(index: &Index) -> impl Iterator<Item = &BStr> {
 
 /// Whether `path` is in a directory that stands as one entry.
 pub fn is_inside(index: &Index, path: &BStr) -> bool {
-    index.collapsed_above(path).is_some()
+    index.sparse_directory_above(path).is_some()
 }
 
 /// Makes `index` a full one. After an error it is as it was.

@@ -16,7 +16,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     HashKind, ObjectId,
     index::{
-        Index, Stage, UntrackedCache, Word,
+        Index, MonitorAnswer, Stage, UntrackedCache,
         untracked::{Directories as Records, Listed, Recorded as Record},
     },
 };
@@ -101,7 +101,7 @@ impl<'a> Recorded<'a> {
             cache,
             records: cache.directories(),
             rules: StatRules::of(repo)?,
-            watched: index.word() == Word::Changes,
+            watched: index.monitor_answer() == MonitorAnswer::Changes,
             holds: differing == 0,
             excludes: outside.each_ref().map(|content| match content {
                 Some(content) => own_name(index.hash, content),
@@ -441,6 +441,9 @@ impl Walk<'_> {
             untracked.truncate(1);
         }
         let stat = index_stat(&stat);
-        recorded.keep(node.path(), Listed { stat, untracked, check_only, exclude, directories, forgets });
+        recorded.keep(
+            node.path(),
+            Listed { stat, untracked, check_only, exclude, directories, rules_changed: forgets },
+        );
     }
 }

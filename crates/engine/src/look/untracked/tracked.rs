@@ -183,7 +183,7 @@ impl Along<'_> {
         let below = match is_next {
             true => {
                 let start = self.at;
-                self.at = self.index.end_of(start, self.dir.len() + name.len(), self.within.end);
+                self.at = self.index.end_of_prefix(start, self.dir.len() + name.len(), self.within.end);
                 Below::Entries(start..self.at)
             }
             false => Below::Nothing,

@@ -42,7 +42,7 @@ pub struct Listed {
     /// The directories in it that were looked into, or would have been; sorted.
     pub directories: Vec<BString>,
     /// Nothing that is recorded of these holds any more: other rules apply.
-    pub forgets: bool,
+    pub rules_changed: bool,
 }
 
 impl<'c> Directories<'c> {
@@ -146,8 +146,8 @@ fn emit(
     let at = out.len();
     let (dir, below): (Dir, Vec<(BString, Option<usize>)>) = match (found.remove(path.as_bstr()), known) {
         (Some(listed), _) => {
-            let Listed { stat, untracked, check_only, exclude, directories, forgets } = listed;
-            let mut recorded = known.filter(|_| !forgets).map(|at| old.below(at).collect::<Vec<_>>());
+            let Listed { stat, untracked, check_only, exclude, directories, rules_changed } = listed;
+            let mut recorded = known.filter(|_| !rules_changed).map(|at| old.below(at).collect::<Vec<_>>());
             let recorded = recorded.get_or_insert_default();
             recorded.sort_unstable_by_key(|&at| old.name(at));
             let find = |name: BString| {
@@ -202,7 +202,7 @@ mod tests {
             check_only: false,
             exclude: None,
             directories: directories.iter().map(|&name| name.into()).collect(),
-            forgets: false,
+            rules_changed: false,
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         // A directory that is gone takes with it what was below, and rules that changed what is not found anew.
         record(&mut cache, vec![("a", listed(&[], &[]))]);
         assert_eq!(all(&cache), [before[0].clone(), before[1].clone(), before[3].clone()]);
-        record(&mut cache, vec![("", Listed { forgets: true, ..listed(&[], &["a", "b"]) })]);
+        record(&mut cache, vec![("", Listed { rules_changed: true, ..listed(&[], &["a", "b"]) })]);
         assert_eq!(all(&cache), [entry("", true, 0)]);
     }
 }

@@ -9,12 +9,12 @@ use bstr::ByteSlice as _;
 
 use super::{
     HEADER, Mode, Overview, PathSpan, Stage,
-    bytes::ask_ahead,
+    bytes::prefetch_ahead,
     entry::{Codec, Head},
 };
 
 /// So many entries are found in a tenth of a millisecond or so.
-const NOW_AND_THEN: usize = 4096;
+const TICK_INTERVAL: usize = 4096;
 /// So many in a row are no accident.
 const CONVINCING: usize = 3;
 /// How far an entry is looked for: hardly a path is longer.
@@ -22,7 +22,7 @@ const FAR: usize = 8192;
 
 /// Where an entry is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct EntryPlace {
     /// Its path.
     start: u32,
     /// How long that is, and how long its directory, the slash at its end included, is: twelve bits each, as they have in an entry; whether there are extended flags; and
@@ -33,36 +33,36 @@ pub(super) struct Place {
 const LENGTH_BITS: u32 = 12;
 const LENGTH: u32 = (1 << LENGTH_BITS) - 1;
 const EXTENDED: u32 = 1 << (2 * LENGTH_BITS);
-const BESIDE: u32 = 1 << (2 * LENGTH_BITS + 1);
+const SIBLING: u32 = 1 << (2 * LENGTH_BITS + 1);
 
-impl Place {
-    fn new(start: usize, length: usize, directory: usize, is_extended: bool) -> Place {
+impl EntryPlace {
+    fn new(start: usize, length: usize, directory: usize, is_extended: bool) -> EntryPlace {
         let extended = if is_extended { EXTENDED } else { 0 };
-        Place { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
+        EntryPlace { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
     }
 
     /// Behind one in the same directory.
-    fn beside(self) -> Place {
-        Place { rest: self.rest | BESIDE, ..self }
+    fn with_sibling(self) -> EntryPlace {
+        EntryPlace { rest: self.rest | SIBLING, ..self }
     }
 
     /// Behind any other.
-    pub(super) fn alone(self) -> Place {
-        Place { rest: self.rest & !BESIDE, ..self }
+    pub(super) fn without_sibling(self) -> EntryPlace {
+        EntryPlace { rest: self.rest & !SIBLING, ..self }
     }
 
     /// Whether the one before it is known to be in the same directory.
     #[inline]
-    pub(super) fn is_beside(self) -> bool {
-        self.rest & BESIDE != 0
+    pub(super) fn follows_sibling(self) -> bool {
+        self.rest & SIBLING != 0
     }
 
     /// Of the entry at `start`, which was not found but made. `None` if that cannot be told.
-    pub(super) fn of(codec: Codec, start: usize, path: &[u8], is_extended: bool) -> Option<Place> {
+    pub(super) fn of(codec: Codec, start: usize, path: &[u8], is_extended: bool) -> Option<EntryPlace> {
         let start = start + codec.before_path(is_extended);
         let is_possible = path.len() < LENGTH as usize && u32::try_from(start + path.len()).is_ok();
         let directory = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
-        is_possible.then(|| Place::new(start, path.len(), directory, is_extended))
+        is_possible.then(|| EntryPlace::new(start, path.len(), directory, is_extended))
     }
 
     #[inline]
@@ -85,53 +85,53 @@ impl Place {
 
 /// Entries in a row.
 #[derive(Debug)]
-pub(super) struct Survey {
-    pub(super) places: Vec<Place>,
+pub(super) struct Scan {
+    pub(super) places: Vec<EntryPlace>,
     pub(super) overview: Overview,
     pub(super) end: usize,
     start: usize,
 }
 
-impl Survey {
+impl Scan {
     /// Of `count` entries at most, from `start` on: up to `stop`, or to what is no entry.
     pub(super) fn of(
         codec: Codec,
         data: &[u8],
         (start, stop): (usize, usize),
         count: usize,
-        now_and_then: &dyn Fn(),
-    ) -> Survey {
+        tick: &dyn Fn(),
+    ) -> Scan {
         let (places, overview) = (Vec::with_capacity(count), Overview::default());
-        let mut survey = Survey { places, overview, end: start, start };
-        let mut before = Before::nothing();
-        while survey.end < stop && survey.places.len() < count {
-            if survey.places.len().is_multiple_of(NOW_AND_THEN) {
-                now_and_then();
+        let mut scan = Scan { places, overview, end: start, start };
+        let mut before = Previous::nothing();
+        while scan.end < stop && scan.places.len() < count {
+            if scan.places.len().is_multiple_of(TICK_INTERVAL) {
+                tick();
             }
-            ask_ahead(data, survey.end);
-            let Some(found) = Found::at(codec, data, survey.end) else { break };
-            let Some((directory, is_beside)) = found.follow(&before) else { break };
+            prefetch_ahead(data, scan.end);
+            let Some(found) = Found::at(codec, data, scan.end) else { break };
+            let Some((directory, follows_sibling)) = found.follow(&before) else { break };
             let Head { flags, stage, mode, modified, is_extended, .. } = found.head;
-            let place = Place::new(found.start, found.name.len(), directory, is_extended);
-            let is_beside = is_beside && !survey.places.is_empty();
-            survey.places.push(if is_beside { place.beside() } else { place });
-            survey.overview.add((flags, stage, mode), modified);
-            survey.end = found.end;
-            before = Before { name: found.name, stage, directory };
+            let place = EntryPlace::new(found.start, found.name.len(), directory, is_extended);
+            let follows_sibling = follows_sibling && !scan.places.is_empty();
+            scan.places.push(if follows_sibling { place.with_sibling() } else { place });
+            scan.overview.add((flags, stage, mode), modified);
+            scan.end = found.end;
+            before = Previous { name: found.name, stage, directory };
         }
-        survey
+        scan
     }
 
     /// All of `count` entries, of which `next` has the rest, and may have taken what follows for more.
-    pub(super) fn and(mut self, codec: Codec, data: &[u8], mut next: Survey, count: usize) -> Option<Survey> {
+    pub(super) fn and(mut self, codec: Codec, data: &[u8], mut next: Scan, count: usize) -> Option<Scan> {
         let rest = count.checked_sub(self.places.len())?;
         if self.end != next.start || rest > next.places.len() {
             return None;
         }
         let (last, first) = (*self.places.last()?, *next.places.first()?);
-        let found = |place: Place| Found::at(codec, data, place.entry(codec));
+        let found = |place: EntryPlace| Found::at(codec, data, place.entry(codec));
         let Found { name, head: Head { stage, .. }, .. } = found(last)?;
-        found(first)?.follow(&Before { name, stage, directory: last.directory() })?;
+        found(first)?.follow(&Previous { name, stage, directory: last.directory() })?;
         self.end = next.places.get(rest).map_or(next.end, |place| place.entry(codec));
         next.places.truncate(rest);
         self.places.append(&mut next.places);
@@ -141,12 +141,12 @@ impl Survey {
 }
 
 /// Where it looks as if an entry began, not far from `from`.
-pub(super) fn likely_start(codec: Codec, data: &[u8], from: usize) -> Option<usize> {
+pub(super) fn guess_entry_start(codec: Codec, data: &[u8], from: usize) -> Option<usize> {
     // Entries are as long as a multiple of eight.
     let from = HEADER + from.saturating_sub(HEADER).next_multiple_of(8);
     (from..from + FAR)
         .step_by(8)
-        .find(|&at| Survey::of(codec, data, (at, data.len()), CONVINCING, &|| ()).places.len() == CONVINCING)
+        .find(|&at| Scan::of(codec, data, (at, data.len()), CONVINCING, &|| ()).places.len() == CONVINCING)
 }
 
 /// An entry.
@@ -159,16 +159,16 @@ struct Found<'a> {
 }
 
 /// The one before it.
-struct Before<'a> {
+struct Previous<'a> {
     name: &'a [u8],
     stage: Stage,
     /// The length of its directory's path.
     directory: usize,
 }
 
-impl Before<'_> {
+impl Previous<'_> {
     fn nothing() -> Self {
-        Before { name: b"", stage: Stage::Normal, directory: 0 }
+        Previous { name: b"", stage: Stage::Normal, directory: 0 }
     }
 }
 
@@ -190,7 +190,7 @@ impl Found<'_> {
 
     /// The length of its directory's path, and whether that is the one of `before`, if it may come after that, in whose name no NUL is, and there is none in its own.
     #[inline]
-    fn follow(&self, before: &Before<'_>) -> Option<(usize, bool)> {
+    fn follow(&self, before: &Previous<'_>) -> Option<(usize, bool)> {
         let name = self.name;
         let shared = shared(before.name, name);
         let is_in_order = match (before.name.get(shared), name.get(shared)) {

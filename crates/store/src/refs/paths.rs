@@ -40,9 +40,9 @@ pub(super) fn packed(options: &Options) -> PathBuf {
 }
 
 /// A file as messages name it.
-pub(super) fn called(options: &Options, path: PathBuf) -> PathBuf {
+pub(super) fn display_path(options: &Options, path: PathBuf) -> PathBuf {
     match path.strip_prefix(&options.common_dir) {
-        Ok(below) => options.called.join(below),
+        Ok(below) => options.display_dir.join(below),
         Err(_) => path,
     }
 }

@@ -8,7 +8,7 @@ use crate::{HashKind, Mode, ObjectId};
 
 /// What an index holds beside ordinary entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct IndexSummary {
     /// Number of entries in this file.
     pub entries: usize,
     /// Some entry is a submodule's commit.
@@ -20,14 +20,14 @@ pub struct Glance {
 }
 
 /// Looks at an index file's content.
-pub fn glance(data: &[u8], hash: HashKind) -> Option<Glance> {
+pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     let content = data.get(..data.len().checked_sub(hash.len())?)?;
     let mut header = Reader(content);
     let (signature, version, count) = (header.u32()?, header.u32()?, header.u32()?);
     if signature != u32::from_be_bytes(*b"DIRC") || !(2..=4).contains(&version) {
         return None;
     }
-    let mut found = Glance { entries: count as usize, ..Glance::default() };
+    let mut found = IndexSummary { entries: count as usize, ..IndexSummary::default() };
     let mut at = 12;
     for _ in 0..count {
         let (end, mode) = entry(content, at, hash, version)?;

@@ -10,20 +10,20 @@ use sys::{File, by_path};
 use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 
 /// One such file.
-pub(crate) struct Unnamed {
+pub(crate) struct TempFile {
     file: File,
     path: PathBuf,
     named: bool,
 }
 
-impl Unnamed {
+impl TempFile {
     /// In `dir`, under a name that begins with `prefix`, with the permission bits of `mode` less the umask.
     pub(crate) fn create(
         dir: &Path,
         prefix: &str,
         mode: u32,
         shared: SharedRepository,
-    ) -> Result<Unnamed, Error> {
+    ) -> Result<TempFile, Error> {
         let mut number = std::process::id();
         let (file, path) = loop {
             let path = dir.join(format!("{prefix}{number:06x}"));
@@ -35,7 +35,7 @@ impl Unnamed {
                 Err(source) => return Err(Error::Io { what: "create", path, source }),
             }
         };
-        let new = Unnamed { file, path, named: false };
+        let new = TempFile { file, path, named: false };
         shared.adjust_file(&new.file).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
     }
@@ -61,7 +61,7 @@ impl Unnamed {
     }
 }
 
-impl Drop for Unnamed {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.named {
             let _ = by_path::remove_file(&self.path);

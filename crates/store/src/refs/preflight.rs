@@ -9,7 +9,7 @@ use std::io;
 use bstr::{BStr, BString};
 
 use super::{
-    Change, Error, Expected, Options, Reason, log, place,
+    Change, Error, Expected, Options, Reason, log, paths,
     read::{Raw, Reader},
     transaction::{above, check_name},
 };
@@ -17,7 +17,7 @@ use crate::Lock;
 
 /// An error if one of the changes would be refused now. Locks of others are waited for as in [`apply`](super::apply).
 /// A [`Change::Symbolic`] counts as logged if it says what the new value will be.
-pub fn foresee(options: &Options, changes: &[Change]) -> Result<(), Error> {
+pub fn preflight(options: &Options, changes: &[Change]) -> Result<(), Error> {
     let mut reader = Reader::new(options);
     changes.iter().try_for_each(|change| one(options, &mut reader, change))
 }
@@ -26,7 +26,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
     check_name(change)?;
     let name = change.name();
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
-    match Lock::await_free(&place::loose(options, name), options.locks.loose) {
+    match Lock::wait_until_free(&paths::loose(options, name), options.locks.loose) {
         // Another ref is in the way of the directory that the lock would be in.
         Err(crate::Error::CannotLock { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
         free => free.map_err(|error| cannot(Reason::Lock(error)))?,
@@ -49,7 +49,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
 
 /// An error unless a ref of this name can be made: others, and their reflogs, may be in the way.
 fn check_free(options: &Options, reader: &mut Reader<'_>, name: &BStr) -> Result<(), Error> {
-    let path = place::loose(options, name);
+    let path = paths::loose(options, name);
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
     if let Some(existing) = conflict(reader, name)? {
         let name = name.to_owned();
@@ -58,15 +58,15 @@ fn check_free(options: &Options, reader: &mut Reader<'_>, name: &BStr) -> Result
             false => Error::Conflict { existing, name },
         });
     }
-    if place::holds_files(&path) {
-        let path = place::called(options, path);
+    if paths::holds_files(&path) {
+        let path = paths::display_path(options, path);
         return Err(cannot(Reason::NonEmptyDirectory { path, name: name.to_owned() }));
     }
     log::check_place(options, name)
 }
 
 fn is_loose(options: &Options, name: &BString) -> bool {
-    let stat = sys::by_path::stat(&place::loose(options, name.as_ref()));
+    let stat = sys::by_path::stat(&paths::loose(options, name.as_ref()));
     stat.is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type != sys::FileType::Directory))
 }
 
