@@ -104,11 +104,7 @@ impl<'a> Scan<'a> {
             return match index.monitor_answer() {
                 MonitorAnswer::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
                 _ => {
-<<<<<<< HEAD
                     let asked = Selection::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
-=======
-                    let asked = Asked::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
->>>>>>> 1636a1e (format, store: name types and functions by the terms of the trade)
                     Scan::after(root, index, (rules, tuning), asked, interrupt)
                 }
             };
