@@ -118,7 +118,7 @@ fn spellings(command: &'static Command) -> Vec<String> {
         .flat_map(|leaf| leaf.syntax.specs())
         .filter(|spec| !spec.hidden)
         .flat_map(|spec| spec.spellings())
-        .chain(command.subcommands.iter().map(|leaf| leaf.monitor_answer().to_owned()))
+        .chain(command.subcommands.iter().map(|leaf| leaf.word().to_owned()))
         .collect();
     found.sort_unstable();
     found.dedup();
