@@ -1,9 +1,11 @@
-//! Decodes every blob of a commit's tree and tells what it cost.
+//! Decodes every blob of a commit's tree and prints the cost.
 //!
-//! `cargo run --release -p repo --example decode -- <git dir> <list of blobs> <order> <threads> <cache MiB>`
+//! `cargo run --release -p repo --example decode -- <git dir> <list of blobs> <order> <threads>
+//! <cache MiB>`
 //!
-//! The list is what `git ls-tree -r <commit>` prints. `order` is `index` (contiguous ranges, one per
-//! thread), `pack` (by location, contiguous ranges) or `files=<n>` (ranges of n files, each read by location).
+//! The list is the output of `git ls-tree -r <commit>`. `order` is `index` (contiguous ranges, one
+//! per thread), `pack` (by location, contiguous ranges) or `files=<n>` (ranges of n files, each
+//! read by location).
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! Inflates every entry of a pack, in the pack's order, with each of three inflaters: CPU seconds.
+//! Inflates every entry of a pack, in the order of the pack, with each of three inflaters, and
+//! prints the CPU seconds.
 //!
 //! `cargo run --release -p repo --example inflate -- <file.pack> [rounds]`
 
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use format::{HashKind, idx::Idx, pack};
 
-/// CPU time of this thread in nanoseconds.
+/// Returns the CPU time of this thread in nanoseconds.
 fn cpu() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
     stat.split(' ').next().and_then(|field| field.parse().ok()).expect("a number")
@@ -55,7 +56,7 @@ fn main() {
         let mut inflater = zlib_rs::Inflate::new(true, 15);
         for &(input, size) in &entries {
             inflater.reset(true);
-            // One byte more than needed: it must see the end.
+            // One byte more than needed: the inflater must see the end of the stream.
             let status = inflater.decompress(input, &mut out[..=size], zlib_rs::InflateFlush::Finish);
             assert_eq!((status, inflater.total_out() as usize), (Ok(zlib_rs::Status::StreamEnd), size));
         }

@@ -1,10 +1,12 @@
-//! All attributes of a path, and not only those that concern conversion: `check-attr`.
+//! All attributes of a path, as `check-attr` prints them. [`crate::convert`] reads only those that
+//! concern conversion.
 //!
-//! Files are read as the paths come: those of the directory of the last one are kept. What is wrong in them is said in Git's words
-//! ([`Attributes::take_messages`]); it stops nothing.
+//! Attribute files are read when a path needs them. Those of the last path's directory stay in
+//! memory. A malformed line does not stop anything: it adds a message in Git's words
+//! ([`Attributes::take_messages`]).
 //!
-//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the path's directory and upwards,
-//! `core.attributesFile`, the system's, the built-in macro.
+//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of
+//! the path's directory and upwards, `core.attributesFile`, the system's file, the built-in macro.
 
 use std::{borrow::Borrow, collections::HashMap, io::Read as _};
 
@@ -24,58 +26,60 @@ use crate::{
 
 pub use crate::convert::attributes::is_name;
 
-/// Git reads no larger files.
+/// Git does not read larger attribute files.
 const MAX_FILE: u64 = 100 * 1024 * 1024;
 
-/// Which `.gitattributes` count.
+/// The place from which `.gitattributes` files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The worktree's; where there is none, the index's.
+    /// The worktree; the index where the worktree has no such file.
     Worktree,
-    /// The index's alone.
+    /// The index alone.
     Index,
-    /// Those in this tree.
+    /// This tree.
     Tree(ObjectId),
-    /// Nobody's: there is no worktree, and no tree was named.
+    /// No place: there is no worktree, and the user named no tree.
     Nothing,
 }
 
-/// What an attribute is set to.
+/// The state of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `attr`
     Set,
     /// `-attr`
     Unset,
-    /// Nothing is said, or `!attr`.
+    /// No line sets the attribute, or the last one is `!attr`.
     Unspecified,
     /// `attr=value`
     Text(&'a BStr),
 }
 
-/// An attribute by its number in [`Attributes::names`].
+/// The position of an attribute in [`Attributes::names`].
 type Number = usize;
 
-/// A file's lines: what each pattern sets.
+/// The lines of a file: the attributes that each pattern sets.
 #[derive(Default)]
 struct File(Vec<(Pattern, Vec<(Number, State)>)>);
 
-/// Asks for one path after another, of a repository and an index that are its own or borrowed.
+/// Looks up the attributes of one path after another. Repository and index are owned or borrowed.
 pub struct Attributes<R, I> {
     repo: R,
     index: I,
     source: Source,
     worktree: Option<sys::Dir>,
     fold_case: bool,
-    /// In the order in which they were met.
+    /// The names of attributes, in the order in which they were first read.
     names: Vec<BString>,
     numbers: HashMap<BString, Number>,
-    /// What a name stands for that is a macro.
+    /// The attributes that each macro sets.
     macros: HashMap<Number, Vec<(Number, State)>>,
-    /// Of the whole repository, weakest first, but for the last, which is stronger than those of directories.
+    /// The files that apply to the whole repository, weakest first. `info` is not among them: it is
+    /// stronger than the files of directories.
     everywhere: Vec<File>,
     info: File,
-    /// The directory of the path asked for last, and the files on the way there, each with the length of its directory.
+    /// The directory of the last path, and the attribute files on the way to it, each with the
+    /// length of its directory's path.
     dir: BString,
     inside: Vec<(File, usize)>,
     values: Vec<Option<State>>,
@@ -83,7 +87,8 @@ pub struct Attributes<R, I> {
 }
 
 impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
-    /// `names` are met first; `info` is what Git calls `info/attributes`.
+    /// Reads the files that apply to the whole repository. `names` come first in
+    /// [`Attributes::names`]; `info` is Git's name of `info/attributes`.
     pub fn new(repo: R, index: I, source: Source, names: &[BString], info: &BStr) -> Result<Self, Error> {
         let fold_case = repo.borrow().config_bool("core.ignoreCase")?.unwrap_or(false);
         let worktree = match repo.borrow().work_tree() {
@@ -113,17 +118,17 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         Ok(attributes)
     }
 
-    /// The attributes met so far.
+    /// The attributes read so far.
     pub fn names(&self) -> &[BString] {
         &self.names
     }
 
-    /// What is to be said on standard error since the last time this was asked: whole lines.
+    /// Returns the messages for standard error since the last call: whole lines.
     pub fn take_messages(&mut self) -> Vec<BString> {
         std::mem::take(&mut self.messages)
     }
 
-    /// Looks a path up. A directory has a slash at its end.
+    /// Looks up the attributes of a path. The path of a directory ends with a slash.
     pub fn look_up(&mut self, path: &BStr) {
         let (path, is_dir) = match path.strip_suffix(b"/") {
             Some(path) => (path.as_bstr(), true),
@@ -149,7 +154,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.values = values;
     }
 
-    /// What an attribute is for the path looked up last.
+    /// The value of an attribute for the last path.
     pub fn value(&self, name: &BStr) -> Value<'_> {
         let known = self.numbers.get(name).and_then(|&number| self.values.get(number));
         match known.and_then(Option::as_ref) {
@@ -160,7 +165,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         }
     }
 
-    /// Sets what is not set yet; of several words for one attribute the last one counts. Macros may lead to macros as deep as they like.
+    /// Sets the attributes that are not set yet. If a line names an attribute twice, the later word
+    /// wins. Macros may expand to macros, to any depth.
     fn fill(&self, states: &[(Number, State)], values: &mut [Option<State>]) {
         let mut todo: Vec<&(Number, State)> = states.iter().collect();
         while let Some((number, state)) = todo.pop() {
@@ -182,7 +188,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.names.len() - 1
     }
 
-    /// Numbers what a file speaks of. Its macros take the place of those before.
+    /// Replaces names by numbers. The macros of `raw` replace earlier macros of the same name.
     fn take(&mut self, raw: RawFile) -> File {
         let mut file = File::default();
         for line in raw.0 {
@@ -225,7 +231,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         Ok(())
     }
 
-    /// A file outside the worktree, by the name that Git has for it.
+    /// Reads a file outside the worktree. `name` is Git's name of it.
     fn read_outside(&mut self, path: &UserPath, name: &BStr) -> File {
         let repo = self.repo.borrow();
         let opened =
@@ -233,7 +239,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.read(opened, name, true).unwrap_or_default()
     }
 
-    /// The file of a directory of the worktree.
+    /// Reads the attribute file of a directory of the worktree.
     fn read_inside(&mut self, dir: &BStr) -> File {
         let mut name = dir.to_owned();
         if !dir.is_empty() {
@@ -242,7 +248,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         name.extend_from_slice(b".gitattributes");
         let (name, macros) = (name.as_bstr(), dir.is_empty());
         if let (Source::Worktree, Some(worktree)) = (self.source, &self.worktree) {
-            // Who asks for what is behind a link gets, from Git, the answer of what is there.
+            // Git follows symbolic links in directories here, so the file behind a link counts.
             let opened = worktree.open_file_through_links(name);
             if let Some(file) = self.read(opened, name, macros) {
                 return file;
@@ -260,7 +266,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
                 };
                 at.map(|at| index.entry(at).oid).or_else(inside)
             }
-            // A tree that cannot be read says nothing.
+            // A tree that cannot be read sets no attributes.
             Source::Tree(tree) => self.repo.borrow().lookup_path(tree, name).ok().flatten(),
             Source::Nothing => None,
         };
@@ -277,7 +283,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.parse(&content, name, macros)
     }
 
-    /// `None` if it could not be opened.
+    /// Reads and parses a file; `None` if it could not be opened.
     fn read(&mut self, opened: std::io::Result<sys::File>, name: &BStr, macros: bool) -> Option<File> {
         let mut file = match opened {
             Ok(file) => file,
@@ -294,7 +300,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
             return None;
         }
         let mut content = Vec::new();
-        // What cannot be read says nothing.
+        // A file that cannot be read sets no attributes.
         let _ = file.read_to_end(&mut content);
         Some(self.parse(&content, name, macros))
     }
@@ -323,7 +329,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.messages.push([b"warning: ", parts.concat().as_slice()].concat().into());
     }
 
-    /// Goes to the directory of a path: keeps the files of directories that both are in, and reads the others.
+    /// Goes to the directory of a path: keeps the files of the common ancestors and reads the
+    /// others.
     fn enter(&mut self, dir: &BStr) {
         if self.dir == dir {
             return;

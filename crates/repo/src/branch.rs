@@ -1,4 +1,5 @@
-//! Branches and what they are built on: upstream, push destination, remote branches to guess from.
+//! Branches and the refs they follow: upstream, push destination, and the remote branch that
+//! `--guess` finds.
 //!
 //! Source: git-config(1) `branch.<name>.*`, `remote.<name>.*`, `push.default`; git-worktree(1).
 
@@ -7,43 +8,43 @@ use format::ObjectId;
 
 use crate::{Error, Repository, UpstreamError, branch_name};
 
-/// The ref a branch is compared with.
+/// The ref that a branch is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracking {
     /// `refs/remotes/origin/main`, or a local branch.
     pub full: BString,
-    /// The shortest name that is not ambiguous: `origin/main`.
+    /// The shortest name that is not ambiguous, such as `origin/main`.
     pub short: BString,
-    /// Its commit; `None` if it is gone.
+    /// Its commit; `None` if the ref does not exist.
     pub oid: Option<ObjectId>,
-    /// It is the branch's `@{upstream}`.
+    /// True if the ref is the branch's `@{upstream}`.
     pub is_upstream: bool,
-    /// It is where a push would go: advice may name `git push`.
+    /// True if a push updates this ref, so that advice may name `git push`.
     pub is_push: bool,
 }
 
-/// What a short name that is no local branch may mean.
+/// The meaning of a short name that is not a local branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// No remote has such a branch.
+    /// No remote has a branch of this name.
     None,
-    /// The remote-tracking ref to start from: the only one, or that of `checkout.defaultRemote`.
+    /// The remote-tracking ref to start from: the only one, or the one of `checkout.defaultRemote`.
     Unique {
-        /// Full name of the remote-tracking ref.
+        /// The full name of the remote-tracking ref.
         tracking: BString,
-        /// The remote it belongs to.
+        /// The name of the remote.
         remote: BString,
-        /// Its commit.
+        /// The commit of the ref.
         oid: ObjectId,
     },
-    /// Several remotes have it; Git prints how many and what to do.
+    /// Several remotes have such a branch. Git prints their number and an advice.
     Ambiguous {
-        /// How many.
+        /// The number of these remotes.
         matches: usize,
     },
 }
 
-/// One `source:destination` of a remote.
+/// A refspec of a remote: `source:destination`.
 struct Refspec<'a> {
     negative: bool,
     source: &'a BStr,
@@ -64,7 +65,8 @@ impl<'a> Refspec<'a> {
         Refspec { negative, source, destination: destination.filter(|name| !name.is_empty()) }
     }
 
-    /// What the asterisk stands for; empty where there is none.
+    /// Returns the part of `name` that the asterisk matches; it is empty if the refspec has no
+    /// asterisk.
     fn matched<'n>(&self, name: &'n BStr) -> Option<&'n [u8]> {
         match self.source.split_once_str("*") {
             Some((before, after)) => {
@@ -77,7 +79,7 @@ impl<'a> Refspec<'a> {
     }
 }
 
-/// Where `name` goes by the first refspec that knows it.
+/// Maps `name` by the first refspec that matches it.
 fn map_ref(specs: &[Refspec<'_>], name: &BStr) -> Option<BString> {
     if specs.iter().any(|spec| spec.negative && spec.matched(name).is_some()) {
         return None;
@@ -97,12 +99,12 @@ impl Repository {
         self.config.all(&format!("remote.{remote}.{kind}")).map(Refspec::parse).collect()
     }
 
-    /// The remote-tracking ref of a ref of a remote.
+    /// Returns the remote-tracking ref of a remote's ref.
     fn tracking_ref(&self, remote: &BStr, name: &BStr) -> Option<BString> {
         map_ref(&self.refspecs(remote, "fetch"), name)
     }
 
-    /// The remote a branch belongs to, by configuration or by default.
+    /// Returns the remote of a branch, by configuration or by default.
     pub fn remote_of(&self, branch: &BStr) -> BString {
         let short = branch_name(branch);
         if let Some(remote) = self.config_str(&format!("branch.{short}.remote")) {
@@ -114,8 +116,8 @@ impl Repository {
         }
     }
 
-    /// Full name of the upstream of a branch (full name), whether it exists or not. The error says
-    /// in Git's words why there is none.
+    /// Returns the full name of the upstream of a branch, even if that ref does not exist. `branch`
+    /// is a full name. The error has Git's words for the reason why there is none.
     pub fn require_upstream(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
         let remote = self.config_str(&format!("branch.{short}.remote"));
@@ -135,7 +137,8 @@ impl Repository {
         Err(UpstreamError::NotTracked(merge).into())
     }
 
-    /// Full name of `@{push}` of a branch. The error says in Git's words why there is none.
+    /// Returns the full name of `@{push}` of a branch. The error has Git's words for the reason why
+    /// there is none.
     pub fn require_push(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
         let remote = self
@@ -175,14 +178,15 @@ impl Repository {
         }
     }
 
-    /// The configured upstream of a branch (full name); `None` if there is none.
+    /// Returns the configured upstream of a branch (full name); `None` if there is none.
     pub fn upstream_of(&self, branch: &BStr) -> Result<Option<Tracking>, Error> {
         let Ok(full) = self.require_upstream(branch) else { return Ok(None) };
         self.tracking(branch, full).map(Some)
     }
 
-    /// What "Your branch is ..." compares a branch with, in order: `status.compareBranches`, by
-    /// default the upstream. The warnings are Git's, without `warning: `.
+    /// Returns the refs that "Your branch is ..." compares a branch with, in order: those of
+    /// `status.compareBranches`, by default the upstream. The warnings are Git's, without `warning:
+    /// `.
     pub fn compared_with(&self, branch: &BStr) -> Result<(Vec<Tracking>, Vec<String>), Error> {
         let list = self.config_str("status.compareBranches").unwrap_or_else(|| "@{upstream}".into());
         let mut found: Vec<Tracking> = Vec::new();
@@ -223,7 +227,7 @@ impl Repository {
         Ok(Tracking { short: self.shorten_ref(full.as_bstr())?, full, oid, is_upstream, is_push })
     }
 
-    /// The shortest name that Git's rules of precedence expand to this ref.
+    /// Returns the shortest name that Git's rules of precedence expand to this ref.
     pub fn shorten_ref(&self, full: &BStr) -> Result<BString, Error> {
         let rules = &crate::revision::RULES;
         for at in (1..rules.len()).rev() {
@@ -245,7 +249,7 @@ impl Repository {
         Ok(full.to_owned())
     }
 
-    /// `--guess`: the remote branch a short name stands for.
+    /// Implements `--guess`: finds the remote branch that a short name stands for.
     pub fn guess_remote_branch(&self, short: &BStr) -> Result<Guess, Error> {
         let mut name = BString::from("refs/heads/");
         name.extend_from_slice(short);

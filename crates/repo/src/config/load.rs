@@ -1,4 +1,4 @@
-//! Reading the sources in order, and following includes.
+//! Reads the sources of configuration in order, and follows includes.
 
 use std::{
     os::unix::ffi::OsStrExt,
@@ -13,24 +13,24 @@ use sys::{Refused, UserPath, by_path::canonical};
 use super::{Config, Entry, Scope, parse, shown, value};
 use crate::{Attempt, ConfigError, Env, Error, PathOrigin, Voice, disk};
 
-/// Git gives up at this depth; circular includes end here.
+/// Git's limit for the depth of includes. Circular includes end here.
 pub(crate) const MAX_INCLUDE_DEPTH: usize = 10;
 
-/// The files of a repository that take part, and the command line.
+/// The configuration files of a repository, and the command line.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sources<'a> {
     /// `None` outside of a repository.
     pub(crate) git_dir: Option<&'a Path>,
-    /// As it is reached from where the user is, with the links on that way.
+    /// The Git directory as the user reaches it, with symbolic links.
     pub(crate) reached: Option<&'a dyn Fn() -> PathBuf>,
     pub(crate) local: Option<&'a Path>,
-    /// What that holds, if it was read.
+    /// The content of `local`, if the caller has read it.
     pub(crate) known: Option<&'a [u8]>,
-    /// With `extensions.worktreeConfig`.
+    /// The file of this worktree, with `extensions.worktreeConfig`.
     pub(crate) worktree: Option<&'a Path>,
-    /// Where relative names of files in the environment lead from.
+    /// The base of relative paths in environment variables.
     pub(crate) place: Option<&'a Path>,
-    /// It is on no branch yet.
+    /// True while the repository is being created: HEAD names no branch yet.
     pub(crate) in_the_making: bool,
     /// `-c key=value`
     pub(crate) command: &'a [BString],
@@ -38,7 +38,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) voice: Voice,
 }
 
-/// Reads everything.
+/// Reads all sources.
 pub(crate) fn load(env: &Env, sources: Sources<'_>) -> Result<Config, Error> {
     let mut loader = Loader {
         env,
@@ -58,9 +58,11 @@ struct Loader<'a> {
     sources: Sources<'a>,
     config: Config,
     depth: usize,
-    /// All `remote.*.url`, once a `hasconfig` condition asked for them.
+    /// All values of `remote.*.url`. They are collected when the first `hasconfig` condition needs
+    /// them.
     remote_urls: Option<Vec<BString>>,
-    /// This run looks for remote urls only and takes every `hasconfig` for true.
+    /// True in the run that collects the URLs of remotes. It takes every `hasconfig` condition for
+    /// true.
     collecting_urls: bool,
     urls_forbidden: bool,
 }
@@ -102,7 +104,8 @@ impl Loader<'_> {
         let bytes = match disk::read_optional(path) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(()),
-            // Git lets the user's own files be unreadable (a daemon's HOME, say), not the others.
+            // Git ignores an unreadable file of the user (such as the HOME of a daemon), but not
+            // other files.
             Err(err) if scope == Scope::Global && err.kind() == std::io::ErrorKind::PermissionDenied => {
                 return Ok(());
             }
@@ -158,7 +161,7 @@ impl Loader<'_> {
         result
     }
 
-    /// A file that the environment names. The empty string names none, as the kernel finds no such file.
+    /// Reads a file that the environment names. The empty string names no file, as for the kernel.
     fn users_file(&mut self, path: &UserPath, scope: Scope) -> Result<(), Error> {
         match path.resolve(self.sources.place.unwrap_or(Path::new(""))) {
             Ok(path) => self.file(&path, scope),
@@ -237,7 +240,8 @@ impl Loader<'_> {
         fold_case: bool,
     ) -> Result<bool, Error> {
         let Some(git_dir) = self.sources.git_dir else { return Ok(false) };
-        // What stands for the including file's own directory is compared as it is.
+        // Length of the part of the pattern that is the directory of the including file. It is
+        // compared literally.
         let mut literal = 0;
         let mut expanded = match pattern.starts_with(b"~/") {
             true => match self
@@ -281,7 +285,7 @@ impl Loader<'_> {
                 true => head.eq_ignore_ascii_case(&pattern[..literal]),
                 false => head == &pattern[..literal],
             };
-            // Git looks at no other name then.
+            // Git does not try the other name in this case.
             if !same {
                 return Ok(false);
             }
@@ -292,7 +296,7 @@ impl Loader<'_> {
         Ok(false)
     }
 
-    /// `GIT_CONFIG_COUNT`, then `GIT_CONFIG_PARAMETERS`, then `-c`.
+    /// Reads `GIT_CONFIG_COUNT`, then `GIT_CONFIG_PARAMETERS`, then the `-c` options.
     fn command(&mut self) -> Result<(), Error> {
         if let Some(count) = self.env.bytes("GIT_CONFIG_COUNT").filter(|count| !count.is_empty()) {
             let count: u64 = count
@@ -348,7 +352,7 @@ fn matches(pattern: &[u8], text: &[u8], icase: bool) -> bool {
     wildmatch(pattern, text, Mode { pathname: true, icase })
 }
 
-/// Checks and normalises a name given on the command line.
+/// Checks and normalizes a key of the command line.
 fn command_key(key: &BStr) -> Result<BString, Error> {
     let invalid = |problem| Err(ConfigError::Key { problem, key: key.to_owned() }.into());
     let Some(last) = key.rfind_byte(b'.').filter(|&dot| dot > 0) else {
@@ -371,7 +375,7 @@ fn command_key(key: &BStr) -> Result<BString, Error> {
     Ok(key)
 }
 
-/// `'key=value' 'key'='value' 'key'=`, quoted for a shell.
+/// Splits `'key=value' 'key'='value' 'key'=`, quoted for a shell.
 fn split_parameters(text: &BStr) -> Option<Vec<(BString, Option<BString>)>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -401,7 +405,7 @@ fn split_parameters(text: &BStr) -> Option<Vec<(BString, Option<BString>)>> {
     Some(found)
 }
 
-/// One word of single-quoted pieces; outside of quotes only `\'` and `\!` may stand.
+/// Removes the quotes from one word. Outside quotes, only `\'` and `\!` are allowed.
 fn dequote(text: &[u8]) -> Option<(BString, &[u8])> {
     let mut word = BString::default();
     let mut rest = text.strip_prefix(b"'")?;

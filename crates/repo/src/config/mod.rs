@@ -1,8 +1,8 @@
-//! Configuration, in Git's order and semantics: system, global, repository, worktree, command line; the
-//! last value of a name wins.
+//! Configuration, in Git's order: system, global, repository, worktree, command line. The last
+//! value of a name wins.
 //!
-//! [`load()`] reads all sources once; lookups afterwards touch no file. A source that is missing is
-//! skipped, one that is not in the grammar is an error naming file and line.
+//! [`load()`] reads all sources once; later lookups do not touch the disk. A source that is missing
+//! is skipped. A malformed line is an error that names file and line.
 
 mod load;
 pub(crate) mod parse;
@@ -23,7 +23,7 @@ pub use value::{parse_bool, parse_number, parse_unsigned};
 
 use crate::{ConfigError, Env, Error, Voice};
 
-/// Where a value comes from, weakest first.
+/// The source of a value, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     System,
@@ -34,32 +34,35 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// Whether the repository itself has no hand in it: what may decide about trusting a repository.
+    /// Returns true if the repository cannot write the source. Only such sources decide if a
+    /// repository is trusted.
     fn is_protected(self) -> bool {
         matches!(self, Scope::System | Scope::Global | Scope::Command)
     }
 }
 
-/// Prints messages about settings, and names files as they are seen from the top of the worktree.
+/// The receiver of messages about settings. Messages name files relative to the top of the
+/// worktree.
 #[derive(Clone, Copy)]
 pub(crate) struct Speaker<'a> {
     pub(crate) voice: Voice,
     pub(crate) top: Option<&'a Path>,
 }
 
-/// A file of configuration as Git names it: from the top of the worktree, if `.git` is there.
+/// Returns a configuration file as Git names it: relative to the top of the worktree, if `.git` is
+/// there.
 pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> &'f Path {
     let top = git_dir.filter(|dir| dir.ends_with(".git")).and_then(Path::parent);
     top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file)
 }
 
-/// All values of all names.
+/// All values of all settings.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     values: HashMap<BString, Vec<Entry>>,
-    /// The names, in order of their first appearance.
+    /// The names, in order of first appearance.
     names: Vec<BString>,
-    /// How many values there are.
+    /// The number of values.
     count: usize,
 }
 
@@ -69,29 +72,29 @@ struct Entry {
     scope: Scope,
     /// `None` for the command line.
     file: Option<Arc<PathBuf>>,
-    /// The line in that file.
+    /// The line in that file, from 1.
     line: usize,
-    /// Which of all values it is.
+    /// The position among all values, in the order in which they were read.
     number: usize,
 }
 
-/// One value, as it is configured.
+/// A value of a setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Configured<'c> {
-    /// Section and variable in lower case.
+    /// The name; section and variable are in lower case.
     pub key: &'c BStr,
     /// `None` for a name without `=`.
     pub value: Option<&'c BStr>,
-    /// The file and the line in it; `None` for the command line.
+    /// The file and line; `None` for the command line.
     pub place: Option<(&'c Path, usize)>,
-    /// No later one has the same name.
+    /// True if no later value has the same name.
     pub is_last: bool,
-    /// The repository has no hand in it.
+    /// True if the repository cannot write the source.
     is_protected: bool,
 }
 
 impl Configured<'_> {
-    /// Git's words for a value that means nothing.
+    /// Returns Git's error about a value that cannot be used.
     pub(crate) fn refused(&self) -> Error {
         let place = self.place.map(|(file, line)| (file.to_owned(), line));
         ConfigError::Variable { key: self.key.to_owned(), place }.into()
@@ -99,7 +102,7 @@ impl Configured<'_> {
 }
 
 impl Entry {
-    /// The value; empty where there is none.
+    /// Returns the value; the empty string for a name without `=`.
     fn text(&self) -> &BStr {
         self.value.as_ref().map_or(BStr::new(""), |value| value.as_bstr())
     }
@@ -117,7 +120,7 @@ impl Config {
         }
     }
 
-    /// Replaces the settings that commands read when they begin by those `before`.
+    /// Takes the settings that Git reads when a command begins from `before`, and keeps the others.
     pub(crate) fn begin_with(&mut self, mut before: Config) {
         self.values.retain(|key, _| !is_read_at_once(key));
         before.values.retain(|key, _| is_read_at_once(key));
@@ -140,17 +143,18 @@ impl Config {
         self.entries(key).last()
     }
 
-    /// The last value; a name without `=` counts as empty.
+    /// Returns the last value; a name without `=` counts as empty.
     pub(crate) fn string(&self, key: &str) -> Option<&BStr> {
         self.last(key).map(|entry| entry.text())
     }
 
-    /// The last value; `Some(None)` for a name without `=`.
+    /// Returns the last value; `Some(None)` for a name without `=`.
     pub(crate) fn value(&self, key: &str) -> Option<Option<BString>> {
         self.last(key).map(|entry| entry.value.clone())
     }
 
-    /// The last value; a name without `=` is Git's error, half of which is printed here.
+    /// Returns the last value. A name without `=` is an error: this method prints Git's first line
+    /// of it, and the error is the second.
     pub(crate) fn string_required(&self, key: &str, speaker: Speaker<'_>) -> Result<Option<&BStr>, Error> {
         match self.last(key) {
             None => Ok(None),
@@ -171,7 +175,7 @@ impl Config {
         self.entries(key).iter().map(|entry| entry.text())
     }
 
-    /// All values of a name from sources the repository cannot write, in order.
+    /// Returns all values of a name from sources that the repository cannot write, in order.
     pub(crate) fn protected(&self, key: &str) -> Vec<Configured<'_>> {
         let configured = self.configured().into_iter();
         configured.filter(|configured| configured.key == normalize(key) && configured.is_protected).collect()
@@ -184,7 +188,7 @@ impl Config {
             .ok_or_else(|| bad_boolean(entry.text(), normalize(key).as_bstr()))
     }
 
-    /// A number as `parse` reads it.
+    /// Returns the last value as a number that `parse` reads.
     pub(crate) fn number<T>(
         &self,
         key: &str,
@@ -198,18 +202,18 @@ impl Config {
         })
     }
 
-    /// The last value as a [`path`].
+    /// Returns the last value as a [`path`].
     pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<UserPath>, Error> {
         let Some(value) = self.string_required(key, speaker)? else { return Ok(None) };
         path(value, env)
     }
 
-    /// All names, in order of their first appearance: section and variable in lower case.
+    /// Returns all names, in order of first appearance. Section and variable are in lower case.
     pub(crate) fn names(&self) -> impl Iterator<Item = &BStr> {
         self.names.iter().map(|name| name.as_bstr())
     }
 
-    /// All values, in the order in which Git reads them.
+    /// Returns all values, in the order in which Git reads them.
     pub(crate) fn configured(&self) -> Vec<Configured<'_>> {
         let mut all: Vec<(usize, Configured<'_>)> = Vec::with_capacity(self.count);
         for (key, entries) in &self.values {
@@ -228,7 +232,8 @@ impl Config {
         all.into_iter().map(|(_, configured)| configured).collect()
     }
 
-    /// The distinct subsections of a section, in order of appearance: `remote` gives the remotes.
+    /// Returns the distinct subsections of a section, in order of appearance. For `remote` these
+    /// are the names of the remotes.
     pub(crate) fn subsections(&self, section: &str) -> Vec<&BStr> {
         let mut found: Vec<&BStr> = Vec::new();
         let prefix = format!("{section}.");
@@ -250,7 +255,7 @@ fn is_of_format(key: &str) -> bool {
         || key.get(..11).is_some_and(|section| section.eq_ignore_ascii_case("extensions."))
 }
 
-/// A value as a path, `~` expanded. `:(optional)` drops a path that does not exist.
+/// Expands `~` in a path. `:(optional)` drops a path that does not exist.
 pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     let (value, optional) = match value.strip_prefix(b":(optional)") {
         Some(rest) => (rest.as_bstr(), true),
@@ -261,8 +266,9 @@ pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     Ok((!optional || exists()).then_some(path))
 }
 
-/// Returns true if a command of Git's takes a setting (in lower case) from what is configured when it begins. It asks for the others
-/// when it needs them. Source: what `git clone` does with each in a file that is included on a condition.
+/// Returns true if Git reads a setting (in lower case) once, when a command begins. Git looks up
+/// the other settings when it needs them. Source: experiments with `git clone` and settings in a
+/// conditionally included file.
 fn is_read_at_once(key: &BString) -> bool {
     const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];
     const SECTIONS: [&str; 13] = [
@@ -285,7 +291,7 @@ fn is_read_at_once(key: &BString) -> bool {
     SECTIONS.iter().any(is_in) && !LATER.iter().any(|later| key == later) && key != THREADS
 }
 
-/// Section and name in lower case; what is between the first and the last dot as it is.
+/// Changes section and variable to lower case, and keeps the subsection.
 fn normalize(key: &str) -> BString {
     let mut bytes = key.as_bytes().to_vec();
     let first = key.find('.').unwrap_or(key.len());

@@ -1,7 +1,7 @@
 //! The grammar of configuration files: bytes to (name, value) pairs, in order.
 //!
-//! A pair is handed out as soon as it is complete, so that a broken line spoils only what follows it,
-//! as in Git. Source: git-config(1), "CONFIGURATION FILE".
+//! The parser returns all pairs of a file, or the first malformed line. Source: git-config(1),
+//! "CONFIGURATION FILE".
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use bstr::BString;
 
 use crate::{ConfigError, Error};
 
-/// One `name = value` line.
+/// A line `name = value`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// `section.subsection.name`; section and name in lower case, the subsection as written.
+    /// `section.subsection.name`. Section and name are in lower case, the subsection is as written.
     pub(crate) key: BString,
     /// `None` for a name without `=`, which is a boolean "true".
     pub(crate) value: Option<BString>,
-    /// The number of the line it ends on.
+    /// The number of the line on which the pair ends.
     pub(crate) line: usize,
 }
 
-/// The number of the line that is not in the grammar.
+/// The number of a malformed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine(pub(crate) usize);
 
 impl BadLine {
-    /// The error about this line of `file`.
+    /// Returns the error about this line of `file`.
     pub(crate) fn in_file(self, file: &Path) -> Error {
         ConfigError::Line { line: self.0, file: file.to_owned() }.into()
     }
@@ -40,12 +40,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Pair>, BadLine> {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The line of the character that `next` will return.
+    /// The line of the character that `next` returns next.
     line: usize,
     eof: bool,
 }
 
-/// Something is wrong with the line; where is in the parser.
+/// Marks a malformed line; the parser knows its number.
 struct Bad;
 
 impl Parser<'_> {
@@ -79,13 +79,14 @@ impl Parser<'_> {
         }
     }
 
-    /// An error is blamed on the line it was noticed on, not on the one after its line end.
+    /// Returns the line of an error: the line on which the parser noticed it, not the one after its
+    /// line end.
     fn bad_line(&self, start: usize) -> usize {
         let consumed_line_end = self.eof || self.bytes[..self.at].last() == Some(&b'\n');
         if consumed_line_end { (self.line - 1).max(start) } else { self.line }
     }
 
-    /// The next character; `\r\n` is one, and the end of the file is a line end.
+    /// Returns the next character. `\r\n` counts as one, and the end of the file as a line end.
     fn next(&mut self) -> u8 {
         let Some(&c) = self.bytes.get(self.at) else {
             if !self.eof {
@@ -108,7 +109,7 @@ impl Parser<'_> {
         c
     }
 
-    /// After `[`: `name]`, `name.old-style]` or `name "subsection"]`.
+    /// Parses the text after `[`: `name]`, `name.old-style]` or `name "subsection"]`.
     fn section(&mut self) -> Result<BString, Bad> {
         let mut name = BString::default();
         loop {
@@ -144,7 +145,7 @@ impl Parser<'_> {
         if self.next() == b']' { Ok(name) } else { Err(Bad) }
     }
 
-    /// After the first letter of a name: the rest of it, and its value.
+    /// Parses the rest of a name after its first letter, and the value.
     fn variable(&mut self, key: &mut BString) -> Result<Option<BString>, Bad> {
         let mut c = self.next();
         while !self.eof && is_key(c) {
@@ -164,7 +165,7 @@ impl Parser<'_> {
     fn value(&mut self) -> Result<BString, Bad> {
         let mut value = BString::default();
         let mut quoted = false;
-        // Length of the value up to blanks that count only if something follows them.
+        // Length of the value without trailing blanks. Blanks count only if something follows them.
         let mut trimmed = None;
         loop {
             let c = self.next();
@@ -208,7 +209,7 @@ impl Parser<'_> {
     }
 }
 
-/// Blanks as Git's `isspace`: no vertical tab, no form feed.
+/// Returns true for the blanks of Git's `isspace`, which has no vertical tab and no form feed.
 fn is_space(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\n' | b'\r')
 }

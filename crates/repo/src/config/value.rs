@@ -1,11 +1,11 @@
-//! What the text of a value means: booleans, integers with a unit, paths.
+//! Parses values: booleans, integers with a unit, paths.
 
 use bstr::{BStr, ByteSlice};
 use sys::UserPath;
 
 use crate::{ConfigError, Env, Error};
 
-/// A boolean as Git reads it: words in any case, nothing at all, or any integer.
+/// Parses a boolean as Git does: words in any case, no value at all, or any integer.
 pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
     let Some(value) = value else { return Some(true) };
     let is = |word: &str| value.eq_ignore_ascii_case(word.as_bytes());
@@ -18,26 +18,27 @@ pub fn parse_bool(value: Option<&BStr>) -> Option<bool> {
     }
 }
 
-/// Git's words for what is no boolean.
+/// Returns Git's error about a value that is not a boolean.
 pub(crate) fn bad_boolean(value: &BStr, key: &BStr) -> Error {
     ConfigError::Boolean { key: key.to_owned(), value: value.to_owned() }.into()
 }
 
-/// Git's words for what is wrong with a number.
+/// Git's reasons why a value is not a number.
 const INVALID: &str = "invalid unit";
 const RANGE: &str = "out of range";
 
-/// An integer of 32 bits, as are all of Git's that are no sizes; otherwise as [`parse_size`].
+/// Parses an integer of 32 bits, as Git does for all settings that are not sizes. Otherwise it is
+/// like [`parse_size`].
 pub(crate) fn parse_int(value: &BStr) -> Result<i32, &'static str> {
     parse_size(value).and_then(|value| i32::try_from(value).map_err(|_| RANGE))
 }
 
-/// An integer as of Git's settings that are no sizes, or Git's word for what is wrong with it.
+/// Parses an integer as Git does for settings that are not sizes. The error is Git's reason.
 pub fn parse_number(value: &BStr) -> Result<i32, &'static str> {
     parse_int(value)
 }
 
-/// A size, not negative, or Git's word for what is wrong with it.
+/// Parses a size that is not negative. The error is Git's reason.
 pub fn parse_unsigned(value: &BStr) -> Result<u64, &'static str> {
     match value.contains(&b'-') {
         true => Err(INVALID),
@@ -45,8 +46,8 @@ pub fn parse_unsigned(value: &BStr) -> Result<u64, &'static str> {
     }
 }
 
-/// An integer as C's `strtoimax` with base 0 reads it, with a unit of k, m or g. The error is Git's
-/// word for what is wrong with it.
+/// Parses an integer as C's `strtoimax` does with base 0, followed by an optional unit of k, m or
+/// g. The error is Git's reason.
 pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {
     let text = value.trim_start_with(|c| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, text) = match text.first() {
@@ -82,7 +83,7 @@ pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {
     i64::try_from(value).map_err(|_| RANGE)
 }
 
-/// A path with a leading `~/` or `~user/` expanded; `None` if there is no such home.
+/// Expands a leading `~/` or `~user/`; returns `None` if there is no such home directory.
 pub(crate) fn interpolate(value: &BStr, env: &Env) -> Option<UserPath> {
     if let Some(rest) = value.strip_prefix(b"%(prefix)/") {
         return Some(UserPath::new([b"/usr/", rest].concat()));

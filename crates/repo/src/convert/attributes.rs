@@ -1,17 +1,17 @@
-//! Attribute files, and the attributes of paths as far as they concern conversion.
+//! Attribute files, and the attributes of paths that concern conversion.
 //!
-//! Of the files as they are read ([`RawFile`]), only six attributes and the macros that lead to them are kept; lines that set none of these are
-//! dropped when a file is read. So a tree whose attribute files speak of other things costs nothing.
+//! A compiled file ([`File`]) keeps only six attributes and the macros that expand to them. Lines
+//! that set none of these are dropped, so attribute files about other things cost nothing per path.
 //!
-//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of the
-//! path's directory and upwards, `core.attributesFile`, the system's, the built-in macro.
+//! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of
+//! the path's directory and upwards, `core.attributesFile`, the system's file, the built-in macro.
 
 use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::pattern::Pattern;
 
-/// The attributes that matter, by position in [`Values`].
+/// Positions in [`Values`] of the attributes that concern conversion.
 pub(super) const TEXT: usize = 0;
 pub(super) const CRLF: usize = 1;
 pub(super) const EOL: usize = 2;
@@ -20,24 +20,24 @@ pub(super) const FILTER: usize = 4;
 pub(super) const ENCODING: usize = 5;
 const NAMES: [&str; 6] = ["text", "crlf", "eol", "ident", "filter", "working-tree-encoding"];
 
-/// Git reads neither longer lines nor larger files.
+/// Git ignores longer lines and larger files.
 const MAX_LINE: usize = 2048;
 const MAX_FILE: usize = 100 * 1024 * 1024;
 
-/// What an attribute is set to.
+/// The state of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Set,
     Unset,
-    /// `!attr`, which hides what weaker lines say.
+    /// `!attr`, which hides weaker lines.
     Unspecified,
     Value(BString),
 }
 
-/// A line, its attributes by name.
+/// A line: a pattern or macro, and attributes by name.
 #[derive(Clone, Debug)]
 pub(crate) struct RawLine {
-    /// A macro's name, or a pattern.
+    /// The name of a macro, or a pattern.
     pub(crate) head: Head,
     pub(crate) states: Vec<(BString, State)>,
 }
@@ -48,23 +48,23 @@ pub(crate) enum Head {
     Pattern(BString),
 }
 
-/// An attribute file as read.
+/// The lines of an attribute file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawFile(pub(crate) Vec<RawLine>);
 
-/// What is wrong with a line.
+/// The reason why a line is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     TooLong,
-    /// What ought to be an attribute's name.
+    /// The word is not a valid name of an attribute.
     Name(BString),
-    /// A macro where there may be none: the line from there on.
+    /// A macro in a file that must not define one; holds the line from the macro on.
     Macro(BString),
-    /// A pattern that begins with `!`.
+    /// The pattern begins with `!`.
     Negative,
 }
 
-/// An attribute file reduced to what matters.
+/// An attribute file reduced to the attributes that concern conversion.
 #[derive(Debug, Default)]
 pub(super) struct File(Vec<(Pattern, Vec<(usize, State)>)>);
 
@@ -74,32 +74,32 @@ impl File {
     }
 }
 
-/// Names to positions, and what macros expand to.
+/// The positions of names, and the expansions of macros.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     positions: HashMap<BString, usize>,
-    /// From the first position after [`NAMES`] on.
+    /// The expansions of the macros, whose positions follow those of [`NAMES`].
     macros: Vec<Vec<(usize, State)>>,
 }
 
-/// The attributes of one path.
+/// The attributes of a path.
 #[derive(Debug, Default)]
 pub(super) struct Values(Vec<Option<State>>);
 
 impl Values {
-    /// `None` if nothing says anything, or `!attr` does.
+    /// Returns the state; `None` if no line sets the attribute, or the strongest one is `!attr`.
     pub(super) fn get(&self, attribute: usize) -> Option<&State> {
         self.0[attribute].as_ref().filter(|state| **state != State::Unspecified)
     }
 }
 
 impl RawFile {
-    /// Parses a file. Macros count only where `macros` says so; what is not well formed is passed over.
+    /// Parses a file, and ignores malformed lines. `macros` allows definitions of macros.
     pub(super) fn parse(bytes: &[u8], macros: bool) -> RawFile {
         RawFile::parse_strictly(bytes, macros, |_, _| {})
     }
 
-    /// The same; `complain` is told of each line that is not well formed, with its number.
+    /// Like [`RawFile::parse`]; calls `complain` with the number of each malformed line.
     pub(crate) fn parse_strictly(
         bytes: &[u8],
         macros: bool,
@@ -123,7 +123,7 @@ impl RawFile {
         RawFile(parsed.collect())
     }
 
-    /// The line that Git has built in.
+    /// Returns Git's built-in line.
     pub(crate) fn built_in() -> RawFile {
         RawFile::parse(b"[attr]binary -diff -merge -text", true)
     }
@@ -131,7 +131,7 @@ impl RawFile {
 
 const BLANK: &[u8] = b" \t\r\n";
 
-/// `None` for what says nothing.
+/// Parses a line; returns `None` for a blank line or comment.
 fn parse_line(line: &[u8], macros: bool) -> Result<Option<RawLine>, Flaw> {
     const MACRO: &[u8] = b"[attr]";
     let length = line.len();
@@ -154,7 +154,7 @@ fn parse_line(line: &[u8], macros: bool) -> Result<Option<RawLine>, Flaw> {
         if !macros {
             return Err(Flaw::Macro(line.into()));
         }
-        // The macro's name may be set off by blanks.
+        // Blanks may precede the name of a macro.
         let after = line[MACRO.len()..].trim_start_with(|c| BLANK.contains(&(c as u8)));
         let end = end_of_word(after);
         let name = &after[..end];
@@ -170,7 +170,7 @@ fn parse_line(line: &[u8], macros: bool) -> Result<Option<RawLine>, Flaw> {
     }
 }
 
-/// One wrong name spoils the line, as in Git.
+/// Parses the attributes of a line. One invalid name makes the whole line malformed, as in Git.
 fn parse_states(text: &[u8]) -> Result<Vec<(BString, State)>, Flaw> {
     let words = text.split(|c| BLANK.contains(c)).filter(|word| !word.is_empty());
     words
@@ -196,14 +196,15 @@ fn is_attribute_name(name: &[u8]) -> bool {
     is_name(name) && !name.starts_with(b"builtin_")
 }
 
-/// Whether an attribute may be asked for by this name.
+/// Returns true if an attribute can have this name.
 pub fn is_name(name: &[u8]) -> bool {
     let plain = |c: &u8| c.is_ascii_alphanumeric() || b"-._".contains(c);
     !name.is_empty() && name[0] != b'-' && name.iter().all(plain)
 }
 
 impl Names {
-    /// Finds the macros that lead to conversion. `files` in order of precedence, weakest first.
+    /// Finds the macros that set attributes of conversion. `files` are in order of precedence,
+    /// weakest first.
     pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a RawFile>) -> Names {
         let mut definitions: HashMap<&BStr, &[(BString, State)]> = HashMap::new();
         for line in files.into_iter().flat_map(|file| &file.0) {
@@ -213,7 +214,7 @@ impl Names {
         }
         let mut positions: HashMap<BString, usize> =
             NAMES.iter().enumerate().map(|(at, name)| (BString::from(*name), at)).collect();
-        // A macro matters if it sets what matters, macros included.
+        // A macro counts if it sets one of these attributes or another macro that counts.
         loop {
             let found = definitions.iter().find(|(name, states)| {
                 !positions.contains_key(**name) && states.iter().any(|(name, _)| positions.contains_key(name))
@@ -238,7 +239,7 @@ impl Names {
         known.collect()
     }
 
-    /// Drops what does not matter.
+    /// Drops the attributes that do not concern conversion.
     pub(super) fn compile(&self, file: &RawFile) -> File {
         let lines = file.0.iter().filter_map(|line| match &line.head {
             Head::Macro(_) => None,
@@ -250,7 +251,8 @@ impl Names {
         File(lines.collect())
     }
 
-    /// The attributes of `path`. `files` strongest first, each with the length of its directory.
+    /// Looks up the attributes of `path`. `files` are ordered strongest first, each with the length
+    /// of its directory's path.
     pub(super) fn lookup<'a>(
         &self,
         path: &BStr,
@@ -271,7 +273,8 @@ impl Names {
         }
     }
 
-    /// Sets what is not set yet; of several words for one attribute the last one counts. Macros may lead to macros as deep as they like.
+    /// Sets the attributes that are not set yet. If a line names an attribute twice, the later word
+    /// wins. Macros may expand to macros, to any depth.
     fn fill(&self, states: &[(usize, State)], values: &mut Values) {
         let mut todo: Vec<&(usize, State)> = states.iter().collect();
         while let Some((at, state)) = todo.pop() {

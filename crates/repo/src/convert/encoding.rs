@@ -1,6 +1,6 @@
-//! `working-tree-encoding`: files in the worktree in another encoding than UTF-8.
+//! `working-tree-encoding`: files in the worktree in an encoding other than UTF-8.
 //!
-//! Re-encoding is the C library's, as it is Git's. Content that cannot be expressed is left as it is,
+//! The C library converts, as it does for Git. Content that cannot be converted stays as it is,
 //! with Git's message.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -13,7 +13,7 @@ const UTF16_BE: &[u8] = b"\xfe\xff";
 const UTF32_LE: &[u8] = b"\xff\xfe\0\0";
 const UTF32_BE: &[u8] = b"\0\0\xfe\xff";
 
-/// From UTF-8; `false` if the bytes stay as they are.
+/// Converts from UTF-8. Returns false if the bytes stay as they are.
 pub(super) fn to_worktree(
     path: &BStr,
     name: &BStr,
@@ -24,7 +24,8 @@ pub(super) fn to_worktree(
     if bytes.is_empty() {
         return false;
     }
-    // Written by name with the mark that reading expects; musl writes none of its own.
+    // The BOM variants are written as the plain encoding after a byte order mark. musl never writes
+    // a mark, so it is written here for UTF-16 and UTF-32 as well.
     let is = |encoding: &str| same_utf(name, encoding);
     let unmarked = cfg!(target_env = "musl");
     let (to, mark): (&BStr, &[u8]) = if is("UTF-16LE-BOM") {
@@ -44,8 +45,8 @@ pub(super) fn to_worktree(
     converted
 }
 
-/// To UTF-8. With an error the bytes stay as they are: its message, without what it begins with, or nothing if there was nothing
-/// to do. Advice is among the messages.
+/// Converts to UTF-8. On an error the bytes stay as they are; `None` as the error means that the
+/// content is empty. Git's advice is appended to `messages`.
 pub(super) fn to_git(
     path: &BStr,
     name: &BStr,
@@ -89,13 +90,14 @@ pub(super) fn to_git(
     }
 }
 
-/// Whether `text`, which `bytes` in the encoding `name` became, becomes these again.
+/// Returns true if `text`, the UTF-8 form of `bytes`, converts back to the same bytes.
 pub(super) fn comes_back(name: &BStr, bytes: &[u8], text: &[u8]) -> bool {
     let mut back = Vec::new();
     bytes.is_empty() || convert(name, "UTF-8".into(), text, &mut back) && back == bytes
 }
 
-/// Text in another encoding; as it is where it is in that already, or cannot be expressed in it.
+/// Converts text to another encoding. It stays as it is if the encodings are the same or the
+/// conversion fails.
 pub(crate) fn recode(from: &BStr, to: &BStr, text: BString) -> BString {
     if from.eq_ignore_ascii_case(to) || is_utf8(from) && is_utf8(to) {
         return text;
@@ -111,7 +113,7 @@ fn convert(to: &BStr, from: &BStr, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Spellings that not every C library has.
+/// Replaces spellings that some C libraries do not know.
 fn fallback(name: &BStr) -> &[u8] {
     if is_utf8(name) {
         b"UTF-8"
@@ -122,12 +124,12 @@ fn fallback(name: &BStr) -> &[u8] {
     }
 }
 
-/// Whether nothing needs to be done.
+/// Returns true if no conversion is needed.
 pub(super) fn is_utf8(name: &BStr) -> bool {
     same_utf(name, "UTF-8")
 }
 
-/// The same encoding of the UTF family, however it is spelt: `utf16le`, `UTF-16LE`.
+/// Returns true if both names spell one UTF encoding, such as `utf16le` and `UTF-16LE`.
 fn same_utf(name: &BStr, other: &str) -> bool {
     let tail = |name: &[u8]| {
         let (family, rest) = name.split_at_checked(3)?;

@@ -1,9 +1,10 @@
-//! External filters: commands run per file, and long-running processes that may delay their answer.
+//! External filters: commands that run once per file, and long-running processes that may delay an
+//! answer.
 //!
-//! Order: [`ExternalFilters::smudge`] for each file; what is delayed is collected by rounds of
-//! [`ExternalFilters::available`] and [`ExternalFilters::fetch`] until a round is empty. A filter that
-//! fails passes the content through with Git's message, unless `filter.<name>.required` is set.
-//! Source: gitattributes(5) `filter`.
+//! Order: the caller passes each file to [`ExternalFilters::smudge`]. It then fetches the delayed
+//! files in rounds of [`ExternalFilters::available`] and [`ExternalFilters::fetch`], until a round
+//! is empty. If a filter fails, the content stays as it is and Git's message is added, unless
+//! `filter.<name>.required` is set. Source: gitattributes(5) `filter`.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -36,7 +37,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Whether it does anything at all.
+    /// Returns true if the driver has any command.
     pub(super) fn has_command(&self) -> bool {
         !self.smudge.is_empty() || !self.clean.is_empty() || !self.process.is_empty()
     }
@@ -45,18 +46,19 @@ impl Driver {
         self.required && self.smudge.is_empty() && self.process.is_empty()
     }
 
-    /// Whether a checkout has to ask it (or, where it is required but cannot smudge, to fail).
+    /// Returns true if a checkout has to run the driver, or has to fail because the driver is
+    /// required and cannot smudge.
     pub(super) fn acts_on_checkout(&self) -> bool {
         self.required || !self.smudge.is_empty() || !self.process.is_empty()
     }
 }
 
-/// True if some configured driver is required and has no command to smudge by.
+/// Returns true if a configured driver is required and has no command to smudge.
 pub fn any_driver_only_fails(repo: &Repository) -> Result<bool, Error> {
     Ok(drivers(repo)?.iter().any(Driver::only_fails))
 }
 
-/// All drivers that are configured.
+/// Returns all configured drivers.
 pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
     let names = repo.config.subsections("filter");
     names
@@ -76,7 +78,7 @@ pub(super) fn drivers(repo: &Repository) -> Result<Vec<Driver>, Error> {
         .collect()
 }
 
-/// Where filters run, and with what environment.
+/// The directory and environment in which filters run.
 pub(super) struct Environment {
     dir: PathBuf,
     variables: Vec<(OsString, OsString)>,
@@ -89,7 +91,7 @@ impl Environment {
         Environment { dir, variables: repo.child_env(), processes: Arc::clone(&repo.processes) }
     }
 
-    /// The processes that run; others wait.
+    /// Locks the running processes.
     fn running(&self) -> MutexGuard<'_, HashMap<BString, Process>> {
         self.processes.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,54 +107,57 @@ impl Environment {
     }
 }
 
-/// What is checked out, for filters that want to know.
+/// The commit of the checkout, for filters that ask for it.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    /// Full name of the branch that is being switched to.
+    /// The full name of the branch that the command switches to.
     pub reference: Option<BString>,
-    /// The commit, or the tree.
+    /// The name of the commit or tree.
     pub treeish: Option<ObjectId>,
 }
 
-/// The moment at which a filter may deliver a file.
+/// The time at which a filter may deliver a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delays {
-    /// It is offered to.
+    /// The filter may delay the file.
     Offered,
-    /// It has to answer at once, as for Git's `checkout-index`.
+    /// The filter must answer at once, as for Git's `checkout-index`.
     Refused,
 }
 
-/// What a filter made of a file.
+/// The result of a filter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Smudged {
     /// The bytes to write.
     Ready(Vec<u8>),
-    /// To be fetched later.
+    /// The filter delivers the file later.
     Delayed,
-    /// The filter has nothing to say, or failed without being required: the bytes stay as they are.
+    /// The bytes stay as they are: the filter does nothing for this file, or failed and is not
+    /// required.
     Unchanged,
 }
 
-/// A file to be filtered.
+/// A file for a filter.
 pub(super) struct Job<'a> {
     pub(super) path: &'a BStr,
     pub(super) oid: ObjectId,
-    /// Position in the drivers.
+    /// The position of the filter's driver.
     pub(super) driver: usize,
-    /// The answer may come later.
+    /// The filter may delay its answer.
     pub(super) delay: bool,
 }
 
-/// Long-running processes by command: each is started once, asked by one at a time, and ends with the repository.
+/// The long-running processes by command. Each is started once, serves one caller at a time, and
+/// ends with the repository.
 #[derive(Default)]
 pub(crate) struct Processes(Mutex<HashMap<BString, Process>>);
 
-/// The lane of external filters, owned by one thread: a filter may assume that it has one caller only.
+/// The external filters of a checkout, owned by one thread: a filter may assume that it has a
+/// single caller.
 pub struct ExternalFilters {
     worker: Worker,
     delays: Delays,
-    /// Commands that delayed something and have not said that they are done.
+    /// The commands that delayed files and have not reported their end.
     waiting: BTreeSet<BString>,
     delayed: BTreeSet<BString>,
     failed: bool,
@@ -163,7 +168,7 @@ impl ExternalFilters {
         ExternalFilters { worker, delays, waiting: BTreeSet::new(), delayed: BTreeSet::new(), failed: false }
     }
 
-    /// Converts and filters a blob.
+    /// Converts a blob and runs its filter.
     pub fn smudge(&mut self, path: &BStr, oid: ObjectId, blob: &[u8]) -> Result<Smudged, Error> {
         let _phase = profile::span(Phase::Convert);
         let Some(action) = self.worker.action(path)? else { return Ok(Smudged::Unchanged) };
@@ -189,8 +194,9 @@ impl ExternalFilters {
         })
     }
 
-    /// One round: asks every filter that owes something which of its files are ready, until it has none any more. Waits as
-    /// long as the filters do. Empty when nothing more will come.
+    /// Runs one round: asks each filter with delayed files which of them are ready, until it
+    /// reports none. Blocks as long as the filters do. The result is empty if no more files will
+    /// come.
     pub fn available(&mut self) -> Vec<BString> {
         let _phase = profile::span(Phase::Convert);
         let mut ready = Vec::new();
@@ -241,12 +247,12 @@ impl ExternalFilters {
         ready
     }
 
-    /// Whether a filter did not keep to what was agreed, so that Git would call the whole a failure.
+    /// Returns true if a filter broke the protocol, so that Git's command would fail.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// The bytes of a file that was delayed and is available now.
+    /// Returns the bytes of a delayed file that is available.
     pub fn fetch(&mut self, path: &BStr, oid: ObjectId) -> Result<Smudged, Error> {
         let _phase = profile::span(Phase::Convert);
         let Some(driver) = self.worker.action(path)?.and_then(|action| action.driver) else {
@@ -255,8 +261,8 @@ impl ExternalFilters {
         self.worker.smudge(&Job { path, oid, driver, delay: false }, b"")
     }
 
-    /// The files that were promised and never came, sorted, each with Git's message
-    /// (`'<path>' was not filtered properly`) among the messages.
+    /// Returns the delayed files that the filters never delivered, sorted. Adds Git's message
+    /// (`'<path>' was not filtered properly`) for each.
     pub fn unfinished(&mut self) -> Vec<BString> {
         let paths: Vec<_> = std::mem::take(&mut self.delayed).into_iter().collect();
         let messages = paths.iter().map(|path| format!("error: '{path}' was not filtered properly"));
@@ -275,7 +281,7 @@ fn smudge_failed(path: &BStr, driver: &Driver) -> ConvertError {
 }
 
 impl Worker {
-    /// Runs the filter of a checkout; an error if it is required and fails.
+    /// Runs the filter for a checkout. It is an error if a required filter fails.
     pub(super) fn smudge(&mut self, job: &Job<'_>, content: &[u8]) -> Result<Smudged, Error> {
         let shared = std::sync::Arc::clone(&self.shared);
         let driver = &shared.drivers[job.driver];
@@ -297,15 +303,15 @@ impl Worker {
         Ok(smudged)
     }
 
-    /// The words with which Git dies when it writes the file at `path`, if the file's filter is
-    /// required and has no command to smudge by.
+    /// Returns Git's fatal message for a checkout of `path`, if its filter is required and has no
+    /// command to smudge.
     pub fn sure_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
         let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
         let driver = &self.shared.drivers[driver];
         Ok(driver.only_fails().then(|| smudge_failed(path, driver).to_string()))
     }
 
-    /// Runs the filter of an addition; `None` if it changes nothing.
+    /// Runs the filter for an addition; returns `None` if it changes nothing.
     pub(super) fn clean(
         &mut self,
         path: &BStr,
@@ -332,7 +338,7 @@ impl Worker {
         Ok(cleaned)
     }
 
-    /// Asks a long-running process, which is started if need be.
+    /// Sends a file to a long-running process, and starts the process if needed.
     fn ask(
         &mut self,
         command: &BString,
@@ -346,7 +352,7 @@ impl Worker {
         if !running.contains_key(command) {
             match Process::start(shared.filters.command(command.as_bstr()), command.as_bstr()) {
                 Ok(process) => drop(running.insert(command.clone(), process)),
-                // The next file tries it again.
+                // The next file starts it again.
                 Err(NotStarted::Failed(lines)) => {
                     messages.extend(lines.into_iter().map(|line| format!("error: {line}")));
                     return Ok(Smudged::Unchanged);
@@ -378,14 +384,14 @@ impl Worker {
             }
             Ok(Answer::Delayed) | Err(_) => {
                 messages.push(format!("error: external filter '{command}' failed"));
-                // The next file starts it anew.
+                // The next file starts a new process.
                 running.remove(command);
                 Smudged::Unchanged
             }
         })
     }
 
-    /// Runs a command for one file; `None` if it fails.
+    /// Runs a command for one file; returns `None` if it fails.
     fn run(&mut self, template: &BString, path: &BStr, content: &[u8]) -> Option<Vec<u8>> {
         let text = expand(template.as_bstr(), path);
         let mut failed = |what: String| {
@@ -401,7 +407,7 @@ impl Worker {
         let mut stdout = child.stdout.take().expect("asked to be piped");
         let mut filtered = Vec::new();
         let (fed, read) = std::thread::scope(|scope| {
-            // A filter need not read all that it is given.
+            // A filter may exit before it has read all of its input.
             let feeding = scope.spawn(move || match stdin.write_all(content) {
                 Err(err) if err.kind() != std::io::ErrorKind::BrokenPipe => Err(err),
                 _ => Ok(()),
@@ -440,7 +446,7 @@ fn line(key: &str, value: &BStr) -> BString {
     bstr::concat([key.as_bytes(), value]).into()
 }
 
-/// `%f` becomes the quoted path, `%%` a percent sign.
+/// Replaces `%f` by the quoted path, and `%%` by a percent sign.
 fn expand(template: &BStr, path: &BStr) -> BString {
     let mut text = BString::default();
     let mut rest = template.as_bytes();

@@ -1,13 +1,13 @@
 //! Conversions between blobs and files: line ends, `$Id$`, encodings, and filters.
 //!
-//! A [`Converter`] is built once from an index and shared; each thread takes a [`Worker`] of its own. If
-//! neither configuration nor an attribute speaks of conversion, every path is [`Class::None`] after one
-//! comparison. Attributes are read from the index first and then from the worktree when checking out, the
-//! other way round when restoring paths and when comparing.
+//! A [`Converter`] is built once from an index and shared; each thread has its own [`Worker`]. If
+//! neither configuration nor attributes ask for conversion, each path is [`Class::None`] after one
+//! comparison. A checkout reads attributes from the index first and then from the worktree.
+//! Restoring paths and comparing files read them in the opposite order.
 //!
-//! To the worktree: ident, line ends, encoding, filter; to Git the same backwards. What fails without
-//! being required is passed over with a message, as in Git: see [`Worker::take_messages`].
-//! Source: gitattributes(5).
+//! The steps to the worktree are ident, line ends, encoding, filter; the steps to Git are the
+//! reverse. A step that fails and is not required is skipped with a message, as in Git: see
+//! [`Worker::take_messages`]. Source: gitattributes(5).
 
 pub(crate) mod attributes;
 pub(crate) mod encoding;
@@ -32,31 +32,33 @@ use storing::Storing;
 use text::LineEnds;
 pub use text::describe as describe_line_ends;
 
-/// What a path needs on its way to the worktree.
+/// The kind of conversion that a path needs for a checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Bytes as they are.
+    /// No conversion.
     None,
-    /// eol, ident, working-tree-encoding: any thread, in memory.
+    /// eol, ident or working-tree-encoding: in memory, on any thread.
     InProcess,
     /// A smudge command or a long-running process.
     External,
 }
 
-/// Shared by all threads.
+/// The settings and attributes of conversion, shared by all threads.
 pub struct Converter {
     shared: Arc<Shared>,
 }
 
 impl Converter {
-    /// For writing files. `index` is the result that is being checked out. May be built before files
-    /// are removed: the worktree's attribute files are read when the first path is looked at.
+    /// Makes a converter for writing files. `index` is the index to check out. The caller may
+    /// remove files after this call: attribute files in the worktree are read when the first path
+    /// is looked up.
     pub fn for_checkout(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Checkout)?) })
     }
 
-    /// As [`Converter::for_checkout`], for paths that are restored: where the worktree has an attribute file now, it
-    /// counts, whatever becomes of it; but not in directories of which `renewed` says that it is the index's.
+    /// Like [`Converter::for_checkout`], for paths that are restored. An attribute file that is in
+    /// the worktree now has precedence, even if the command overwrites it. Where `renewed` returns
+    /// true for a directory, the index has precedence.
     pub fn for_restore(
         repo: &Repository,
         index: &Index,
@@ -67,27 +69,29 @@ impl Converter {
         Ok(Converter { shared: Arc::new(shared) })
     }
 
-    /// For comparing files with `index` ([`Worker::to_git`]).
+    /// Makes a converter for comparing files with `index` ([`Worker::to_git`]).
     pub fn for_compare(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Compare)?) })
     }
 
-    /// As [`Converter::for_compare`], for what will be stored: what could not be brought back is told of, or an error
-    /// (`core.safecrlf`, `core.checkRoundtripEncoding`).
+    /// Like [`Converter::for_compare`], for content that will be stored. A conversion that a
+    /// checkout would not undo gives a warning or an error (`core.safecrlf`,
+    /// `core.checkRoundtripEncoding`).
     pub fn for_adding(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         let mut shared = Shared::load(repo, index, Direction::Compare)?;
         shared.storing = Some(Storing::of(repo)?);
         Ok(Converter { shared: Arc::new(shared) })
     }
 
-    /// As [`Converter::for_compare`], for what will be shown: what could not be brought back is told of (`core.safecrlf`).
+    /// Like [`Converter::for_compare`], for content that is only shown. A conversion that a
+    /// checkout would not undo gives a warning (`core.safecrlf`).
     pub fn for_showing(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         let mut shared = Shared::load(repo, index, Direction::Compare)?;
         shared.storing = Some(Storing::for_showing(repo)?);
         Ok(Converter { shared: Arc::new(shared) })
     }
 
-    /// Names the commit that is checked out, for filters that want to know.
+    /// Sets the commit that is checked out, for filters that ask for it.
     pub fn with_metadata(mut self, metadata: Metadata) -> Converter {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.metadata = metadata;
@@ -95,34 +99,34 @@ impl Converter {
         self
     }
 
-    /// Whether no path can need anything, which is then known without looking at it.
+    /// Returns true if no path needs conversion. No path has to be looked up to know it.
     pub fn is_idle(&self) -> bool {
         self.shared.tables().idle
     }
 
-    /// A worker of one thread.
+    /// Returns a worker for one thread.
     pub fn worker(&self) -> Worker {
         Worker::new(&self.shared)
     }
 
-    /// The lane of external filters, for one thread.
+    /// Returns the external filters, for one thread.
     pub fn external(&self, delays: Delays) -> ExternalFilters {
         ExternalFilters::new(Worker::new(&self.shared), delays)
     }
 }
 
-/// One per thread. Paths should come in index order, so that a directory's attributes are looked up
-/// once.
+/// The converter of one thread. If paths come in index order, each directory's attributes are
+/// looked up once.
 pub struct Worker {
     shared: Arc<Shared>,
-    /// The directory that `files` are of.
+    /// The directory of the last path.
     dir: BString,
-    /// Attribute files from the top to `dir`, with the length of their directories.
+    /// The attribute files from the top to `dir`, each with the length of its directory's path.
     files: Vec<(Option<Arc<File>>, usize)>,
-    /// `files` or the shared ones have something to say.
+    /// True if one of `files` or of the shared files sets attributes.
     concerned: bool,
     values: Values,
-    /// The path looked at last.
+    /// The last path and its action.
     last: Option<(BString, Action)>,
     spare: Vec<u8>,
     messages: Vec<String>,
@@ -142,7 +146,7 @@ impl Worker {
         }
     }
 
-    /// What a path with this mode needs.
+    /// Returns the kind of conversion that a path of this mode needs.
     pub fn class(&mut self, path: &BStr, mode: Mode) -> Result<Class, Error> {
         if !mode.is_file() {
             return Ok(Class::None);
@@ -157,8 +161,8 @@ impl Worker {
         })
     }
 
-    /// Returns the bytes to write: `blob` itself or `out`. Of [`Class::External`] the filter is run and
-    /// waited for.
+    /// Returns the bytes to write: `blob` itself or `out`. For [`Class::External`] it runs the
+    /// filter and waits for it.
     pub fn to_worktree<'a>(
         &mut self,
         path: &BStr,
@@ -182,12 +186,13 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// Whether the bytes of the file at `path` become a blob's as they are.
+    /// Returns true if the file at `path` becomes a blob without conversion.
     pub fn keeps(&mut self, path: &BStr) -> Result<bool, Error> {
         Ok(self.action(path)?.is_none())
     }
 
-    /// The other direction, for comparing a file with its blob, or storing it.
+    /// Returns the bytes of the blob: `file` itself or `out`. Used to compare a file with its blob
+    /// and to store it.
     pub fn to_git<'a>(
         &mut self,
         path: &BStr,
@@ -246,12 +251,12 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// What Git would have printed: each begins with `error: ` or `warning: `.
+    /// Returns the messages that Git would have printed; each begins with `error: ` or `warning: `.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }
 
-    /// What a checkout does before filters.
+    /// Applies the steps of a checkout that precede the filter.
     fn in_process(&mut self, path: &BStr, oid: ObjectId, action: &Action, content: &mut Content<'_>) {
         if action.ident && action.streamed {
             content.step(|bytes, to| text::ident_streamed(bytes, oid, to));
@@ -265,7 +270,7 @@ impl Worker {
         }
     }
 
-    /// What the attributes of a path say of its line ends, as `ls-files --eol` has it.
+    /// Describes the attributes of a path that concern line ends, as `ls-files --eol` does.
     pub fn describe_attributes(&mut self, path: &BStr) -> &'static str {
         let shared = Arc::clone(&self.shared);
         let tables = shared.tables();
@@ -275,7 +280,7 @@ impl Worker {
         }
     }
 
-    /// `None` if nothing concerns the path.
+    /// Returns the action for a path; `None` if it needs no conversion.
     fn action(&mut self, path: &BStr) -> Result<Option<Action>, Error> {
         let shared = Arc::clone(&self.shared);
         let tables = shared.tables();
@@ -299,7 +304,7 @@ impl Worker {
         Ok(Some(action))
     }
 
-    /// Looks the attributes of a path up; `false` if nothing concerns it.
+    /// Looks up the attributes of a path; returns false if no attribute applies to it.
     fn look_up(&mut self, shared: &Shared, tables: &Tables, path: &BStr) -> bool {
         let dir = path[..path.rfind_byte(b'/').unwrap_or(0)].as_bstr();
         if self.files.is_empty() || self.dir != dir {
@@ -316,7 +321,7 @@ impl Worker {
         true
     }
 
-    /// Keeps the files of directories that both the last and this one are in, and reads the others.
+    /// Goes to a directory: keeps the files of the common ancestors and reads the others.
     fn enter(&mut self, shared: &Shared, tables: &Tables, dir: &BStr) {
         let both = |len: usize| {
             len == 0
@@ -341,12 +346,12 @@ impl Worker {
     }
 }
 
-/// Bytes on their way through the steps.
+/// The bytes between the steps of a conversion.
 struct Content<'a> {
     input: &'a [u8],
     out: &'a mut Vec<u8>,
     spare: Vec<u8>,
-    /// They are in `out`, not in `input`.
+    /// True if the bytes are in `out`, not in `input`.
     changed: bool,
 }
 
@@ -355,7 +360,7 @@ impl Content<'_> {
         if self.changed { self.out } else { self.input }
     }
 
-    /// `step` fills the buffer it is given and says whether the result counts.
+    /// Runs a step, which fills a buffer and returns true if the result replaces the bytes.
     fn step(&mut self, step: impl FnOnce(&[u8], &mut Vec<u8>) -> bool) {
         self.spare.clear();
         let bytes = if self.changed { self.out.as_slice() } else { self.input };
@@ -372,7 +377,7 @@ impl Content<'_> {
 }
 
 impl<'a> Content<'a> {
-    /// The bytes, and the buffer not needed for them.
+    /// Returns the bytes, and the spare buffer.
     fn finish(self) -> (&'a [u8], Vec<u8>) {
         (if self.changed { self.out } else { self.input }, self.spare)
     }

@@ -1,7 +1,7 @@
 //! A long-running filter: the client's side of Git's protocol, version 2.
 //!
-//! Source: gitattributes(5), "Long Running Filter Process". The process is started once and asked
-//! for one file after the other; its answers are packets.
+//! Source: gitattributes(5), "Long Running Filter Process". The process is started once and serves
+//! one file after another. Its answers are packets.
 
 use std::{
     io::{self, BufReader, Read as _, Write as _},
@@ -12,41 +12,41 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::ConvertError;
 
-/// The most a packet can carry.
+/// The longest payload of a packet.
 const MAX_DATA: usize = 65516;
 
 /// A running process.
 pub(super) struct Process {
     child: Child,
-    /// `None` at the end.
+    /// The pipes of the process; `None` once it is being stopped.
     pipes: Option<(ChildStdin, BufReader<ChildStdout>)>,
     pub(super) clean: bool,
     pub(super) smudge: bool,
     pub(super) delay: bool,
 }
 
-/// Why there is no process.
+/// The reason why the process could not be started.
 #[derive(Debug)]
 pub(super) enum NotStarted {
-    /// What is to be said of it, each without `error: `; the file stays as it is.
+    /// Messages without `error: `. The file stays as it is.
     Failed(Vec<String>),
-    /// Git dies of this.
+    /// An error of which Git dies.
     Fatal(ConvertError),
 }
 
-/// What it said of a file.
+/// The answer about a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Content(Vec<u8>),
     Delayed,
-    /// Not this file.
+    /// The filter refuses this file.
     Error,
-    /// No more files of this kind.
+    /// The filter refuses all further files of this kind.
     Abort,
 }
 
 impl Process {
-    /// Starts it and agrees on what it can do.
+    /// Starts the process and negotiates its capabilities.
     pub(super) fn start(mut command: Command, text: &BStr) -> Result<Process, NotStarted> {
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned
@@ -108,7 +108,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sends a file and waits for the answer. `header` are the lines before the content.
+    /// Sends a file and waits for the answer. `header` holds the lines before the content.
     pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> io::Result<Answer> {
         let mut packets = Vec::with_capacity(content.len() + 256);
         for line in header {
@@ -131,7 +131,7 @@ impl Process {
         while let Some(packet) = self.packet()? {
             bytes.extend_from_slice(&packet);
         }
-        // An empty list keeps what was said before.
+        // An empty list keeps the earlier status.
         match self.status("success".into())?.as_slice() {
             b"success" => Ok(Answer::Content(bytes)),
             b"error" => Ok(Answer::Error),
@@ -140,7 +140,7 @@ impl Process {
         }
     }
 
-    /// The delayed files that are ready now; `None` if it reported an error.
+    /// Returns the delayed files that are ready now; `None` if the process reported an error.
     pub(super) fn available(&mut self) -> io::Result<Option<Vec<BString>>> {
         self.lines(&["command=list_available_blobs"])?;
         let mut paths = Vec::new();
@@ -169,7 +169,7 @@ impl Process {
         stdin.flush()
     }
 
-    /// The last `status=` before the flush.
+    /// Returns the last `status=` before the flush, or `before` if there is none.
     fn status(&mut self, before: BString) -> io::Result<BString> {
         let mut status = before;
         while let Some(line) = self.line()? {
@@ -189,7 +189,7 @@ impl Process {
         }))
     }
 
-    /// `None` is a flush.
+    /// Reads a packet; `None` is a flush.
     fn packet(&mut self) -> io::Result<Option<Vec<u8>>> {
         let (_, stdout) = self.pipes.as_mut().ok_or_else(|| unexpected("end"))?;
         let mut header = [0; 4];
@@ -208,10 +208,10 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// The end of its input tells it to stop; it is not heard any more.
+    /// Closes the pipes, which tells the process to stop, and waits for it.
     fn drop(&mut self) {
         self.pipes = None;
-        // Whatever it says now, nobody can act on it.
+        // Its exit status does not matter: the command has the answers that it needs.
         let _ = self.child.wait();
     }
 }

@@ -1,4 +1,5 @@
-//! What all workers share: configuration, attribute files, and what they come to for a path.
+//! The state that all workers share: configuration, attribute files, and the action for the
+//! attributes of a path.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,75 +26,76 @@ use crate::{
     objects::{Kind, Objects},
 };
 
-/// Which attribute files count first.
+/// The precedence of attribute files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// The index's, then the worktree's.
+    /// The index first, then the worktree.
     Checkout,
-    /// The worktree's as they are before anything is written, then the index's.
+    /// The worktree as it is before anything is written, then the index.
     Restore,
-    /// The worktree's, then the index's.
+    /// The worktree first, then the index.
     Compare,
 }
 
-/// What is known of an index and a configuration.
+/// The settings and attribute files of an index and a configuration.
 pub(super) struct Shared {
     pub(super) objects: Arc<Objects>,
     pub(super) hash: HashKind,
     pub(super) direction: Direction,
     pub(super) worktree: Option<sys::Dir>,
-    /// The names at the worktree's top when checking out began; below any other there can be no
-    /// attribute file but those just written.
+    /// The names at the top of the worktree when the checkout began. Below other names, the only
+    /// attribute files are those that the checkout has written.
     pub(super) present: Option<HashSet<Vec<u8>>>,
-    /// Weakest first: built in, the system's, the user's.
+    /// The built-in file, the system's and the user's, weakest first.
     pub(super) weakest: Vec<RawFile>,
     pub(super) info: RawFile,
-    /// Contents of the index's `.gitattributes`, by directory; when restoring, of the worktree's in their place.
+    /// The `.gitattributes` files of the index, by directory. When restoring, files of the worktree
+    /// replace them.
     pub(super) indexed: HashMap<BString, RawFile>,
     pub(super) settings: Settings,
     pub(super) drivers: Vec<Driver>,
     pub(super) filters: filter::Environment,
     pub(super) metadata: Metadata,
-    /// When comparing, the index itself: what to ask where a conversion is only a guess.
+    /// The index, when comparing: its blobs decide about conversions that depend on a guess.
     pub(super) index: Option<Index>,
-    /// What is converted to Git will be stored.
+    /// The checks of content that will be stored.
     pub(super) storing: Option<Storing>,
     pub(super) tables: OnceLock<Tables>,
 }
 
 pub(super) struct Settings {
-    /// `core.autocrlf`: what paths without attributes get.
+    /// `core.autocrlf`: the conversion of paths without attributes.
     pub(super) auto: LineEnds,
-    /// What text gets without a word about its line ends.
+    /// The conversion of text without an attribute about line ends.
     pub(super) native: LineEnds,
     pub(super) fold_case: bool,
 }
 
-/// The attribute files, compiled once the macros are known.
+/// The attribute files, compiled after all macros are known.
 pub(super) struct Tables {
     pub(super) names: Names,
     pub(super) weakest: Vec<File>,
     pub(super) info: File,
     pub(super) indexed: HashMap<BString, Arc<File>>,
     pub(super) root: Option<Arc<File>>,
-    /// Nothing can concern any path.
+    /// True if no path needs conversion.
     pub(super) idle: bool,
 }
 
-/// What is to be done with a path.
+/// The conversion of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Action {
     pub(super) ident: bool,
     pub(super) ends: LineEnds,
-    /// Git would stream the blob.
+    /// True if Git would stream the blob.
     pub(super) streamed: bool,
     pub(super) encoding: Option<BString>,
-    /// Position in [`Shared::drivers`].
+    /// The position in [`Shared::drivers`].
     pub(super) driver: Option<usize>,
 }
 
 impl Action {
-    /// Whether bytes stay as they are, in either direction.
+    /// Returns true if the bytes stay as they are in both directions.
     pub(super) fn is_none(&self) -> bool {
         !self.ident && self.ends == LineEnds::Keep && self.encoding.is_none() && self.driver.is_none()
     }
@@ -117,7 +119,7 @@ impl Settings {
     }
 }
 
-/// Attribute files outside of the worktree, weakest first.
+/// Reads the attribute files outside of the worktree, weakest first.
 fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
     let mut files = vec![RawFile::built_in()];
     if !repo.env().boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
@@ -131,7 +133,7 @@ fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
     Ok(files)
 }
 
-/// What cannot be read says nothing.
+/// Reads a file. A file that cannot be read sets no attributes.
 fn read(path: &Path) -> RawFile {
     let bytes = disk::read_optional(path).ok().flatten();
     bytes.map_or_else(RawFile::default, |bytes| RawFile::parse(&bytes, true))
@@ -143,7 +145,7 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
     let mut reader = repo.objects().reader();
     for at in index.files_named(NAME) {
         let entry = index.entry(at);
-        // Of an unmerged one, ours.
+        // For an unmerged path, our stage counts.
         if !matches!(entry.stage, Stage::Normal | Stage::Ours) {
             continue;
         }
@@ -159,7 +161,7 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
 }
 
 impl Shared {
-    /// Reads everything but the worktree.
+    /// Reads everything except the worktree's attribute files.
     pub(super) fn load(repo: &Repository, index: &Index, direction: Direction) -> Result<Shared, Error> {
         for (name, given) in [
             ("GIT_ATTR_SOURCE", repo.env().bytes("GIT_ATTR_SOURCE").is_some()),
@@ -200,7 +202,8 @@ impl Shared {
         })
     }
 
-    /// Puts the worktree's attribute files in the place of the index's, but not those in `renewed` directories.
+    /// Replaces attribute files of the index by those of the worktree, except in `renewed`
+    /// directories.
     pub(super) fn prefer_worktree(&mut self, renewed: impl Fn(&[u8]) -> bool) {
         let mut indexed = std::mem::take(&mut self.indexed);
         for (dir, file) in indexed.iter_mut().filter(|(dir, _)| !renewed(dir)) {
@@ -213,7 +216,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// The attribute files, read and compiled when the first path is looked at.
+    /// Returns the compiled attribute files. They are read and compiled when the first path is
+    /// looked up.
     pub(super) fn tables(&self) -> &Tables {
         self.tables.get_or_init(|| {
             let root = match self.direction {
@@ -242,7 +246,7 @@ impl Shared {
         })
     }
 
-    /// The attribute file of a directory of the worktree; `None` if there is none.
+    /// Reads the attribute file of a directory of the worktree; `None` if there is none.
     fn in_worktree(&self, dir: &BStr) -> Option<RawFile> {
         let top = dir.split_str("/").next().unwrap_or_default();
         if !top.is_empty() && self.present.as_ref().is_some_and(|present| !present.contains(top)) {
@@ -258,7 +262,7 @@ impl Shared {
         Some(RawFile::parse(&bytes, dir.is_empty()))
     }
 
-    /// The attribute file that counts for a directory below the top.
+    /// Returns the attribute file that has precedence in a directory below the top.
     pub(super) fn file_of(&self, tables: &Tables, dir: &BStr) -> Option<Arc<File>> {
         let indexed = || tables.indexed.get(dir).cloned();
         let worktree = || self.in_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
@@ -268,7 +272,7 @@ impl Shared {
         }
     }
 
-    /// What the attributes of a path come to.
+    /// Returns the action for the attributes of a path.
     pub(super) fn action(&self, values: &Values) -> Result<Action, Error> {
         let kind = Text::of(values);
         let ends = match kind {
@@ -304,14 +308,14 @@ impl Shared {
 }
 
 impl Action {
-    /// The driver that a checkout asks. Git streams some files past drivers without a command, even
-    /// if these are required.
+    /// Returns the driver that a checkout runs. Git streams some files, and then ignores drivers
+    /// without a command even if they are required.
     pub(super) fn smudger(&self) -> Option<usize> {
         self.driver.filter(|_| !self.streamed)
     }
 }
 
-/// What the attributes of a path say of its line ends.
+/// The attributes of a path that concern line ends.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Text {
     Undefined,
@@ -351,7 +355,7 @@ impl Text {
         kind
     }
 
-    /// As `ls-files --eol` has it.
+    /// Describes them as `ls-files --eol` does.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Text::Undefined => "",
@@ -367,7 +371,7 @@ impl Text {
 }
 
 impl Shared {
-    /// The blob that the index has at a path; of an unmerged one, ours.
+    /// Returns the blob of a path in the index. For an unmerged path, our stage counts.
     pub(super) fn indexed_blob(&self, path: &BStr) -> Option<Vec<u8>> {
         let index = self.index.as_ref()?;
         let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok())?;

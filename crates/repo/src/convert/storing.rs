@@ -1,4 +1,4 @@
-//! What is looked at when a file's content will be stored: whether a checkout would bring back the same file.
+//! Checks of content that will be stored: would a checkout restore the same file?
 //!
 //! Source: git-config(1) `core.safecrlf`, `core.checkRoundtripEncoding`.
 
@@ -7,7 +7,7 @@ use bstr::{BStr, BString};
 use super::text::Lost;
 use crate::{ConvertError, Error, Repository};
 
-/// What becomes of a file that a checkout would not bring back.
+/// The reaction to a file that a checkout would not restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unsafe {
     Stored,
@@ -15,12 +15,12 @@ enum Unsafe {
     Refused,
 }
 
-/// The settings.
+/// The settings of these checks.
 pub(super) struct Storing {
     line_ends: Unsafe,
-    /// Encodings that are tried both ways.
+    /// Encodings that are checked by converting back.
     both_ways: BString,
-    /// What cannot be brought into another encoding is refused.
+    /// True if content that cannot be encoded is an error.
     pub(super) refuses: bool,
 }
 
@@ -36,7 +36,7 @@ impl Storing {
         Ok(Storing { line_ends, both_ways, refuses: true })
     }
 
-    /// For who only shows what would be stored: nothing is refused.
+    /// Returns the settings for a caller that only shows the content: nothing is an error.
     pub(super) fn for_showing(repo: &Repository) -> Result<Storing, Error> {
         let line_ends = match Storing::of(repo)?.line_ends {
             Unsafe::Refused => Unsafe::ToldOf,
@@ -45,7 +45,7 @@ impl Storing {
         Ok(Storing { line_ends, both_ways: BString::default(), refuses: false })
     }
 
-    /// What is to be said of line ends that would not come back.
+    /// Returns the message about line ends that a checkout would not restore.
     pub(super) fn tell_lost(&self, path: &BStr, lost: Lost) -> Result<Option<String>, Error> {
         let (from, to) = match lost {
             Lost::CrLf => ("CRLF", "LF"),
@@ -60,7 +60,7 @@ impl Storing {
         }
     }
 
-    /// Whether text in the encoding `name` has to come back the same.
+    /// Returns true if text in the encoding `name` is checked by converting back.
     pub(super) fn tries_both_ways(&self, name: &BStr) -> bool {
         let mut listed = self.both_ways.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
         listed.any(|one| one.eq_ignore_ascii_case(name))

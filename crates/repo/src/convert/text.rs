@@ -4,18 +4,18 @@
 
 use format::{HashKind, ObjectId, hash::Hasher};
 
-/// What is to become of line ends, everything considered.
+/// The conversion of line ends, after all settings and attributes are considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineEnds {
-    /// Left alone.
+    /// No conversion.
     Keep,
     /// Text: LF in the worktree.
     Lf,
     /// Text: CRLF in the worktree.
     CrLf,
-    /// Text if it looks like it: LF in the worktree.
+    /// Text if the content looks like text: LF in the worktree.
     AutoLf,
-    /// Text if it looks like it: CRLF in the worktree.
+    /// Text if the content looks like text: CRLF in the worktree.
     AutoCrLf,
 }
 
@@ -24,13 +24,13 @@ impl LineEnds {
         matches!(self, LineEnds::AutoLf | LineEnds::AutoCrLf)
     }
 
-    /// Whether files in the worktree get CRLF.
+    /// Returns true if files in the worktree get CRLF.
     pub(super) fn adds_cr(self) -> bool {
         matches!(self, LineEnds::CrLf | LineEnds::AutoCrLf)
     }
 }
 
-/// Counts that decide whether something is text.
+/// Counts of bytes that decide if content is text.
 #[derive(Default)]
 struct Stats {
     nul: usize,
@@ -74,7 +74,8 @@ impl Stats {
         self.lone_cr > 0 || self.nul > 0 || self.printable / 128 < self.nonprintable
     }
 
-    /// What a file of these line ends would not have after it was stored, with CRLF made LF or not, and checked out.
+    /// Returns the line ends that are lost if a file is stored and checked out again. `converted`
+    /// says that storing changes CRLF to LF.
     fn lost(&self, ends: LineEnds, converted: bool) -> Option<Lost> {
         let (crlf, lone_lf) = match converted {
             true => (0, self.lone_lf + self.crlf),
@@ -90,7 +91,7 @@ impl Stats {
     }
 }
 
-/// What the line ends of a content are, as `ls-files --eol` has it.
+/// Describes the line ends of content as `ls-files --eol` does.
 pub fn describe(bytes: &[u8]) -> &'static str {
     let stats = Stats::of(bytes);
     match (stats.lone_lf > 0, stats.crlf > 0) {
@@ -103,7 +104,7 @@ pub fn describe(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// LF to CRLF; `false` if nothing is to be done.
+/// Converts LF to CRLF; returns false if there is nothing to convert.
 pub(super) fn line_ends_to_worktree(bytes: &[u8], ends: LineEnds, out: &mut Vec<u8>) -> bool {
     if !ends.adds_cr() || bytes.is_empty() {
         return false;
@@ -128,24 +129,24 @@ pub(super) fn line_ends_to_worktree(bytes: &[u8], ends: LineEnds, out: &mut Vec<
     true
 }
 
-/// What [`line_ends_to_git`] did.
+/// The result of [`line_ends_to_git`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ToGit {
-    /// `false` if the bytes stay as they are.
+    /// False if the bytes stay as they are.
     pub(super) converted: bool,
-    /// The line ends that a checkout of the result would not have.
+    /// The line ends that a checkout of the result would not restore.
     pub(super) lost: Option<Lost>,
 }
 
-/// Line ends that would not come back.
+/// Line ends that a checkout would not restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     CrLf,
     Lf,
 }
 
-/// CRLF to LF. `indexed` is asked for the blob in the index: a file committed with CRLF keeps them where the conversion is
-/// only a guess.
+/// Converts CRLF to LF. `indexed` returns the blob in the index: a file that was committed with
+/// CRLF keeps it if the conversion depends on a guess.
 pub(super) fn line_ends_to_git(
     bytes: &[u8],
     ends: LineEnds,
@@ -178,7 +179,7 @@ pub(super) fn line_ends_to_git(
     ToGit { converted, lost }
 }
 
-/// Where the next `$Id$` or `$Id: ... $` begins and ends, from the dollar on.
+/// Finds the next `$Id$` or `$Id: ... $` and returns the offset of its first dollar and the end.
 fn next_ident(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut at = from;
     loop {
@@ -196,7 +197,8 @@ fn next_ident(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Expands `$Id$`; `false` if there is none. What another version control system expanded stays.
+/// Expands `$Id$`; returns false if there is none. An expansion of another version control system
+/// stays.
 pub(super) fn ident_to_worktree(bytes: &[u8], kind: HashKind, out: &mut Vec<u8>) -> bool {
     if next_ident(bytes, 0).is_none() {
         return false;
@@ -208,12 +210,13 @@ pub(super) fn ident_to_worktree(bytes: &[u8], kind: HashKind, out: &mut Vec<u8>)
     let mut copied = 0;
     let mut at = 0;
     while let Some((start, end)) = next_ident(bytes, at) {
-        // Between the colon and the dollar; a blank before the last character is not Git's.
+        // The text between the colon and the dollar. A blank before its last character means that
+        // Git did not write it.
         let inner = bytes[start + 4..end].strip_suffix(b"$").unwrap_or_default();
         let foreign =
             inner.iter().skip(1).position(|&c| c == b' ').is_some_and(|space| space + 2 < inner.len());
         if foreign {
-            // The dollar that ended it may begin another.
+            // The closing dollar may begin another identifier.
             at = start + 1;
             continue;
         }
@@ -228,15 +231,15 @@ pub(super) fn ident_to_worktree(bytes: &[u8], kind: HashKind, out: &mut Vec<u8>)
     true
 }
 
-/// Expands `$Id$` as Git does where it streams a blob to a file: another machine than
-/// [`ident_to_worktree`], with its own idea of what overlapping dollars mean.
+/// Expands `$Id$` as Git does when it streams a blob to a file. Git's streaming code treats
+/// overlapping dollars differently from [`ident_to_worktree`].
 pub(super) fn ident_streamed(bytes: &[u8], oid: ObjectId, out: &mut Vec<u8>) -> bool {
     const HEAD: &[u8] = b"$Id";
     if !bytes.windows(HEAD.len()).any(|window| window == HEAD) {
         return false;
     }
     let expansion = format!(": {oid} $");
-    // How much of the head was seen, and what was read but not passed on.
+    // The number of matched bytes of the head, and the bytes that are read but not written yet.
     let mut seen = 0;
     let mut skipping = false;
     let mut left: Vec<u8> = Vec::new();
@@ -281,21 +284,21 @@ pub(super) fn ident_streamed(bytes: &[u8], oid: ObjectId, out: &mut Vec<u8>) -> 
     true
 }
 
-/// Whether a blank in it is followed by anything but the closing dollar.
+/// Returns true if the text has a blank that something other than the closing dollar follows.
 fn is_foreign(text: &[u8]) -> bool {
     let Some(rest) = text.strip_prefix(b"$Id: ") else { return false };
     let rest = rest.split(|&c| c == 0).next().unwrap_or_default();
     rest.iter().enumerate().any(|(at, c)| b" \t\n\r".contains(c) && rest.get(at + 1) != Some(&b'$'))
 }
 
-/// Collapses `$Id: ... $`; `false` if there is none.
+/// Collapses `$Id: ... $`; returns false if there is none.
 pub(super) fn ident_to_git(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let mut copied = 0;
     let mut at = 0;
     while let Some((start, end)) = next_ident(bytes, at) {
         if bytes[start + 3] == b'$' {
-            // Collapsed already; its last dollar may begin another.
+            // It is collapsed already; its closing dollar may begin another identifier.
             at = start + 1;
             continue;
         }
