@@ -155,8 +155,8 @@ fn examine_on(
     let tuning = Tuning::reading(root);
     let workers = workers(repo)?;
     let mut scan = Scan::new(root, index, (rules, &tuning), options.pathspecs, options.interrupt);
-    let walk = |beside, reads_late, workers| match &options.untracked {
-        Some(Untracked { options: how, excludes }) => untracked::walk_beside(
+    let walk = |observer, reads_late, workers| match &options.untracked {
+        Some(Untracked { options: how, excludes }) => untracked::walk_observed(
             repo,
             root,
             index,
@@ -164,7 +164,7 @@ fn examine_on(
             excludes,
             &untracked::Options { workers, ..*how },
             options.interrupt,
-            untracked::Company { tuning: &tuning, beside, reads_late },
+            untracked::WalkContext { tuning: &tuning, observer, reads_late },
         ),
         None => Ok(Found::default()),
     };

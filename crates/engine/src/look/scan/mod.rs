@@ -34,7 +34,7 @@ use crate::{
     look::{
         pathspec::{Pathspecs, Seen},
         stat::{Match, StatRules},
-        untracked::Beside as _,
+        untracked::Observer as _,
     },
 };
 

@@ -18,7 +18,7 @@ use bstr::ByteSlice as _;
 use super::{Part, Scan};
 use crate::{
     crew::{Crew, Workers},
-    look::untracked::Beside as _,
+    look::untracked::Observer as _,
 };
 
 /// Below this many files, skip the cold-cache probe.

@@ -11,7 +11,7 @@ use crate::{
     crew::Pace,
     look::{
         handle::Handle,
-        untracked::{Beside, Listed},
+        untracked::{Listed, Observer},
     },
 };
 
@@ -19,7 +19,7 @@ use crate::{
 /// system calls.
 const MIN_FILES_FOR_CHDIR: usize = 16;
 
-impl Beside for Scan<'_> {
+impl Observer for Scan<'_> {
     fn files(&self) -> usize {
         self.asked.before(self.visited.len())
     }

@@ -1,6 +1,7 @@
-//! Whether a worktree holds files that nobody tracks and nobody ignores: Git's `read_directory`, as far as a yes or no goes.
+//! Finds out whether a worktree holds untracked files that are not ignored: Git's `read_directory`,
+//! reduced to yes or no.
 //!
-//! The first such file ends the search. Nothing is changed.
+//! The search stops at the first such file. Nothing is changed.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::Index;
@@ -12,7 +13,7 @@ use crate::look::{
     ignore::{self, Ignores},
 };
 
-/// Whether there is an untracked file in `worktree` that is not ignored.
+/// Returns true if `worktree` holds an untracked file that is not ignored.
 pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, LookError> {
     let excludes = ignore::outside(repo)?;
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
@@ -29,14 +30,14 @@ struct Search<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Something below is tracked.
+    /// There are tracked files below.
     Tracked,
-    /// Nothing is.
+    /// There are none.
     Untracked,
 }
 
 impl Search<'_> {
-    /// Whether there is an untracked file in `dir` or below that is not ignored.
+    /// Returns true if an untracked file that is not ignored is in `dir` or below.
     fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, LookError> {
         let examine = |source| LookError::Examine { path: dir.to_owned(), source };
         let listed = match dir.is_empty() {
@@ -44,7 +45,7 @@ impl Search<'_> {
             false => self.worktree.open_dir(dir).and_then(|open| open.list()),
         };
         let names = match listed {
-            // Git says that it cannot look, and goes on.
+            // Git warns and continues.
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(false),
             listed => listed.map_err(examine)?,
         };
@@ -76,7 +77,7 @@ impl Search<'_> {
     }
 
     fn subdirectory(&mut self, path: &BStr) -> Result<bool, LookError> {
-        // A submodule: what is in it is its own business.
+        // A submodule: its content does not count.
         if !self.index.range_of(path).is_empty() {
             return Ok(false);
         }
@@ -89,7 +90,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a directory with a `.git` in it is a repository of its own, as far as can be told from outside.
+    /// Returns true if a directory with a `.git` is a repository of its own, as far as that shows
+    /// from outside.
     fn is_nested(&self, dir: &BStr) -> bool {
         let there = |name: &str| {
             let path = bstr::join("/", [dir.as_bytes(), name.as_bytes()]);

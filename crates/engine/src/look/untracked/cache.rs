@@ -1,4 +1,5 @@
-//! The untracked cache of an index: whether there is to be one, and where it may be used. Source: git-config(1) `core.untrackedCache`.
+//! The untracked cache of an index: whether there should be one, and where it is valid. Source:
+//! git-config(1) `core.untrackedCache`.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -8,18 +9,18 @@ use repo::Repository;
 
 use super::Directories;
 
-/// What `core.untrackedCache` wants of every index that is read.
+/// The effect of `core.untrackedCache` on every index that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// It stays with it or without, also where the setting is no boolean.
+    /// The index keeps its cache or stays without one, also if the setting is not a boolean.
     Keep,
-    /// It has one.
+    /// The index gets a cache.
     Write,
-    /// It has none.
+    /// The index loses its cache.
     Remove,
 }
 
-/// The setting's, or that of `feature.manyFiles`.
+/// Reads the setting, or `feature.manyFiles`.
 pub fn wish(repo: &Repository) -> Result<Wish, repo::Error> {
     if repo.config_str("core.untrackedCache").is_some() {
         return Ok(match repo.config_bool("core.untrackedCache") {
@@ -32,13 +33,15 @@ pub fn wish(repo: &Repository) -> Result<Wish, repo::Error> {
     Ok(if many_files { Wish::Write } else { Wish::Keep })
 }
 
-/// Where a cache of this worktree may be used, in Git's words; without a worktree too, by the C library's help.
+/// Returns the place in which a cache of this worktree is valid, in Git's words. Without a worktree
+/// this is what the C library prints for a null pointer.
 pub fn ident(repo: &Repository) -> BString {
     let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
     bstr::concat([b"Location ", top, b", system ", &sys::user::system_name()]).into()
 }
 
-/// Gives `index` an empty cache, unless it has one that may be used here. Whether it was changed.
+/// Gives `index` an empty cache, unless it has one that is valid here. Returns true if the index
+/// was changed.
 pub fn add(repo: &Repository, index: &mut Index) -> bool {
     let ident = ident(repo);
     if index.untracked.as_ref().is_some_and(|cache| cache.ident() == ident) {
@@ -48,7 +51,8 @@ pub fn add(repo: &Repository, index: &mut Index) -> bool {
     true
 }
 
-/// Does what `core.untrackedCache` wants, as Git does whenever it reads an index. Whether `index` was changed.
+/// Applies `core.untrackedCache`, as Git does whenever it reads an index. Returns true if the index
+/// was changed.
 pub fn settle(repo: &Repository, index: &mut Index) -> Result<bool, repo::Error> {
     Ok(match wish(repo)? {
         Wish::Keep => false,
@@ -57,8 +61,9 @@ pub fn settle(repo: &Repository, index: &mut Index) -> Result<bool, repo::Error>
     })
 }
 
-/// Makes the cache of `index` fit for a walk of this manner: one that was filled in another, and not in the one that
-/// the configuration asks for, gives way to an empty one, as in Git. `false` if it may not be used here.
+/// Prepares the cache of `index` for a walk with this option. As in Git, a cache that was filled
+/// with another option than this one and the configured one is replaced by an empty one. Returns
+/// false if the cache is not valid here.
 pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bool {
     let Some(cache) = &index.untracked else { return true };
     let ident = ident(repo);
@@ -72,7 +77,7 @@ pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bo
     true
 }
 
-/// The manner `status` has by the configuration.
+/// The option that the configuration selects for `status`.
 fn configured(repo: &Repository) -> u32 {
     let all = repo.config_str("status.showUntrackedFiles").is_some_and(|value| value == "all");
     if all { 0 } else { UntrackedCache::NORMAL }

@@ -1,4 +1,4 @@
-//! What one name in a directory is, as far as that can be told without looking into it.
+//! Classifies a name in a directory, as far as possible without reading below it.
 
 use std::ops::Range;
 
@@ -12,29 +12,30 @@ use super::{
 };
 use crate::look::{ignore::Level, pathspec::Reach};
 
-/// The directory a name is in.
+/// The directory of a name.
 pub(super) struct Place<'p> {
-    /// Whether it is ignored, and so is all that is in it; else the rules for what is in it.
+    /// Returns whether the directory is ignored with all its content, and else the rules for its
+    /// content.
     pub(super) rules: &'p dyn Fn() -> (bool, Option<&'p Level>),
-    /// Whether these have to be read first, and nobody needs them yet.
+    /// Returns true if these rules have yet to be read and no name has needed them.
     pub(super) are_unread: &'p dyn Fn() -> bool,
-    /// The entries of the index in it.
+    /// The index entries below it.
     pub(super) within: &'p Range<usize>,
 }
 
-/// What is known of a name.
+/// The classification of a name.
 pub(super) enum Judged {
-    /// All of it; and whether the path is an entry of the index.
+    /// Its state, and whether the path is an index entry.
     Is(State, bool),
-    /// It depends on what is in the directory.
+    /// The content of the directory decides.
     Descend(Descent),
 }
 
 const NOTHING: Judged = Judged::Is(State::Nothing, false);
 
 impl Walk<'_> {
-    /// Judges `path`, in a directory `place`; `known` is what the index says of it, if that was looked up. A directory's path
-    /// gets a slash at its end.
+    /// Classifies `path` in the directory `place`. `known` is the result of the index lookup if
+    /// there was one. A directory's path gets a slash at the end.
     pub(super) fn judge(
         &self,
         path: &mut BString,
@@ -61,7 +62,7 @@ impl Walk<'_> {
         {
             path.push(b'/');
             let (manner, within) = (Manner::Enter, within.clone());
-            let fate = Fate::Unasked;
+            let fate = Fate::Unknown;
             return Judged::Descend(Descent { manner, fate, nested: None, within, entry: known.entry });
         }
         let (all, level) = (place.rules)();
@@ -93,7 +94,7 @@ impl Walk<'_> {
             Below::Submodule => return NOTHING,
             Below::Nothing => {}
         }
-        // What is ignored has been matched by a rule; whether it is meant is not asked.
+        // An ignored path was matched by a rule, so the pathspecs are not asked.
         let reach = if ignored { Reach::Whole } else { self.reach(path.as_bstr()) };
         if reach == Reach::None {
             return NOTHING;

@@ -1,7 +1,7 @@
-//! Where a walk begins: the directory all pathspecs have in common.
+//! The start of a walk: the directory that all pathspecs have in common.
 //!
-//! Each directory on the way there is judged as if it had been come across: what lies in an ignored directory, in `.git` or
-//! behind a link is not looked for.
+//! Each directory on the way to it is classified as in a walk, so nothing is searched in an ignored
+//! directory, in `.git` or behind a symbolic link.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use sys::FileType;
 use super::{
     Walk,
     judge::{Judged, Place},
-    recorded::Known,
-    rules::{IgnoreFile, Ladder},
+    recorded::RecordState,
+    rules::{IgnoreFile, LazyRules},
     tree::{Descent, Fate, Job, Manner, Node},
 };
 use crate::look::{handle::Handle, ignore::Level};
 
 impl Walk<'_> {
-    /// The first job, if there is anything to be looked into. What is known already is put into `top`.
+    /// Returns the first job, if there is something to examine. Results that are known already are added to
+    /// `top`.
     pub(super) fn start(&self, top: &Arc<Node>) -> Vec<Job> {
         let goal = self.pathspecs.common_directory();
         let Ok(root) = self.root.try_clone() else { return Vec::new() };
@@ -30,15 +31,15 @@ impl Walk<'_> {
             let node = Node::below(top, path.to_owned(), 0, descent, self);
             let known = match &self.recorded {
                 Some(recorded) if path.is_empty() => recorded.root(),
-                _ => Known::Unused,
+                _ => RecordState::Unused,
             };
-            vec![Job { node, from: Arc::clone(&root), ladder: Ladder::Known(level), known }]
+            vec![Job { node, from: Arc::clone(&root), lazy_rules: LazyRules::Known(level), known }]
         };
         if goal.is_empty() {
             return job(goal, enter(all), None);
         }
         let ends: Vec<usize> = goal.find_iter("/").collect();
-        // What `:/` begins with is not tidied, and there is no such path.
+        // A path after `:/` is not normalized, and no such path exists.
         let mut parts = goal.strip_suffix(b"/").unwrap_or(goal).split_str("/");
         let is_path = parts.all(|part| !matches!(part, b"" | b"." | b".."));
         if !is_path {
@@ -58,7 +59,7 @@ impl Walk<'_> {
         for &end in &ends {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
-                // It is tried nevertheless, and what is wrong is told.
+                // It is examined anyway, to report what is wrong.
                 return match dir.is_empty() {
                     true => Vec::new(),
                     false => job(goal, enter(0..0), level),

@@ -1,14 +1,17 @@
-//! What of a worktree is not in the index: untracked and ignored files and directories.
+//! Finds the paths of a worktree that are not in the index: untracked and ignored files and
+//! directories.
 //!
-//! Promise: the paths Git's `dir.c` would report, in the order of their bytes, whatever the number of threads. Each directory
-//! is read at most once, each ignore file too (the listing tells whether there is one), and none that is ignored as a whole
-//! unless its content is asked for. Nothing is changed.
+//! Promise: the result holds the paths that Git's `dir.c` would report, in byte order, for any
+//! number of threads. Each directory and each ignore file is read at most once; the listing shows
+//! whether there is an ignore file. A directory that is ignored as a whole is not read unless its
+//! content is requested. Nothing is changed.
 //!
-//! Order: the directory all pathspecs have in common (`leading`); from there each directory is a job that lists it, judges the
-//! names (`judge`) and brings a job for each directory that has to be looked into; the last child to end ends its parent, which
-//! then knows what it is itself (`tree`).
+//! Order: the walk starts at the directory that all pathspecs have in common (`leading`). Each
+//! directory is a job, which lists it, classifies the names (`judge`) and adds a job for each
+//! subdirectory to examine. When the last job below a directory ends, the directory itself is
+//! classified (`tree`).
 //!
-//! A directory that cannot be read is told as a warning and counts as empty, as with Git.
+//! An unreadable directory gives a warning and counts as empty, as in Git.
 
 mod any;
 pub mod cache;
@@ -53,44 +56,44 @@ use tracked::Tracked;
 pub(crate) use tree::Listed;
 pub use upkeep::Upkeep;
 
-/// What is asked.
+/// Options of the walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What an untracked directory is reported as.
+    /// How untracked directories are reported.
     pub directories: Directories,
-    /// What becomes of ignored paths.
+    /// How ignored paths are reported.
     pub ignored: Ignored,
-    /// What becomes of other repositories in the worktree.
+    /// How other repositories in the worktree are reported.
     pub nested: Nested,
-    /// How many threads.
+    /// The number of threads.
     pub workers: Workers,
 }
 
-/// What an untracked directory is reported as.
+/// How an untracked directory is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directories {
-    /// Each of its files (`status -uall`).
+    /// By each of its files (`status -uall`).
     Files,
-    /// One thing, if there is something in it (`status -unormal`).
+    /// As one path, if it is not empty (`status -unormal`).
     WholeUnlessEmpty,
-    /// One thing (`clean`).
+    /// As one path (`clean`).
     Whole,
 }
 
-/// What becomes of ignored paths.
+/// How ignored paths are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// They are not reported.
+    /// They are left out.
     Left,
-    /// Nothing else is looked for (`clean -X`).
+    /// Only they are reported (`clean -X`).
     Only,
-    /// They are reported, a directory with nothing but ignored files as one (`status --ignored`).
+    /// They are reported; a directory with only ignored files is one path (`status --ignored`).
     Too,
     /// They are reported as the patterns match them (`status --ignored=matching`).
     Matching,
-    /// As `Too`, and what is in an untracked directory is reported with it (`clean -d -x`).
+    /// Like `Too`, and with the content of untracked directories (`clean -d -x`).
     TooWithContents,
-    /// As `Matching`, and what is in an untracked directory is reported with it (`clean -d`).
+    /// Like `Matching`, and with the content of untracked directories (`clean -d`).
     MatchingWithContents,
 }
 
@@ -108,27 +111,29 @@ impl Ignored {
     }
 }
 
-/// What becomes of other repositories in the worktree.
+/// How other repositories in the worktree are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nested {
-    /// Each is one thing.
+    /// Each as one path.
     AsOne,
-    /// They are not reported.
+    /// They are left out.
     Skipped,
 }
 
-/// Where ignore rules come from.
+/// The sources of ignore rules.
 #[derive(Clone, Debug, Default)]
 pub struct Excludes {
     everywhere: Everywhere,
-    /// What `info/exclude` and `core.excludesFile` hold, if these and `.gitignore` files are all there is.
+    /// The contents of `info/exclude` and `core.excludesFile`, if these and `.gitignore` files are
+    /// the only sources.
     standard: Option<[Option<Vec<u8>>; 2]>,
-    /// What the file of rules in each directory is called, if they are read.
+    /// The name of the ignore file in each directory, if there is one.
     inside: Option<BString>,
 }
 
 impl Excludes {
-    /// Git's own: `.gitignore` files, `info/exclude`, `core.excludesFile`; `first` come before these.
+    /// Git's own sources: `.gitignore` files, `info/exclude` and `core.excludesFile`. The patterns
+    /// `first` take precedence.
     pub fn standard(repo: &Repository, first: &[BString]) -> Result<Excludes, repo::Error> {
         let icase = folds_case(repo)?;
         let outside = ignore::outside_files(repo)?;
@@ -139,18 +144,18 @@ impl Excludes {
         Ok(Excludes { everywhere, standard, inside: Some(".gitignore".into()) })
     }
 
-    /// The same, without help from an untracked cache.
+    /// These sources, without use of the untracked cache.
     pub fn without_cache(self) -> Excludes {
         Excludes { standard: None, ..self }
     }
 
-    /// Nothing but `patterns`.
+    /// Only `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
         Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, standard: None, inside: None })
     }
 
-    /// Those of `sources`.
+    /// The rules of `sources`.
     pub fn of(sources: &ignore::check::Sources) -> Excludes {
         let last = sources.last.iter().rev().map(|source| source.rules.clone()).collect();
         let everywhere = Everywhere { first: sources.first.clone(), last };
@@ -162,51 +167,51 @@ fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
     Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
 }
 
-/// What was found. Directories have a slash at the end; both lists are sorted by bytes.
+/// The result of the walk. Directories end with a slash; both lists are in byte order.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Untracked paths.
     pub untracked: Vec<BString>,
     /// Ignored paths.
     pub ignored: Vec<BString>,
-    /// What could not be read, in the order in which it was come across.
+    /// Unreadable paths, in the order of the walk.
     pub warnings: Vec<Warning>,
-    /// How many directories were read.
+    /// The number of directories read.
     pub directories_read: usize,
-    /// How many names there were in them.
+    /// The number of names in them.
     pub names_judged: usize,
-    /// The untracked cache as it should be recorded, if directories had to be read although there is one.
+    /// The untracked cache to be recorded, if the index has one and directories had to be read.
     pub cache: Option<UntrackedCache>,
-    /// What was done for it, if it was used.
+    /// The counts of the untracked cache, if it was used.
     pub upkeep: Option<Upkeep>,
 }
 
-/// What could not be read.
+/// A path that could not be read.
 #[derive(Debug)]
 pub enum Warning {
-    /// A directory, with a slash at its end.
+    /// A directory, with a slash at the end.
     Directory {
-        /// From the root of the worktree.
+        /// The path from the root of the worktree.
         path: BString,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A `.gitignore`.
     IgnoreFile {
-        /// From the root of the worktree.
+        /// The path from the root of the worktree.
         path: BString,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A `.gitignore` of more than 100 MiB.
     LargeIgnoreFile {
-        /// From the root of the worktree.
+        /// The path from the root of the worktree.
         path: BString,
     },
 }
 
 impl Warning {
-    /// What could not be read.
+    /// Returns the path.
     pub fn path(&self) -> &BStr {
         let (Warning::Directory { path, .. }
         | Warning::IgnoreFile { path, .. }
@@ -214,7 +219,7 @@ impl Warning {
         path.as_bstr()
     }
 
-    /// Git's words, with the path as it is.
+    /// Returns Git's text, with the path unquoted.
     pub fn message(&self) -> BString {
         let (words, path, source) = match self {
             Warning::Directory { path, source } => ("could not open directory '", path, Some(source)),
@@ -226,27 +231,27 @@ impl Warning {
     }
 }
 
-/// Whether `path` (with a slash at its end if it is a directory) is not an entry of `index`.
+/// Returns true if `path` (a directory ends with a slash) is not an entry of `index`.
 pub fn is_other(index: &Index, path: &BStr) -> bool {
     Others::of(index).is_other(path)
 }
 
-/// [`is_other`] for many paths: those in order are found from where the last one was.
+/// Answers [`is_other`] for many paths. Paths in ascending order are found from the last position.
 pub struct Others<'a> {
     index: &'a Index,
     from: usize,
 }
 
 impl<'a> Others<'a> {
-    /// Than the entries of `index`.
+    /// Starts at the first entry of `index`.
     pub fn of(index: &'a Index) -> Others<'a> {
         Others { index, from: 0 }
     }
 
-    /// As [`is_other`].
+    /// See [`is_other`].
     pub fn is_other(&mut self, path: &BStr) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
-        // Slashes at the end are in the order, and not in what is searched.
+        // The order of the paths includes trailing slashes, the search does not.
         if self.from > 0 && self.index.path_at(self.from - 1) >= path {
             self.from = 0;
         }
@@ -255,7 +260,7 @@ impl<'a> Others<'a> {
     }
 }
 
-/// Looks through the worktree `root` of `repo`. `interrupt` ends it early, with part of what is there.
+/// Walks the worktree `root` of `repo`. `interrupt` ends the walk early with a partial result.
 pub fn walk(
     repo: &Repository,
     root: &sys::Dir,
@@ -265,23 +270,24 @@ pub fn walk(
     options: &Options,
     interrupt: &AtomicBool,
 ) -> Result<Found, repo::Error> {
-    let (tuning, beside) = (&Tuning::reading(root), None);
-    let company = Company { tuning, beside, reads_late: false };
-    walk_beside(repo, root, index, pathspecs, excludes, options, interrupt, company)
+    let (tuning, observer) = (&Tuning::reading(root), None);
+    let context = WalkContext { tuning, observer, reads_late: false };
+    walk_observed(repo, root, index, pathspecs, excludes, options, interrupt, context)
 }
 
-/// Who or what goes with a walk.
-pub(crate) struct Company<'c> {
+/// Parameters of a walk that is part of a larger operation.
+pub(crate) struct WalkContext<'c> {
     pub(crate) tuning: &'c Tuning,
-    pub(crate) beside: Option<&'c dyn Beside>,
-    /// A `.gitignore` is read when something untracked is met below it, not to tell whether a directory with tracked files is ignored:
-    /// where reading takes longer than listing that for nothing.
+    pub(crate) observer: Option<&'c dyn Observer>,
+    /// Read a `.gitignore` when something untracked is found below it, not to learn whether a
+    /// directory with tracked files is ignored. This pays off where reading it takes longer than a
+    /// needless listing.
     pub(crate) reads_late: bool,
 }
 
-/// As [`walk`], with somebody who looks at tracked files by the way. Where case is folded nobody does.
+/// Like [`walk`]; also reports listed directories to the observer. It does not if case is folded.
 #[allow(clippy::too_many_arguments, reason = "those of the public function, and two of its own")]
-pub(crate) fn walk_beside(
+pub(crate) fn walk_observed(
     repo: &Repository,
     root: &sys::Dir,
     index: &Index,
@@ -289,12 +295,12 @@ pub(crate) fn walk_beside(
     excludes: &Excludes,
     options: &Options,
     interrupt: &AtomicBool,
-    Company { tuning, beside, reads_late }: Company<'_>,
+    WalkContext { tuning, observer, reads_late }: WalkContext<'_>,
 ) -> Result<Found, repo::Error> {
     let _phase = profile::span(Phase::Plan);
     let folds = folds_case(repo)?;
     let recorded =
-        Recorded::of(repo, index, pathspecs, excludes, options)?.filter(|_| !folds && beside.is_some());
+        Recorded::of(repo, index, pathspecs, excludes, options)?.filter(|_| !folds && observer.is_some());
     let reads_late = reads_late && recorded.is_none() && options.ignored == Ignored::Left;
     let walk = Walk {
         repo,
@@ -308,7 +314,7 @@ pub(crate) fn walk_beside(
         warnings: Mutex::default(),
         directories_read: AtomicUsize::new(0),
         names_judged: AtomicUsize::new(0),
-        beside: beside.filter(|_| !folds),
+        observer: observer.filter(|_| !folds),
         tuning,
         reads_late,
         recorded,
@@ -316,15 +322,16 @@ pub(crate) fn walk_beside(
     Ok(walk.run())
 }
 
-/// Who looks at the tracked files of the directories that are listed.
-pub(crate) trait Beside: Sync {
-    /// How many files there are to look at.
+/// Examines the tracked files of the directories that the walk lists.
+pub(crate) trait Observer: Sync {
+    /// Returns the number of files to examine.
     fn files(&self) -> usize;
 
-    /// Whether any of the entries `within` is to be looked at.
+    /// Returns true if any of the entries `within` is to be examined.
     fn asks(&self, within: &Range<usize>) -> bool;
 
-    /// `dir` was listed; its path, with a slash at its end, has `prefix` bytes, the entries `within` are in it and below.
+    /// Reports the listing of `dir`. Its path has `prefix` bytes with the slash, and `within` are
+    /// the entries in and below it.
     fn directory(
         &self,
         dir: &sys::Dir,
@@ -334,10 +341,11 @@ pub(crate) trait Beside: Sync {
         pace: &mut dyn Pace,
     );
 
-    /// A worker's own, if its files are to be looked at from where they are.
+    /// Returns a worker's own working directory, if files are to be examined from there.
     fn thread_cwd(&self) -> Option<ThreadCwd<'_>>;
 
-    /// The directory at `path` (with a slash at its end) was not listed, because it is known what is in it: so are those above, up to `from`.
+    /// Reports that the directory at `path` (with a slash at the end) was not listed, as the cache
+    /// knows its content. It also knows the directories above, up to `from`.
     fn unlisted(
         &self,
         by: (&Handle, Option<&mut ThreadCwd<'_>>),
@@ -346,7 +354,8 @@ pub(crate) trait Beside: Sync {
         pace: &mut dyn Pace,
     );
 
-    /// Whether the file of the entry at `at`, in such a directory, is the entry's, as far as its stat tells.
+    /// Returns true if the file of the entry at `at`, in such a directory, matches by its stat
+    /// data.
     fn is_clean(&self, from: &Handle, at: usize) -> bool;
 }
 
@@ -360,11 +369,11 @@ struct Walk<'a> {
     excludes: &'a Excludes,
     options: &'a Options,
     interrupt: &'a AtomicBool,
-    /// With where each was come across.
+    /// With the position of each in the walk.
     warnings: Mutex<Vec<(Vec<usize>, Warning)>>,
     directories_read: AtomicUsize,
     names_judged: AtomicUsize,
-    beside: Option<&'a dyn Beside>,
+    observer: Option<&'a dyn Observer>,
     tuning: &'a Tuning,
     reads_late: bool,
     recorded: Option<Recorded<'a>>,
@@ -376,9 +385,10 @@ impl Walk<'_> {
         let jobs = self.start(&top);
         if !jobs.is_empty() {
             let role = ("untracked", self.tuning);
-            let thread_cwd = || self.beside.filter(|_| self.recorded.is_some()).and_then(Beside::thread_cwd);
+            let thread_cwd =
+                || self.observer.filter(|_| self.recorded.is_some()).and_then(Observer::thread_cwd);
             let worker = |_| tree::Worker::new(thread_cwd());
-            let ahead = self.beside.map_or(0, Beside::files);
+            let ahead = self.observer.map_or(0, Observer::files);
             crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
                 self.look(worker, job, jobs, pace);
             });
@@ -395,7 +405,7 @@ impl Walk<'_> {
             directories_read: self.directories_read.into_inner(),
             names_judged: self.names_judged.into_inner(),
             upkeep: self.recorded.as_ref().map(Recorded::upkeep),
-            cache: self.recorded.and_then(|recorded| recorded.renewed(self.index)),
+            cache: self.recorded.and_then(|recorded| recorded.updated_cache(self.index)),
         }
     }
 
@@ -403,7 +413,7 @@ impl Walk<'_> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push((place, warning));
     }
 
-    /// Whether the directory at `path` is the worktree of another repository.
+    /// Returns true if the directory at `path` is the worktree of another repository.
     fn is_nested(&self, path: &BStr) -> bool {
         let Some(root) = self.repo.work_tree() else { return false };
         let dir = root.join(sys::os_str(path));

@@ -1,5 +1,5 @@
-//! Branches of the untracked cache that the file system monitor vouches for: with no file to be asked for and nothing untracked in them there
-//! is nothing to find, and they are not walked.
+//! Subtrees of the untracked cache that the file system monitor vouches for. Without files to
+//! examine and without untracked paths there is nothing to find in them, so they are not walked.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,8 +10,9 @@ use super::{Walk, recorded::Recorded};
 use crate::look::handle::Handle;
 
 impl Walk<'_> {
-    /// Whether the directory at `path` (with a slash at its end), whose record is the one at `at`, and all below it are as recorded, and
-    /// nothing in them is to be told of. The monitor was asked, so records that are there hold.
+    /// Returns true if the directory at `path` (with a slash at the end), whose record is at `at`,
+    /// and all below it are as recorded, and nothing in them has to be reported. The monitor was
+    /// queried, so existing records are valid.
     pub(super) fn is_quiet(
         &self,
         recorded: &Recorded<'_>,
@@ -19,7 +20,7 @@ impl Walk<'_> {
         within: &Range<usize>,
         from: &Arc<Handle>,
     ) -> bool {
-        let Some(beside) = self.beside.filter(|beside| !beside.asks(within)) else { return false };
+        let Some(observer) = self.observer.filter(|observer| !observer.asks(within)) else { return false };
         let records = recorded.records();
         let mut open: Vec<usize> = Vec::new();
         let mut file = BString::default();
@@ -41,7 +42,7 @@ impl Walk<'_> {
             }
             file.extend_from_slice(b".gitignore");
             let tracked = self.index.position(file.as_bstr(), Stage::Normal);
-            let is_same = |at: usize| self.index.entry(at).oid == *exclude && beside.is_clean(from, at);
+            let is_same = |at: usize| self.index.entry(at).oid == *exclude && observer.is_clean(from, at);
             if !tracked.is_ok_and(is_same) {
                 return false;
             }

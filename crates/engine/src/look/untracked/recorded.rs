@@ -1,11 +1,13 @@
-//! The untracked cache in a walk: a directory whose stat is the recorded one is not listed, what was recorded is taken for what is in it.
+//! The untracked cache in a walk: a directory whose stat matches its record is not listed; the
+//! record gives its content.
 //!
-//! Promise: what is found is what a walk without it would find. Who makes, removes or renames something in a directory changes the
-//! directory's stat; what else decides is compared: the ignore files above it, its own, and what the index has in it (whoever changes
-//! the index invalidates). A directory as young as the index is not believed, for the reason for which a file is not.
+//! Promise: the result equals that of a walk without the cache. Creating, removing or renaming
+//! something in a directory changes the directory's stat. The other inputs are compared: the ignore
+//! files above it, its own, and its index entries (every change of the index invalidates records).
+//! A directory as young as the index is not trusted, for the same reason as a racy file.
 //!
-//! As in Git, an untracked directory that is shown as one has a record of its own, so that it is noticed when it becomes empty; the
-//! name in its parent's record alone decides nothing.
+//! As in Git, an untracked directory that is reported as one path has a record of its own, so that
+//! it is noticed when it becomes empty; its name in the parent's record alone decides nothing.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +27,7 @@ use sys::{FileType, Stat, ThreadCwd};
 
 use super::{
     Directories, Excludes, Ignored, Nested, Options, Walk, cache,
-    rules::{IgnoreFile, Ladder},
+    rules::{IgnoreFile, LazyRules},
     tracked::Below,
     tree::{Descent, Fate, Job, Manner, Node, State},
     upkeep::{Counts, Upkeep, Was},
@@ -40,35 +42,35 @@ use crate::{
     },
 };
 
-/// The cache that is there, and what is found beside it.
+/// The existing cache, and the new records.
 pub(super) struct Recorded<'a> {
     cache: &'a UntrackedCache,
     records: Records<'a>,
     rules: StatRules,
-    /// The monitor has named what changed, so valid records hold.
+    /// The monitor has reported the changes, so valid records can be trusted.
     watched: bool,
-    /// What the files outside the worktree hold is what it was when all this was recorded.
+    /// The ignore files outside of the worktree have not changed since the cache was filled.
     holds: bool,
     excludes: [ObjectId; 2],
     found: Mutex<BTreeMap<BString, Listed>>,
     counts: Counts,
 }
 
-/// Where a directory stands in the cache.
+/// The record of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum RecordState {
     /// The cache is not used.
     Unused,
-    /// Nothing is recorded of it.
-    No,
-    /// This record is its.
-    As(usize),
-    /// So is this, but other rules apply by now.
+    /// There is no record.
+    Missing,
+    /// This record.
+    Current(usize),
+    /// This record, but other ignore rules apply now.
     Outdated(usize),
 }
 
 impl<'a> Recorded<'a> {
-    /// The cache of `index`, if it can serve such a walk. Git's `validate_untracked_cache`.
+    /// Returns the cache of `index` if it can serve this walk: Git's `validate_untracked_cache`.
     pub(super) fn of(
         repo: &Repository,
         index: &'a Index,
@@ -116,17 +118,17 @@ impl<'a> Recorded<'a> {
         &self.records
     }
 
-    /// What has been done so far.
+    /// Returns the counts so far.
     pub(super) fn upkeep(&self) -> Upkeep {
         self.counts.get()
     }
 
-    pub(super) fn root(&self) -> Known {
-        self.records.root().map_or(Known::No, Known::As)
+    pub(super) fn root(&self) -> RecordState {
+        self.records.root().map_or(RecordState::Missing, RecordState::Current)
     }
 
-    /// The cache with what was found, if that is news.
-    pub(super) fn renewed(self, index: &Index) -> Option<UntrackedCache> {
+    /// Returns the cache with the new records, if there are any.
+    pub(super) fn updated_cache(self, index: &Index) -> Option<UntrackedCache> {
         let found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         if found.is_empty() {
             return None;
@@ -137,23 +139,25 @@ impl<'a> Recorded<'a> {
         Some(cache)
     }
 
-    /// `path` (with a slash at its end), a directory that was to be looked into, turned out to be one thing: it has no record of its own. If
-    /// its parent's is an old one, that stays to be found out again.
-    pub(super) fn is_one(&self, path: &BStr) {
+    /// Removes `path` (with a slash at the end) from its parent's record: it turned out to be
+    /// reported as one path without a record of its own. A parent without a new record stays to be
+    /// examined again.
+    pub(super) fn remove_directory(&self, path: &BStr) {
         self.in_parent(path, |parent, name| parent.directories.retain(|other| other != name));
     }
 
-    /// `path`, such a directory or one that was only asked whether there is anything in it, is told of by its name.
-    pub(super) fn is_told(&self, path: &BStr) {
+    /// Adds the name of `path`, such a directory or one that was only checked for content, to its
+    /// parent's record.
+    pub(super) fn add_name(&self, path: &BStr) {
         self.in_parent(path, |parent, name| {
-            // Where one name is enough, one is recorded.
+            // If only the existence of content counts, one name is recorded.
             if !parent.check_only || parent.untracked.is_empty() {
                 parent.untracked.push([name.as_bytes(), b"/"].concat().into());
             }
         });
     }
 
-    /// Changes what is going to be recorded of the directory that `path` is in.
+    /// Changes the new record of the directory that contains `path`.
     fn in_parent(&self, path: &BStr, change: impl FnOnce(&mut Listed, &BStr)) {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let start = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
@@ -168,43 +172,44 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// What is to be recorded of a directory that is listed.
+/// The new record of a listed directory.
 pub(super) struct Entry {
     was: Was,
-    /// The `.gitignore` it was recorded by, if it was.
+    /// The `.gitignore` in the old record.
     before: Option<ObjectId>,
-    /// The records in it, by name.
+    /// The records of its subdirectories, by name.
     below: Vec<(BString, usize)>,
     stat: Stat,
     untracked: Vec<BString>,
     directories: Vec<BString>,
-    /// The `.gitignore` that counts now; what was recorded until it is read.
+    /// The present `.gitignore`; the recorded one until it is read.
     exclude: Option<ObjectId>,
     forgets: bool,
 }
 
 impl Entry {
-    /// `name` (with a slash at its end if it is a directory) is untracked.
+    /// Adds an untracked name. A directory's ends with a slash.
     pub(super) fn untracked(&mut self, name: &[u8]) {
         self.untracked.push(name.into());
     }
 
-    /// `name` is a directory that is looked into. Where its record is.
-    pub(super) fn directory(&mut self, name: &[u8]) -> Known {
+    /// Adds a subdirectory that is walked. Returns its record.
+    pub(super) fn directory(&mut self, name: &[u8]) -> RecordState {
         self.directories.push(name.into());
         match self.below.binary_search_by(|(other, _)| other.as_bytes().cmp(name)) {
-            Ok(place) if !self.forgets => Known::As(self.below[place].1),
-            Ok(place) => Known::Outdated(self.below[place].1),
-            Err(_) => Known::No,
+            Ok(place) if !self.forgets => RecordState::Current(self.below[place].1),
+            Ok(place) => RecordState::Outdated(self.below[place].1),
+            Err(_) => RecordState::Missing,
         }
     }
 
-    /// Whether its `.gitignore` has to be read even if nothing in it is to be judged by that.
+    /// Returns true if its `.gitignore` has to be read even if no name has to be classified by it.
     pub(super) fn needs_rules(&self) -> bool {
-        self.was == Was::UnderOtherRules
+        self.was == Was::OtherRules
     }
 
-    /// Its `.gitignore`, of this path, has this content. Whether that is as recorded.
+    /// Compares the content of its `.gitignore`, which is at `path`, with the record. Returns true
+    /// if they are equal.
     pub(super) fn ignore_file(&mut self, index: &Index, path: &BStr, content: Option<&[u8]>) -> bool {
         let same = match (&self.before, content) {
             (Some(before), Some(content)) => is_name_of(before, content),
@@ -225,8 +230,8 @@ impl Entry {
     }
 }
 
-/// The name by which Git recognises an ignore file that is not tracked, or was changed: as it keeps it in memory, with a line end more, unless it
-/// is empty.
+/// The object ID by which Git identifies an ignore file that is untracked or modified: that of the
+/// content in memory, to which Git appends a line end unless it is empty.
 fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     match content {
         b"" => content::name(kind, content),
@@ -234,17 +239,18 @@ fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     }
 }
 
-/// Whether a file of this content is recorded by this name: its own, or that of a tracked one.
+/// Returns true if an ignore file with this content has the recorded ID: its own, or that of a
+/// tracked file.
 fn is_name_of(recorded: &ObjectId, content: &[u8]) -> bool {
     let kind = recorded.kind();
     *recorded == own_name(kind, content) || *recorded == content::name(kind, content)
 }
 
-/// What became of a directory that may be recorded.
-pub(super) enum Looked {
-    /// What is in it is known.
+/// The result of looking a directory up in the cache.
+pub(super) enum LookUp {
+    /// Its content is known.
     Done,
-    /// It has to be listed, and recorded if there is something to record.
+    /// It has to be listed, and recorded if there is a new record.
     Listing(Option<Box<Entry>>),
 }
 
@@ -254,15 +260,15 @@ impl Walk<'_> {
         &self,
         thread_cwd: Option<&mut ThreadCwd<'_>>,
         node: &Arc<Node>,
-        (from, ladder, known): (&Arc<Handle>, &Ladder, Known),
+        (from, lazy_rules, known): (&Arc<Handle>, &LazyRules, RecordState),
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
-    ) -> Looked {
-        let Some(recorded) = self.recorded.as_ref().filter(|_| known != Known::Unused) else {
-            return Looked::Listing(None);
+    ) -> LookUp {
+        let Some(recorded) = self.recorded.as_ref().filter(|_| known != RecordState::Unused) else {
+            return LookUp::Listing(None);
         };
         let record = match known {
-            Known::As(at) => {
+            RecordState::Current(at) => {
                 recorded.records.recorded(at).filter(|_| recorded.holds).map(|record| (at, record))
             }
             _ => None,
@@ -274,9 +280,9 @@ impl Walk<'_> {
             && self.is_quiet(recorded, (path, at), &node.descent().within, from)
         {
             recorded.counts.spared_all(recorded.records.after(at) - at);
-            return Looked::Done;
+            return LookUp::Done;
         }
-        // What is wrong with it, listing it will tell.
+        // Listing the directory reports the error.
         let look = |pace: &mut dyn Pace| {
             let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
             let found = match rest.is_empty() {
@@ -286,17 +292,17 @@ impl Walk<'_> {
             pace.step();
             found.ok().flatten().filter(|stat| stat.file_type == FileType::Directory)
         };
-        // A monitor has seen to it that what is recorded holds.
+        // The monitor ensures that records are valid.
         let mut stat = None;
         let mut was = match known {
-            Known::No | Known::Unused if !path.is_empty() => Was::New,
+            RecordState::Missing | RecordState::Unused if !path.is_empty() => Was::New,
             _ => Was::Invalid,
         };
         if record.is_none() || !recorded.watched {
             stat = look(pace);
             if stat.is_none() {
                 recorded.counts.listed(if record.is_some() { Was::Valid } else { was });
-                return Looked::Listing(None);
+                return LookUp::Listing(None);
             }
         }
         if let Some((at, record)) = record {
@@ -304,21 +310,21 @@ impl Walk<'_> {
                 .is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
                 && record.check_only == (node.descent().manner == Manner::Judge);
             if same && self.same_rules(from, path, node, &record) {
-                let ladder = match record.exclude {
-                    Some(_) => ladder.clone().later(from, path),
-                    None => ladder.clone(),
+                let lazy_rules = match record.exclude {
+                    Some(_) => lazy_rules.clone().later(from, path),
+                    None => lazy_rules.clone(),
                 };
-                self.take(recorded, node, (at, &record), (from, &ladder), jobs);
-                if let Some(beside) = self.beside {
-                    beside.unlisted((from, thread_cwd), path, &node.descent().within, pace);
+                self.take(recorded, node, (at, &record), (from, &lazy_rules), jobs);
+                if let Some(observer) = self.observer {
+                    observer.unlisted((from, thread_cwd), path, &node.descent().within, pace);
                 }
-                return Looked::Done;
+                return LookUp::Done;
             }
-            was = if same { Was::UnderOtherRules } else { Was::Valid };
+            was = if same { Was::OtherRules } else { Was::Valid };
         }
         let Some(stat) = stat.or_else(|| look(pace)) else {
             recorded.counts.listed(was);
-            return Looked::Listing(None);
+            return LookUp::Listing(None);
         };
         let records = &recorded.records;
         let mut entry = Entry {
@@ -329,39 +335,40 @@ impl Walk<'_> {
             untracked: Vec::new(),
             directories: Vec::new(),
             exclude: None,
-            forgets: !recorded.holds || matches!(known, Known::Outdated(_)),
+            forgets: !recorded.holds || matches!(known, RecordState::Outdated(_)),
         };
-        if let Known::As(at) | Known::Outdated(at) = known {
+        if let RecordState::Current(at) | RecordState::Outdated(at) = known {
             entry.before = records.exclude(at).copied();
             entry.exclude = entry.before;
             entry.below = records.below(at).map(|below| (records.name(below).to_owned(), below)).collect();
             entry.below.sort_unstable();
         }
-        Looked::Listing(Some(Box::new(entry)))
+        LookUp::Listing(Some(Box::new(entry)))
     }
 
-    /// A directory is listed, or was tried to be.
+    /// Counts a directory that was listed or could not be.
     pub(super) fn count_listed(&self, entry: &Entry) {
         if let Some(recorded) = &self.recorded {
             recorded.counts.listed(entry.was);
         }
     }
 
-    /// The `.gitignore` of a directory is not as recorded.
+    /// Counts a `.gitignore` that differs from the record.
     pub(super) fn count_rules_changed(&self) {
         if let Some(recorded) = &self.recorded {
             recorded.counts.rules_changed(1);
         }
     }
 
-    /// Whether the `.gitignore` of a directory is as recorded. If it is tracked and clean it need not be read.
+    /// Returns true if the `.gitignore` of a directory equals the record. A tracked and unmodified
+    /// one is not read.
     fn same_rules(&self, from: &Arc<Handle>, path: &BStr, node: &Node, record: &Record<'_>) -> bool {
         let Some(exclude) = record.exclude else { return true };
         let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
         let at = self.index.position(file.as_bstr(), Stage::Normal);
-        if let (Ok(at), Some(beside)) = (at, self.beside)
+        if let (Ok(at), Some(observer)) = (at, self.observer)
             && self.index.entry(at).oid == *exclude
-            && beside.is_clean(from, at)
+            && observer.is_clean(from, at)
         {
             return true;
         }
@@ -375,13 +382,13 @@ impl Walk<'_> {
         content.is_some_and(|content| is_name_of(exclude, &content))
     }
 
-    /// What is recorded of a directory is what is in it.
+    /// Takes the content of a directory from its record.
     fn take(
         &self,
         recorded: &Recorded<'_>,
         node: &Arc<Node>,
         (at, record): (usize, &Record<'_>),
-        (from, ladder): (&Arc<Handle>, &Ladder),
+        (from, lazy_rules): (&Arc<Handle>, &LazyRules),
         jobs: &mut Vec<Job>,
     ) {
         let path = node.path();
@@ -390,7 +397,7 @@ impl Walk<'_> {
         let mut cursor = 0;
         for (place, below) in recorded.records.below(at).enumerate() {
             let name = recorded.records.name(below);
-            // They are sorted, as whoever writes the cache writes them; if not, that costs time.
+            // The writer sorts the names. If they are not sorted, the lookup is slower.
             if names.last().is_some_and(|&last| name < last) {
                 cursor = 0;
             }
@@ -413,8 +420,8 @@ impl Walk<'_> {
             let descent = Descent { manner, fate: Fate::Kept, nested, within, entry: known.entry };
             node.expect();
             let below_node = Node::below(node, child, place, descent, self);
-            let (from, level, known) = (Arc::clone(from), ladder.clone(), Known::As(below));
-            jobs.push(Job { node: below_node, from, ladder: level, known });
+            let (from, level, known) = (Arc::clone(from), lazy_rules.clone(), RecordState::Current(below));
+            jobs.push(Job { node: below_node, from, lazy_rules: level, known });
         }
         jobs[first..].reverse();
         names.sort_unstable();
@@ -430,7 +437,7 @@ impl Walk<'_> {
         recorded.counts.spared(taken);
     }
 
-    /// A directory was listed.
+    /// Records a directory that was listed.
     pub(super) fn record(&self, node: &Node, entry: Entry) {
         let Some(recorded) = &self.recorded else { return };
         let Entry { stat, mut untracked, mut directories, exclude, forgets, .. } = entry;

@@ -1,4 +1,4 @@
-//! The ignore rules of directories, read when they are needed.
+//! The ignore rules of directories, which are read on demand.
 
 use std::{
     cell::OnceCell,
@@ -18,7 +18,7 @@ use crate::look::{
     ignore::{Level, Rules},
 };
 
-/// What is known of a directory's `.gitignore`.
+/// The presence of a `.gitignore` in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IgnoreFile {
     There,
@@ -26,129 +26,137 @@ pub(super) enum IgnoreFile {
     Unknown,
 }
 
-/// The rules for what is in a directory.
+/// The rules for the content of a directory.
 #[derive(Clone)]
-pub(super) enum Ladder {
+pub(super) enum LazyRules {
     Known(Option<Arc<Level>>),
-    /// The directory has a `.gitignore`, which nobody has needed yet.
-    Later(Arc<Rung>),
+    /// The directory has a `.gitignore` that has not been needed yet.
+    Later(Arc<UnreadRules>),
 }
 
 /// A directory whose rules are not known yet.
-pub(super) struct Rung {
-    above: Ladder,
+pub(super) struct UnreadRules {
+    above: LazyRules,
     from: Arc<Handle>,
-    /// With a slash at its end; empty for the root.
+    /// With a slash at the end; empty for the root.
     dir: BString,
     fate: Fate,
     is_there: IgnoreFile,
     rules: OnceLock<Known>,
 }
 
-/// The rules for what is in a directory, or that all of it is ignored.
+/// The rules for the content of a directory, or that all of it is ignored.
 #[derive(Clone, Default)]
 struct Known {
     ignored: bool,
     level: Option<Arc<Level>>,
 }
 
-impl Ladder {
-    /// Of the directory `dir`, which has a `.gitignore`.
-    pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> Ladder {
-        self.rung(from, dir, Fate::Kept, IgnoreFile::Unknown)
+impl LazyRules {
+    /// The rules for the directory `dir`, which has a `.gitignore`.
+    pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> LazyRules {
+        self.unread_rules(from, dir, Fate::Kept, IgnoreFile::Unknown)
     }
 
-    fn rung(self, from: &Arc<Handle>, dir: &BStr, fate: Fate, is_there: IgnoreFile) -> Ladder {
+    fn unread_rules(self, from: &Arc<Handle>, dir: &BStr, fate: Fate, is_there: IgnoreFile) -> LazyRules {
         let (from, dir) = (Arc::clone(from), dir.to_owned());
-        Ladder::Later(Arc::new(Rung { above: self, from, dir, fate, is_there, rules: OnceLock::new() }))
+        LazyRules::Later(Arc::new(UnreadRules {
+            above: self,
+            from,
+            dir,
+            fate,
+            is_there,
+            rules: OnceLock::new(),
+        }))
     }
 
     fn get(&self, walk: &Walk<'_>) -> Known {
-        let rung = match self {
-            Ladder::Known(level) => return Known { ignored: false, level: level.clone() },
-            Ladder::Later(rung) => rung,
+        let unread_rules = match self {
+            LazyRules::Known(level) => return Known { ignored: false, level: level.clone() },
+            LazyRules::Later(unread_rules) => unread_rules,
         };
         let read = || {
-            let dir = rung.dir.as_bstr();
-            let above = rung.above.over(walk, dir, rung.fate);
+            let dir = unread_rules.dir.as_bstr();
+            let above = unread_rules.above.over(walk, dir, unread_rules.fate);
             if above.ignored {
                 return above;
             }
-            let path = rung.from.rest(dir.strip_suffix(b"/").unwrap_or_default());
+            let path = unread_rules.from.rest(dir.strip_suffix(b"/").unwrap_or_default());
             let opened = match path.is_empty() {
-                true => rung.from.dir().try_clone(),
-                false => rung.from.dir().open_dir(path),
+                true => unread_rules.from.dir().try_clone(),
+                false => unread_rules.from.dir().open_dir(path),
             };
             let Ok(handle) = opened else { return above };
-            let content = walk.ignore_file(&handle, dir, rung.is_there, Vec::new);
+            let content = walk.ignore_file(&handle, dir, unread_rules.is_there, Vec::new);
             Known { ignored: false, level: walk.level(dir, content.as_deref(), above.level, Vec::new) }
         };
-        rung.rules.get_or_init(read).clone()
+        unread_rules.rules.get_or_init(read).clone()
     }
 
-    /// What these rules mean for `dir`, of which so much is known.
+    /// Applies these rules to the directory `dir`.
     fn over(&self, walk: &Walk<'_>, dir: &BStr, fate: Fate) -> Known {
         let known = self.get(walk);
         let itself = dir.strip_suffix(b"/").unwrap_or_default().as_bstr();
         let matches = || walk.is_ignored(known.level.as_deref(), itself, true);
-        let ignored = known.ignored || fate == Fate::Ignored || fate == Fate::Unasked && matches();
+        let ignored = known.ignored || fate == Fate::Ignored || fate == Fate::Unknown && matches();
         Known { ignored, ..known }
     }
 
-    /// Whether something has to be read before these can be told.
+    /// Returns true if a file has to be read for these rules.
     fn is_unread(&self) -> bool {
         match self {
-            Ladder::Known(_) => false,
-            Ladder::Later(rung) => rung.rules.get().is_none(),
+            LazyRules::Known(_) => false,
+            LazyRules::Later(unread_rules) => unread_rules.rules.get().is_none(),
         }
     }
 }
 
-/// The rules for what is in a directory that is listed. Its own `.gitignore` is read when the first name is to be judged, as by Git: where
-/// all names are tracked files it is not.
-pub(super) struct Own<'w> {
+/// The rules for the content of a listed directory. Its `.gitignore` is read when the first name is
+/// classified, as in Git; it is not read if all names are tracked files.
+pub(super) struct DirectoryRules<'w> {
     walk: &'w Walk<'w>,
     node: &'w Node,
     dir: &'w sys::Dir,
     handle: &'w Arc<Handle>,
     is_there: IgnoreFile,
-    above: Ladder,
+    above: LazyRules,
     read: OnceCell<Read>,
-    /// Whether the file could be read.
+    /// True if the file can be opened.
     is_readable: OnceCell<bool>,
-    /// For directories in it that were come across before it was read.
-    unread: OnceCell<Ladder>,
+    /// For subdirectories that were found before the file was read.
+    unread: OnceCell<LazyRules>,
 }
 
-/// What was read.
+/// The result of reading the file.
 pub(super) struct Read {
     known: Known,
     content: Option<Vec<u8>>,
 }
 
-impl<'w> Own<'w> {
+impl<'w> DirectoryRules<'w> {
     pub(super) fn new(
         walk: &'w Walk<'w>,
         node: &'w Node,
         (dir, handle): (&'w sys::Dir, &'w Arc<Handle>),
         is_there: IgnoreFile,
-        above: Ladder,
-    ) -> Own<'w> {
+        above: LazyRules,
+    ) -> DirectoryRules<'w> {
         let (read, is_readable, unread) = Default::default();
-        Own { walk, node, dir, handle, is_there, above, read, is_readable, unread }
+        DirectoryRules { walk, node, dir, handle, is_there, above, read, is_readable, unread }
     }
 
     pub(super) fn level(&self) -> &Option<Arc<Level>> {
         &self.get().known.level
     }
 
-    /// Whether all is ignored, and the rules if not.
+    /// Returns whether everything is ignored, and else the rules.
     pub(super) fn known(&self) -> (bool, Option<&Level>) {
         let Known { ignored, level } = &self.get().known;
         (*ignored, level.as_deref())
     }
 
-    /// Whether a file would have to be read, where that takes its time, and has not been yet. One that cannot be is told of at once.
+    /// Returns true if a file has yet to be read, and reading is slow. A file that cannot be opened
+    /// is reported at once.
     pub(super) fn are_unread(&self) -> bool {
         let is_readable = || {
             let name = self.walk.excludes.inside.as_ref();
@@ -163,30 +171,31 @@ impl<'w> Own<'w> {
             }
     }
 
-    /// For a directory in it about which nobody asked yet.
-    pub(super) fn unread(&self) -> Ladder {
-        let Own { node, handle, is_there, above, .. } = self;
-        let rung = || above.clone().rung(handle, node.path(), node.descent().fate, *is_there);
-        self.unread.get_or_init(rung).clone()
+    /// Returns the rules for a subdirectory that nobody has needed yet.
+    pub(super) fn unread(&self) -> LazyRules {
+        let DirectoryRules { node, handle, is_there, above, .. } = self;
+        let unread_rules = || above.clone().unread_rules(handle, node.path(), node.descent().fate, *is_there);
+        self.unread.get_or_init(unread_rules).clone()
     }
 
-    /// What was read after such directories were come across need not be read for them again. None of them is looked into yet.
+    /// Gives rules that were read meanwhile to the subdirectories that were found before. None of
+    /// them has been walked yet.
     pub(super) fn share(&self) {
-        if let (Some(Ladder::Later(rung)), Some(read)) = (self.unread.get(), self.read.get()) {
-            let _first = rung.rules.set(read.known.clone());
+        if let (Some(LazyRules::Later(unread_rules)), Some(read)) = (self.unread.get(), self.read.get()) {
+            let _first = unread_rules.rules.set(read.known.clone());
         }
     }
 
-    /// What the file holds, if it was read.
+    /// Returns the content of the file, if it was read.
     pub(super) fn content(&self) -> Option<Option<&[u8]>> {
         self.read.get().map(|read| read.content.as_deref())
     }
 
     pub(super) fn get(&self) -> &Read {
         self.read.get_or_init(|| {
-            let Own { walk, node, dir, is_there, above, .. } = self;
+            let DirectoryRules { walk, node, dir, is_there, above, .. } = self;
             let above = above.over(walk, node.path(), node.descent().fate);
-            // In an ignored directory everything is.
+            // Everything in an ignored directory is ignored.
             if above.ignored {
                 return Read { known: above, content: None };
             }
@@ -198,7 +207,8 @@ impl<'w> Own<'w> {
 }
 
 impl Walk<'_> {
-    /// The rules for what is in `dir` (with a slash at its end, or empty): those of its own `.gitignore` over what is `above`.
+    /// Returns the rules for the content of `dir` (with a slash at the end, or empty): its own
+    /// `.gitignore` over the rules `above`.
     pub(super) fn level(
         &self,
         dir: &BStr,
@@ -218,8 +228,8 @@ impl Walk<'_> {
         if rules.is_empty() { above } else { Some(Level::new(rules, dir.len(), above)) }
     }
 
-    /// What the `.gitignore` of `dir` holds. Where there is none, or none that can be opened, that of the index counts if it is not to be
-    /// in the worktree.
+    /// Returns the content of the `.gitignore` of `dir`. If it is missing or cannot be opened, the
+    /// version in the index counts, if that one is not checked out.
     pub(super) fn ignore_file(
         &self,
         handle: &sys::Dir,
@@ -233,7 +243,7 @@ impl Walk<'_> {
             match handle.open_file(name) {
                 Ok(mut file) => {
                     let mut content = Vec::new();
-                    // Of a directory, say, it fails.
+                    // Reading a directory, for example, fails.
                     return io::Read::read_to_end(&mut file, &mut content).ok().map(|_| content);
                 }
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {}
@@ -246,7 +256,7 @@ impl Walk<'_> {
         self.of_the_index(path.as_bstr())
     }
 
-    /// The content of an entry that is not to be in the worktree.
+    /// Returns the content of an entry that is not checked out.
     fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let at = self.tracked.skipped(path)?;
         let entry = &self.index.entry(at);

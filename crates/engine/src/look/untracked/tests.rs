@@ -1,4 +1,5 @@
-//! Random worktrees: what is found is what `git status` tells, in each of its modes and with any number of threads.
+//! Random worktrees: the walk finds what `git status` prints, in each of its modes and with any
+//! number of threads.
 #![allow(clippy::disallowed_methods)]
 
 use format::{
@@ -9,10 +10,10 @@ use testkit::{Repo, Sandbox};
 
 use super::*;
 
-/// A small generator: a case is made from one number, which is all a failure has to print.
-struct Dice(u64);
+/// A small generator. One number determines a case, so a failure only has to print that number.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 33) % sides as u64) as usize
@@ -25,17 +26,17 @@ impl Dice {
 
 const NAMES: &[&str] = &["a", "b", "a.o", "B", "a-b", "out", "dir", "x y"];
 
-/// Files, directories, ignore files and repositories, of which some is tracked.
-fn scatter(repo: &Repo<'_>, dice: &mut Dice) {
+/// Creates files, directories, ignore files and repositories, some of which are tracked.
+fn scatter(repo: &Repo<'_>, random: &mut Random) {
     for _ in 0..40 {
-        let depth = 1 + dice.roll(4);
-        let names: Vec<&str> = (0..depth).map(|_| dice.pick(NAMES)).collect();
+        let depth = 1 + random.roll(4);
+        let names: Vec<&str> = (0..depth).map(|_| random.pick(NAMES)).collect();
         let path = names.join("/");
         let (parent, place) = (repo.join(names[..depth - 1].join("/")), repo.join(&path));
         if std::fs::create_dir_all(&parent).is_err() || place.symlink_metadata().is_ok() {
             continue;
         }
-        match dice.roll(12) {
+        match random.roll(12) {
             0 => std::fs::create_dir(&place).expect("nothing is there"),
             1 => drop(repo.try_git(&["init", "-q", &path])),
             2 => repo.symlink("a", &path),
@@ -43,15 +44,15 @@ fn scatter(repo: &Repo<'_>, dice: &mut Dice) {
                 let rules = ["*.o\n", "out/\n", "!a.o\n", "/dir\n", "b\n!dir/b\n", "*\n!*/\n", "a*/b\n"];
                 let file = parent.join(".gitignore");
                 if !file.exists() {
-                    std::fs::write(file, dice.pick(&rules)).expect("the directory was made");
+                    std::fs::write(file, random.pick(&rules)).expect("the directory was made");
                 }
             }
             _ => repo.write(&path, "x"),
         }
-        if dice.roll(4) == 0 {
+        if random.roll(4) == 0 {
             repo.try_git(&["-c", "advice.addEmbeddedRepo=false", "add", "-f", "--", &path]);
         }
-        if dice.roll(12) == 0 && place.is_file() {
+        if random.roll(12) == 0 && place.is_file() {
             repo.remove(&path);
             repo.write(format!("{path}/below"), "x");
         }
@@ -66,8 +67,8 @@ fn open(repo: &Repo<'_>) -> (Repository, sys::Dir, Index) {
     (opened, sys::Dir::open(&repo.path).expect("a worktree"), index)
 }
 
-/// What `git status` tells of what is untracked and ignored.
-fn told(repo: &Repo<'_>, args: &[&str]) -> (Vec<BString>, Vec<BString>) {
+/// Returns the untracked and ignored paths that `git status` prints.
+fn git_status(repo: &Repo<'_>, args: &[&str]) -> (Vec<BString>, Vec<BString>) {
     let run = repo.git(&[&["status", "--porcelain", "-z"], args].concat());
     let with = |mark: &[u8]| {
         let mut paths: Vec<BString> = run
@@ -82,11 +83,11 @@ fn told(repo: &Repo<'_>, args: &[&str]) -> (Vec<BString>, Vec<BString>) {
 }
 
 #[test]
-fn as_git_status_tells() {
+fn finds_what_git_status_prints() {
     let sandbox = Sandbox::new();
     for seed in 0..40 {
         let repo = sandbox.init(&format!("r{seed}"));
-        scatter(&repo, &mut Dice(seed));
+        scatter(&repo, &mut Random(seed));
         let (opened, root, index) = open(&repo);
         for (args, directories, ignored) in [
             (&["-unormal"][..], Directories::WholeUnlessEmpty, Ignored::Left),
@@ -108,15 +109,15 @@ fn as_git_status_tells() {
             for (workers, reads_late) in ways {
                 let options = Options { directories, ignored, nested: Nested::AsOne, workers };
                 let (interrupt, tuning) = (AtomicBool::new(false), Tuning::reading(&root));
-                let company = Company { tuning: &tuning, beside: None, reads_late };
+                let context = WalkContext { tuning: &tuning, observer: None, reads_late };
                 let found =
-                    walk_beside(&opened, &root, &index, &specs, &excludes, &options, &interrupt, company);
+                    walk_observed(&opened, &root, &index, &specs, &excludes, &options, &interrupt, context);
                 let Found { mut untracked, mut ignored, .. } = found.expect("plain configuration");
                 untracked.retain(|path| is_other(&index, path.as_bstr()));
                 ignored.retain(|path| is_other(&index, path.as_bstr()));
                 assert_eq!(
                     (untracked, ignored),
-                    told(&repo, args),
+                    git_status(&repo, args),
                     "seed {seed}, {args:?}, {workers:?}, {reads_late}"
                 );
             }
@@ -125,7 +126,7 @@ fn as_git_status_tells() {
 }
 
 #[test]
-fn others_are_told_whatever_the_order() {
+fn others_are_found_in_any_order() {
     let mut index = Index::empty(HashKind::Sha1);
     let oid = format::ObjectId::null(HashKind::Sha1);
     for path in ["a.c", "a/b", "b", "c-d", "c/d", "c0"] {

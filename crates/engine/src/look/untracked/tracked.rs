@@ -1,4 +1,4 @@
-//! Which names of a directory the index knows.
+//! Looks up the names of a directory in the index.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,38 +8,38 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Flags, Index};
 
-/// The index, for questions by path.
+/// The index, for lookups by path.
 pub(super) struct Tracked<'a> {
     index: &'a Index,
     /// With `core.ignoreCase`.
     folded: Option<Folded>,
-    /// Whether any entry is not to be in the worktree.
+    /// Some entry is not checked out.
     skips: bool,
 }
 
 /// Names in lower case.
 struct Folded {
-    /// Whether it is a submodule.
+    /// The value is true for a submodule.
     paths: HashMap<BString, bool>,
     dirs: HashSet<BString>,
 }
 
-/// What the index says of a path.
+/// The result of looking up a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// It is an entry, whatever its stage.
+    /// It is an entry of any stage.
     pub(super) entry: bool,
     pub(super) below: Below,
 }
 
-/// What the index says of a directory.
+/// The index entries in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// It knows nothing in it.
+    /// There are none.
     Nothing,
-    /// It is a submodule, if only to one side of a conflict.
+    /// The directory is a submodule, at least on one side of a conflict.
     Submodule,
-    /// There are entries in it: these, unless case is folded.
+    /// These, unless case is folded.
     Entries(Range<usize>),
 }
 
@@ -68,7 +68,7 @@ impl<'a> Tracked<'a> {
         self.folded.is_some()
     }
 
-    /// The entry at `path` if it is not to be in the worktree.
+    /// Returns the entry at `path` if it is not checked out.
     pub(super) fn skipped(&self, path: &BStr) -> Option<usize> {
         if !self.skips {
             return None;
@@ -77,23 +77,24 @@ impl<'a> Tracked<'a> {
         range.into_iter().find(|&at| self.index.entry(at).flags.contains(Flags::SKIP_WORKTREE))
     }
 
-    /// To go through the entries `within` a directory, beside its names. Those that are neither a listed file's nor in a listed directory come to `others`.
-    pub(super) fn along<'b>(
+    /// Merges the entries `within` a directory with its listing. Entries that are neither a listed
+    /// file nor in a listed directory are added to `others`.
+    pub(super) fn merge<'b>(
         &'b self,
         within: &'b Range<usize>,
         dir: &'b BStr,
         others: &'b mut Vec<Range<usize>>,
-    ) -> Along<'b> {
+    ) -> ListingMerge<'b> {
         let (index, folds_case) = (self.index, self.folds_case());
-        Along { index, folds_case, dir, within, at: within.start, others }
+        ListingMerge { index, folds_case, dir, within, at: within.start, others }
     }
 
-    /// What is known of `path`. `within` are the entries of its directory; from one name to the next in the
-    /// order of bytes, `cursor` is kept.
+    /// Looks up `path`. `within` are the entries of its directory. `cursor` is kept from one name
+    /// to the next, in byte order.
     pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
         if let Some(folded) = &self.folded {
             let known = folded.look(path, is_dir);
-            // A directory stands beside a file of another case.
+            // A directory may exist beside a file whose name differs in case.
             return Known {
                 entry: if is_dir { !self.index.range_of(path).is_empty() } else { known.entry },
                 ..known
@@ -104,14 +105,14 @@ impl<'a> Tracked<'a> {
         }
         let index = self.index;
         let at = (*cursor).max(within.start);
-        // Where all is tracked, what comes next in the index.
+        // If everything is tracked, the name is the next entry.
         let at = match at < within.end && index.path_at(at) == path {
             true => at,
             false => index.seek(at, path).min(within.end),
         };
         let here = (at..within.end).take_while(|&at| index.path_at(at) == path).count();
         let entry = here > 0;
-        // A directory's entries may come later than those of names that do.
+        // The entries of a directory may come after those of later names.
         *cursor = if is_dir { at } else { at + here };
         let below = match is_dir {
             false => Below::Nothing,
@@ -133,11 +134,11 @@ impl<'a> Tracked<'a> {
     }
 }
 
-/// The entries of a directory, gone through beside the names that are listed in it.
-pub(super) struct Along<'a> {
+/// The merge of a directory's entries with its listing.
+pub(super) struct ListingMerge<'a> {
     index: &'a Index,
     folds_case: bool,
-    /// With a slash at its end.
+    /// With a slash at the end.
     dir: &'a BStr,
     within: &'a Range<usize>,
     /// The next entry.
@@ -145,40 +146,40 @@ pub(super) struct Along<'a> {
     others: &'a mut Vec<Range<usize>>,
 }
 
-/// What a name that is listed is to the index.
-pub(super) enum Met {
-    /// The file of this entry: the first of those at its path.
+/// The result of looking up a listed name.
+pub(super) enum MergedName {
+    /// The file of this entry, the first one at its path.
     File(usize),
     /// Something else.
     Other(Known),
-    /// That has to be looked up.
+    /// It has to be looked up by path.
     Unclear,
 }
 
-impl Along<'_> {
-    /// Names come in the order of the index, those of directories with a slash at their end.
-    pub(super) fn meet(&mut self, name: &[u8]) -> Met {
+impl ListingMerge<'_> {
+    /// Takes the next name. Names come in index order; those of directories end with a slash.
+    pub(super) fn next_name(&mut self, name: &[u8]) -> MergedName {
         if self.folds_case {
-            return Met::Unclear;
+            return MergedName::Unclear;
         }
         let dir = name.strip_suffix(b"/");
         let is_it = |next: &[u8]| if dir.is_some() { next.starts_with(name) } else { next == name };
         let mut is_next = self.next().is_some_and(is_it);
         if !is_next && self.next().is_some_and(|next| next < name) {
-            self.pass_over_to(name);
+            self.skip_to(name);
             is_next = self.next().is_some_and(is_it);
         }
         let Some(bare) = dir else {
             if !is_next {
-                return Met::Other(Known { entry: false, below: Below::Nothing });
+                return MergedName::Other(Known { entry: false, below: Below::Nothing });
             }
             let first = self.at;
             self.at += self.index.stages_at(first);
-            return Met::File(first);
+            return MergedName::File(first);
         };
         // An entry of that name would come before, with others in between (`a`, `a-b`, `a/`).
         if self.at > self.within.start && self.rest(self.at - 1) >= bare {
-            return Met::Unclear;
+            return MergedName::Unclear;
         }
         let below = match is_next {
             true => {
@@ -188,10 +189,10 @@ impl Along<'_> {
             }
             false => Below::Nothing,
         };
-        Met::Other(Known { entry: false, below })
+        MergedName::Other(Known { entry: false, below })
     }
 
-    /// There are no more names.
+    /// Ends the merge after the last name.
     pub(super) fn end(self) {
         if self.at < self.within.end {
             self.others.push(self.at..self.within.end);
@@ -206,7 +207,7 @@ impl Along<'_> {
         &self.index.path_at(at)[self.dir.len()..]
     }
 
-    fn pass_over_to(&mut self, name: &[u8]) {
+    fn skip_to(&mut self, name: &[u8]) {
         let path = [self.dir.as_bytes(), name].concat();
         let next = self.index.seek(self.at, path.as_bstr()).min(self.within.end);
         self.others.push(self.at..next);

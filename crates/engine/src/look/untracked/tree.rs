@@ -1,4 +1,5 @@
-//! The directories of a walk: each one a job, ended when the last one in it has ended.
+//! The directories of a walk. Each is a job, and is classified when the last job below it has
+//! ended.
 
 use std::{
     io,
@@ -15,65 +16,66 @@ use sys::{FileType, ThreadCwd};
 use super::{
     Directories, Ignored, Walk, Warning,
     judge::{Judged, Place},
-    recorded::{self, Known, Looked},
-    rules::{IgnoreFile, Ladder, Own},
-    tracked::Met,
+    recorded::{self, LookUp, RecordState},
+    rules::{DirectoryRules, IgnoreFile, LazyRules},
+    tracked::MergedName,
 };
 use crate::{crew::Pace, look::handle::Handle};
 
-/// What a path turned out to be; of what is in a directory the greatest counts. Git's `path_treatment`.
+/// The state of a path. That of a directory is the greatest one in it. Git's `path_treatment`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// Nothing to tell of.
+    /// Not reported.
     Nothing,
-    /// A directory that is told of by what is in it.
+    /// A directory that is reported by its content.
     Entered,
     Ignored,
     Untracked,
 }
 
-/// How a directory is looked into.
+/// The purpose of reading a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// For what is in it.
+    /// To report its content.
     Enter,
-    /// To tell what it is itself.
+    /// To classify the directory itself.
     Judge,
 }
 
-/// Whether a directory matches an ignore rule, itself or with one above it: so does everything in it.
+/// The ignore state of a directory: whether a rule matches it or one above it, and thus all its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Kept,
     Ignored,
-    /// The rules that would tell are not read yet, and it has to be looked into in any case, for what is tracked.
-    Unasked,
+    /// The rules have not been read yet. The directory is read in any case, as it holds tracked
+    /// files.
+    Unknown,
 }
 
-/// A directory to be looked into.
+/// A directory to be read.
 #[derive(Debug)]
 pub(super) struct Descent {
     pub(super) manner: Manner,
     pub(super) fate: Fate,
-    /// What it is if it is the worktree of another repository; `None` if that makes no difference.
+    /// Its state if it is the worktree of another repository; `None` if that makes no difference.
     pub(super) nested: Option<State>,
-    /// The entries in it.
+    /// The index entries below it.
     pub(super) within: Range<usize>,
-    /// It is an entry of the index: a directory in a file's place.
+    /// The path is an index entry: a directory in the place of a file.
     pub(super) entry: bool,
 }
 
 /// A directory.
 pub(super) struct Node {
     parent: Option<Arc<Node>>,
-    /// Its number in its parent's listing.
+    /// Its number in the listing of its parent.
     place: usize,
     /// With a slash at the end; empty for the root.
     path: BString,
     descent: Descent,
-    /// Only what it is is asked, not what is in it; `true` once that is known.
+    /// Set if only the state is needed, not the content. Holds true once the state is known.
     settled: Option<Arc<AtomicBool>>,
-    /// Directories in it that have not ended, and itself.
+    /// The number of unfinished directories in it, and itself.
     pending: AtomicUsize,
     gathered: Mutex<Gathered>,
 }
@@ -81,21 +83,21 @@ pub(super) struct Node {
 #[derive(Default)]
 struct Gathered {
     state: Option<State>,
-    /// It is the worktree of another repository, and so this, whatever is in it.
+    /// Its state as the worktree of another repository, whatever its content.
     nested: Option<State>,
     untracked: Vec<BString>,
     ignored: Vec<BString>,
 }
 
-/// A directory to be looked into, and how it is reached.
+/// A directory to be read, and how to reach it.
 pub(super) struct Job {
     pub(super) node: Arc<Node>,
     pub(super) from: Arc<Handle>,
-    pub(super) ladder: Ladder,
-    pub(super) known: Known,
+    pub(super) lazy_rules: LazyRules,
+    pub(super) known: RecordState,
 }
 
-/// What a thread keeps from one directory to the next.
+/// The state that a thread keeps between directories.
 #[derive(Default)]
 pub(super) struct Worker<'p> {
     thread_cwd: Option<ThreadCwd<'p>>,
@@ -111,7 +113,7 @@ impl<'p> Worker<'p> {
         Worker { thread_cwd, ..Worker::default() }
     }
 
-    /// Lists a directory, `path` beneath `dir` or itself.
+    /// Lists the directory at `path` below `dir`, or `dir` itself.
     fn read(&mut self, dir: &sys::Dir, path: &[u8]) -> io::Result<sys::Dir> {
         let Worker { listing, names, entries, .. } = self;
         names.clear();
@@ -146,22 +148,22 @@ impl<'p> Worker<'p> {
 
 pub(crate) struct Name {
     key: u64,
-    /// Where it is; a directory's is followed by a slash.
+    /// The position in the names. The name of a directory is followed by a slash.
     range: Range<usize>,
     file_type: FileType,
     ino: u64,
-    /// In the order of the listing.
+    /// The position in the listing.
     place: usize,
 }
 
 impl Name {
-    /// As it begins in the index: a directory's with its slash.
+    /// Returns the name as in the index: that of a directory with its slash.
     fn indexed<'n>(&self, names: &'n [u8]) -> &'n [u8] {
         &names[self.range.start..self.range.end + usize::from(self.file_type == FileType::Directory)]
     }
 }
 
-/// The first bytes of a name, in the order of names: most are told apart by these alone.
+/// The first bytes of a name, which order most names without a further comparison.
 fn key(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     let known = name.len().min(first.len());
@@ -169,18 +171,19 @@ fn key(name: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The names in a directory, in the order of the index.
+/// The names in a directory, in index order.
 pub(crate) struct Listed<'l> {
     names: &'l [u8],
     entries: &'l [Name],
-    /// The entries of the index that files have: inode number and position of the first of each, in their order.
+    /// The index entries that are files here, in their order: inode number, and position of the
+    /// first entry of each path.
     pub(crate) files: &'l [(u64, usize)],
-    /// The entries that neither a file has, nor what is in a directory.
+    /// The index entries that are neither a file here nor in a subdirectory.
     pub(crate) others: &'l [Range<usize>],
 }
 
 impl Listed<'_> {
-    /// The type and inode number of what has this name.
+    /// Returns the type and the inode number of a name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<(FileType, u64)> {
         let find = |name: &[u8]| {
             let of = |entry: &Name| (entry.key, entry.indexed(self.names));
@@ -192,7 +195,7 @@ impl Listed<'_> {
 }
 
 impl Node {
-    /// Above the root: it holds what is found in the end.
+    /// Makes the node above the root, which receives the result.
     pub(super) fn top() -> Arc<Node> {
         let descent =
             Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within: 0..0, entry: false };
@@ -229,7 +232,7 @@ impl Node {
         })
     }
 
-    /// There is one more directory in it to be looked into.
+    /// Expects one more subdirectory.
     pub(super) fn expect(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
@@ -246,20 +249,20 @@ impl Node {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was found, at the very end.
+    /// Takes the result at the end of the walk.
     pub(super) fn take(&self) -> (Vec<BString>, Vec<BString>) {
         let gathered = std::mem::take(&mut *self.gathered());
         (gathered.untracked, gathered.ignored)
     }
 
-    /// Where in a walk of one thread this would be come across.
+    /// Returns the position in a sequential walk.
     pub(super) fn way(&self) -> Vec<usize> {
         let mut way = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.way());
         way.push(self.place);
         way
     }
 
-    /// Counts what `path` in this directory is, and keeps the path if it is to be told of.
+    /// Adds the state of `path`, which is in this directory, and the path itself if it is reported.
     pub(super) fn add(&self, state: State, path: &BStr, entry: bool, ignored: Ignored) {
         let mut gathered = self.gathered();
         gathered.state = gathered.state.max(Some(state));
@@ -280,28 +283,66 @@ impl Node {
 }
 
 impl Walk<'_> {
-    /// Looks into a directory: lists it, judges what is in it, brings a job for each directory to be looked into.
+    /// Reads a directory, or its record in the cache, and adds a job for each subdirectory to read.
     pub(super) fn look(&self, worker: &mut Worker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
-        let Job { node, from, ladder, known } = job;
+        let Job { node, from, lazy_rules, known } = job;
         let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
         if !is_settled
             && !self.interrupt.load(Ordering::Relaxed)
-            && let Looked::Listing(entry) =
-                self.look_up(worker.thread_cwd.as_mut(), &node, (&from, &ladder, known), jobs, pace)
+            && let LookUp::Listing(entry) =
+                self.look_up(worker.thread_cwd.as_mut(), &node, (&from, &lazy_rules, known), jobs, pace)
         {
-            self.look_into(worker, &node, (&from, ladder, entry), jobs, pace);
+            self.look_into(worker, &node, (&from, lazy_rules, entry), jobs, pace);
         }
         self.leave(node);
     }
 
+    /// Lists a directory and classifies its names.
     fn look_into(
         &self,
         worker: &mut Worker<'_>,
         node: &Arc<Node>,
-        (from, above, mut entry): (&Arc<Handle>, Ladder, Option<Box<recorded::Entry>>),
+        (from, above, entry): (&Arc<Handle>, LazyRules, Option<Box<recorded::Entry>>),
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) {
+        let Some(dir) = self.list(worker, node, from, entry.as_deref(), pace) else { return };
+        self.directories_read.fetch_add(1, Ordering::Relaxed);
+        self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
+        let is_there = match &self.excludes.inside {
+            Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
+            Some(name) if worker.has(name) => IgnoreFile::There,
+            _ => IgnoreFile::Missing,
+        };
+        let handle = from.next(&dir, node.path.len());
+        let rules = DirectoryRules::new(self, node, (&dir, &handle), is_there, above);
+        if let Some(entry) = &entry {
+            self.count_listed(entry);
+            if entry.needs_rules() {
+                rules.get();
+            }
+        }
+        let first = jobs.len();
+        self.judge_names(worker, node, &rules, (&handle, entry), jobs);
+        // The first of them is done next.
+        jobs[first..].reverse();
+        if let Some(observer) = self.observer {
+            let Worker { names, entries, files, others, .. } = worker;
+            let listed = Listed { names, entries, files, others };
+            observer.directory(&dir, node.path.len(), &listed, &node.descent.within, pace);
+        }
+    }
+
+    /// Lists a directory. Returns `None` if it cannot be read, which gives a warning, or if it is
+    /// the worktree of another repository, whose state is then set.
+    fn list(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Node,
+        from: &Handle,
+        entry: Option<&recorded::Entry>,
+        pace: &mut dyn Pace,
+    ) -> Option<sys::Dir> {
         let path = node.path.as_bstr();
         let opened = worker.read(from.dir(), from.rest(path.strip_suffix(b"/").unwrap_or_default()));
         pace.step();
@@ -311,14 +352,14 @@ impl Walk<'_> {
             Err(source) => {
                 if let Some(state) = nested() {
                     node.gathered().nested = Some(state);
-                    return;
+                    return None;
                 }
-                if let Some(entry) = &entry {
+                if let Some(entry) = entry {
                     self.count_listed(entry);
                 }
                 let path = if path.is_empty() { ".".into() } else { path.to_owned() };
                 self.warn(node.way(), Warning::Directory { path, source });
-                return;
+                return None;
             }
         };
         if worker.has(b".git")
@@ -326,25 +367,24 @@ impl Walk<'_> {
         {
             node.gathered().nested = Some(state);
             if let Some(recorded) = &self.recorded {
-                recorded.is_one(path);
+                recorded.remove_directory(path);
             }
-            return;
+            return None;
         }
-        self.directories_read.fetch_add(1, Ordering::Relaxed);
-        self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
-        let is_there = match &self.excludes.inside {
-            Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
-            Some(name) if worker.has(name) => IgnoreFile::There,
-            _ => IgnoreFile::Missing,
-        };
-        let handle = from.next(&dir, path.len());
-        let rules = Own::new(self, node, (&dir, &handle), is_there, above);
-        if let Some(entry) = &entry {
-            self.count_listed(entry);
-            if entry.needs_rules() {
-                rules.get();
-            }
-        }
+        Some(dir)
+    }
+
+    /// Classifies the names of a listed directory in index order, adds a job for each subdirectory
+    /// to read, and records the directory.
+    fn judge_names(
+        &self,
+        worker: &mut Worker<'_>,
+        node: &Arc<Node>,
+        rules: &DirectoryRules<'_>,
+        (handle, mut entry): (&Arc<Handle>, Option<Box<recorded::Entry>>),
+        jobs: &mut Vec<Job>,
+    ) {
+        let path = node.path.as_bstr();
         let mut compared = false;
         let mut compare = |entry: &mut recorded::Entry| {
             if compared {
@@ -366,19 +406,18 @@ impl Walk<'_> {
         });
         files.clear();
         others.clear();
-        let mut along = self.tracked.along(&node.descent.within, path, others);
+        let mut merge = self.tracked.merge(&node.descent.within, path, others);
         let longest = entries.iter().map(|name| name.range.len()).max().unwrap_or(0);
         let mut child = BString::from(Vec::with_capacity(path.len() + longest + 1));
         child.extend_from_slice(path);
-        let first = jobs.len();
         for name in entries.iter() {
-            let known = match along.meet(name.indexed(names)) {
-                Met::File(at) => {
+            let known = match merge.next_name(name.indexed(names)) {
+                MergedName::File(at) => {
                     files.push((name.ino, at));
                     continue;
                 }
-                Met::Other(known) => Some(known),
-                Met::Unclear => None,
+                MergedName::Other(known) => Some(known),
+                MergedName::Unclear => None,
             };
             child.truncate(path.len());
             child.extend_from_slice(&names[name.range.clone()]);
@@ -397,33 +436,28 @@ impl Walk<'_> {
                             compare(entry);
                             entry.directory(&names[name.range.clone()])
                         }
-                        None => Known::Unused,
+                        None => RecordState::Unused,
                     };
-                    let ladder = match descent.fate {
-                        Fate::Unasked => rules.unread(),
-                        Fate::Kept | Fate::Ignored => Ladder::Known(rules.level().clone()),
+                    let lazy_rules = match descent.fate {
+                        Fate::Unknown => rules.unread(),
+                        Fate::Kept | Fate::Ignored => LazyRules::Known(rules.level().clone()),
                     };
                     let below = Node::below(node, child.clone(), name.place, descent, self);
-                    let from = Arc::clone(&handle);
-                    jobs.push(Job { node: below, from, ladder, known });
+                    let from = Arc::clone(handle);
+                    jobs.push(Job { node: below, from, lazy_rules, known });
                 }
             }
         }
-        along.end();
+        merge.end();
         rules.share();
         if let Some(mut entry) = entry {
             compare(&mut entry);
             self.record(node, *entry);
         }
-        // The first of them is the next to be done.
-        jobs[first..].reverse();
-        if let Some(beside) = self.beside {
-            let listed = Listed { names, entries, files, others };
-            beside.directory(&dir, path.len(), &listed, &node.descent.within, pace);
-        }
     }
 
-    /// A job of `node` is done: whoever does the last one tells the parent what the directory is, and so on upwards.
+    /// Ends a job of `node`. The last job of a directory passes its state and content to the
+    /// parent, and so on upwards.
     fn leave(&self, mut node: Arc<Node>) {
         while node.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             let Some(parent) = node.parent.clone() else { return };
@@ -438,7 +472,7 @@ impl Walk<'_> {
                 }
             };
             if let (State::Untracked, Some(recorded)) = (told, &self.recorded) {
-                recorded.is_told(node.path.as_bstr());
+                recorded.add_name(node.path.as_bstr());
             }
             {
                 let mut above = parent.gathered();
@@ -451,7 +485,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What an untracked directory is, by the greatest state of what is in it; and what of that is told.
+    /// Returns the state of an untracked directory from the greatest state in it, and drops the
+    /// content that is not reported.
     fn settle(&self, descent: &Descent, found: State, gathered: &mut Gathered) -> State {
         let Walk { options, .. } = self;
         let mut state = found;
@@ -467,7 +502,7 @@ impl Walk<'_> {
         match state {
             State::Nothing if options.directories == Directories::Whole => match descent.fate {
                 Fate::Ignored => State::Ignored,
-                Fate::Kept | Fate::Unasked => State::Untracked,
+                Fate::Kept | Fate::Unknown => State::Untracked,
             },
             state => state,
         }

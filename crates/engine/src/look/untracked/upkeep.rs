@@ -1,28 +1,30 @@
-//! What a walk made of the untracked cache, counted as Git counts it in its traces: scripts read these figures.
+//! Counts of what a walk did with the untracked cache. They equal those in Git's traces, which
+//! scripts read.
 //!
-//! Each is of what this walk did. Directories that are only asked whether there is anything in them are left when that is known, so how many
-//! were opened depends on the order, as in Git.
+//! A directory that is only checked for content is left as soon as there is some, so the number of
+//! opened directories depends on the order, as in Git.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What was done for the cache.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
-    /// Directories of which nothing was recorded (Git's `node-creation`).
+    /// Directories without a record (Git's `node-creation`).
     pub created: usize,
-    /// Files of ignore rules that are not as recorded (`gitignore-invalidation`).
+    /// Ignore files that differ from the record (`gitignore-invalidation`).
     pub rules_changed: usize,
-    /// Records that held by what the index knows, and turned out not to (`directory-invalidation`).
+    /// Records that were valid by the index and turned out to be outdated
+    /// (`directory-invalidation`).
     pub invalidated: usize,
     /// Directories that had to be listed (`opendir`).
     pub listed: usize,
     /// Directories that did not.
     pub spared: usize,
-    /// Names that were taken from their records.
+    /// Names that were taken from records.
     pub names_taken: usize,
 }
 
-/// The same, while it goes on.
+/// The counts while the walk runs.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     created: AtomicUsize,
@@ -33,17 +35,17 @@ pub(super) struct Counts {
     names_taken: AtomicUsize,
 }
 
-/// What a directory that has to be listed was in the cache.
+/// The record of a directory that has to be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Was {
-    /// Not in it.
+    /// There was none.
     New,
-    /// Its record was known not to hold.
+    /// It was known to be outdated.
     Invalid,
-    /// Its record was found out not to hold.
+    /// It was found to be outdated.
     Valid,
-    /// Its record did not hold for its `.gitignore` alone.
-    UnderOtherRules,
+    /// It was outdated only because of the directory's `.gitignore`.
+    OtherRules,
 }
 
 impl Counts {
@@ -52,7 +54,7 @@ impl Counts {
         match was {
             Was::New => self.created.fetch_add(1, Relaxed),
             Was::Valid => self.invalidated.fetch_add(1, Relaxed),
-            Was::Invalid | Was::UnderOtherRules => 0,
+            Was::Invalid | Was::OtherRules => 0,
         };
     }
 
@@ -65,7 +67,7 @@ impl Counts {
         self.names_taken.fetch_add(names, Relaxed);
     }
 
-    /// So many directories, all of which but the first are names in another.
+    /// Counts spared directories. All but the first are names in another one.
     pub(super) fn spared_all(&self, directories: usize) {
         self.spared.fetch_add(directories, Relaxed);
         self.names_taken.fetch_add(directories - 1, Relaxed);
