@@ -1,6 +1,6 @@
-//! Objects for reading history and names: whole objects, and what begins with a prefix.
+//! Reads objects for history and names: whole objects, and the objects that begin with a prefix.
 //!
-//! All come from our own [`crate::objects::Objects`].
+//! All reads go through [`crate::objects::Objects`].
 
 use std::{collections::HashSet, io, sync::Arc};
 
@@ -17,33 +17,33 @@ use crate::{
     refs::{self, Replaced},
 };
 
-/// What of a commit matters for walking history.
+/// The fields of a commit that a walk of history needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Commit {
     pub(crate) tree: ObjectId,
     pub(crate) parents: Vec<ObjectId>,
-    /// Committer date, seconds since the epoch.
+    /// The committer date in seconds since the epoch.
     pub(crate) date: i64,
-    /// The `encoding` header: how the message is encoded, if not in UTF-8.
+    /// The `encoding` header: the encoding of the message, if it is not UTF-8.
     pub(crate) encoding: Option<BString>,
-    /// Everything after the headers.
+    /// The text after the headers.
     pub(crate) message: BString,
 }
 
 impl Repository {
-    /// A whole object.
+    /// Reads a whole object.
     pub(crate) fn read_object(&self, id: &ObjectId) -> Result<(Kind, Vec<u8>), Error> {
         let mut reader = self.objects.reader();
         let (kind, data) = reader.read(id).map_err(ObjectError::from)?;
         Ok((kind, data.to_vec()))
     }
 
-    /// A commit; other objects are an error.
+    /// Reads a commit. An object of another type is an error.
     pub(crate) fn read_commit(&self, id: &ObjectId) -> Result<Commit, Error> {
         self.read_commit_with(&mut self.objects.reader(), id)
     }
 
-    /// The same, with a reader that is used for many.
+    /// Like [`Repository::read_commit`], with the caller's reader.
     pub(crate) fn read_commit_with(&self, reader: &mut Reader<'_>, id: &ObjectId) -> Result<Commit, Error> {
         match reader.read(id).map_err(ObjectError::from)? {
             (Kind::Commit, data) => self.parse_commit(id, data),
@@ -73,12 +73,12 @@ impl Repository {
             }
         }
         let message = rest.strip_prefix(b"\n").unwrap_or(rest).into();
-        // Those of the boundary of a shallow clone are not here.
+        // The parents of a commit at the boundary of a shallow clone are not in the repository.
         let parents = if self.shallow()?.contains(id) { Vec::new() } else { parents };
         Ok(Commit { tree: tree.ok_or_else(bad)?, parents, date, encoding, message })
     }
 
-    /// The commits whose parents are not here.
+    /// Returns the commits at the boundary of a shallow clone.
     pub(crate) fn shallow(&self) -> Result<&HashSet<ObjectId>, Error> {
         self.shallow.get_or_init(|| self.read_shallow()).as_ref().map_err(Error::clone)
     }
@@ -102,7 +102,7 @@ impl Repository {
         ObjectId::from_hex(self.layout.hash, hex)
     }
 
-    /// What a tag points to.
+    /// Returns the target of a tag.
     pub(crate) fn tag_target(&self, id: &ObjectId, data: &[u8]) -> Result<ObjectId, Error> {
         data.lines()
             .next()
@@ -111,7 +111,7 @@ impl Repository {
             .ok_or_else(|| ObjectError::BadTag(*id).into())
     }
 
-    /// Follows tags to what they finally point to.
+    /// Follows tags to an object that is not a tag.
     pub(crate) fn peel_tags(&self, id: ObjectId) -> Result<(ObjectId, Kind, Vec<u8>), Error> {
         let mut id = id;
         loop {
@@ -122,14 +122,14 @@ impl Repository {
         }
     }
 
-    /// The commit that an object is or a tag leads to; `None` for other objects.
+    /// Returns the commit that an object is, or that a tag leads to; `None` for other objects.
     pub fn peel_to_commit(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         let (id, kind, _) = self.peel_tags(id)?;
         Ok((kind == Kind::Commit).then_some(id))
     }
 
-    /// As [`Repository::peel_to_commit`]; `None`, too, for an object that is missing. An object that
-    /// is damaged, or that the disk keeps from being read, is an error.
+    /// Like [`Repository::peel_to_commit`], but returns `None` for a missing object too. An object
+    /// that is damaged or that the disk cannot read is an error.
     pub fn commit_if_there(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.peel_to_commit(id) {
             Err(error) if error.is_unreadable() || self.objects.header(&id).is_ok() => Err(error),
@@ -138,12 +138,12 @@ impl Repository {
         }
     }
 
-    /// What tags lead to, and what that is.
+    /// Follows tags; returns the object and its type.
     pub fn untagged(&self, id: ObjectId) -> Result<(ObjectId, Kind), Error> {
         self.peel_tags(id).map(|(id, kind, _)| (id, kind))
     }
 
-    /// The tree of a commit-ish or tree-ish.
+    /// Returns the tree of a commit-ish or tree-ish.
     pub fn tree_of(&self, id: ObjectId) -> Result<ObjectId, Error> {
         match self.peel_tags(id)? {
             (id, Kind::Tree, _) => Ok(id),
@@ -152,33 +152,34 @@ impl Repository {
         }
     }
 
-    /// The objects whose names begin with `hex`, sorted.
+    /// Returns the objects whose names begin with `hex`, sorted.
     pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
         let prefix = Prefix::from_hex(self.layout.hash, hex)
             .ok_or_else(|| RevisionError::Abbreviation(hex.to_owned()))?;
         self.beginning(prefix)
     }
 
-    /// The objects whose names begin so, sorted.
+    /// Returns the objects whose names begin with `prefix`, sorted.
     pub(crate) fn beginning(&self, prefix: Prefix) -> Result<Vec<ObjectId>, Error> {
         let failed = |(pack, source)| ObjectError::Lookup { prefix, pack, source }.into();
         self.objects.with_prefix(prefix).map_err(failed)
     }
 
-    /// `GIT_OBJECT_DIRECTORY`, or the repository's own.
+    /// Returns `GIT_OBJECT_DIRECTORY`, or the repository's own directory.
     pub fn objects_dir(&self) -> &std::path::Path {
         &self.layout.objects_dir
     }
 }
 
-/// Seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are none.
+/// Returns the seconds since the epoch at the end of `Name <mail> seconds zone`; 0 if there are
+/// none.
 pub(crate) fn signature_date(line: &[u8]) -> i64 {
     let after = line.rfind_byte(b'>').map_or(&b""[..], |end| &line[end + 1..]);
     let digits = after.trim_start().split(|c| !c.is_ascii_digit() && *c != b'-').next();
     digits.and_then(|digits| digits.to_str().ok()).and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// The replacements, unless they are turned off.
+/// Returns the replacements, unless they are turned off.
 pub(crate) fn replaced(
     env: &Env,
     layout: &Layout,
@@ -192,7 +193,7 @@ pub(crate) fn replaced(
     Ok(Some(Arc::new(Replaced::new(refs.seen_from(&layout.git_dir), base.to_owned()))))
 }
 
-/// The object database as a repository has it.
+/// Opens the object database of a repository.
 pub(crate) fn open(
     env: &Env,
     layout: &Layout,
@@ -204,7 +205,7 @@ pub(crate) fn open(
     let mut options = Options { replacements, promisors, ..Options::default() };
     if let Some(alternates) = env.bytes("GIT_ALTERNATE_OBJECT_DIRECTORIES") {
         options.alternates = alternates.to_owned();
-        // Git is at the top of the worktree by the time it reads this.
+        // Git has changed to the top of the worktree when it reads this variable.
         options.alternates_base = layout.work_tree.clone().unwrap_or_default();
     }
     Objects::with(&layout.objects_dir, layout.hash, options)

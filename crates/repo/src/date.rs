@@ -1,9 +1,10 @@
 //! Dates of identities: `GIT_COMMITTER_DATE`.
 //!
-//! Source: git-commit-tree(1) "DATE FORMATS", and what Git takes beyond that. A date is `@<seconds> <zone>`, or words in
-//! any order, each taken for what it looks like: a month, a day of the week, a time zone, a time, a date, a number. What
-//! looks like nothing is passed over. In the end year, month, hour, minute and second must be known. Relative dates
-//! (`yesterday`, `now`) are none of these.
+//! Source: git-commit-tree(1) "DATE FORMATS", and forms that Git accepts beyond those. A date is
+//! `@<seconds> <zone>`, or words in any order. The form of a word decides its meaning: a month, a
+//! day of the week, a time zone, a time, a date, a number. Words of another form are ignored. In
+//! the end year, month, hour, minute and second must be known. Relative dates (`yesterday`, `now`)
+//! are not accepted.
 
 mod words;
 
@@ -11,14 +12,14 @@ use std::ops::Range;
 
 use self::words::{MONTHS, WEEKDAYS, ZONES, common};
 
-/// A field that no word has set. Git marks an unset zone so, too: to it a zone of one minute west of
-/// Greenwich is unset.
+/// The value of a field that no word has set. Git uses it for the zone too, so a zone of one minute
+/// west of Greenwich counts as unset.
 const UNSET: i32 = -1;
 
 /// A moment in a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Time {
-    /// Since 1970. As in Git it wraps where a date is before.
+    /// Seconds since 1970. As in Git, the value wraps around for an earlier date.
     pub(crate) seconds: u64,
     /// The zone, in minutes east of Greenwich.
     pub(crate) offset: i32,
@@ -33,7 +34,7 @@ impl std::fmt::Display for Time {
     }
 }
 
-/// The date that `text` is, if it is one; `now` is this moment.
+/// Parses `text` as a date; returns `None` if it is not a date. `now` is the current time.
 pub(crate) fn parse(text: &[u8], now: i64) -> Option<Time> {
     if let Some(time) = text.strip_prefix(b"@").and_then(as_in_objects) {
         return Some(time);
@@ -52,7 +53,7 @@ pub(crate) fn parse(text: &[u8], now: i64) -> Option<Time> {
     date.finish()
 }
 
-/// `<seconds> <zone>` and nothing else.
+/// Parses `<seconds> <zone>` without any other text.
 fn as_in_objects(text: &[u8]) -> Option<Time> {
     if !text.first()?.is_ascii_digit() {
         return None;
@@ -72,7 +73,7 @@ fn as_in_objects(text: &[u8]) -> Option<Time> {
     Some(Time { seconds, offset: if sign == b'-' { -offset } else { offset } })
 }
 
-/// The date as far as it was read. Months count from 0, years from 1900.
+/// The fields that were read so far. Months count from 0, years from 1900.
 #[derive(Clone, Copy)]
 struct Fields {
     year: i32,
@@ -91,7 +92,7 @@ impl Fields {
         (self.year & self.month & self.day & self.hour & self.minute & self.second) < 0
     }
 
-    /// Seconds since 1970, as if the fields were UTC. The day is not asked for.
+    /// Returns the seconds since 1970, as if the fields were UTC. An unset day is not an error.
     fn seconds(&self) -> Option<i64> {
         const BEFORE_MONTH: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
         let year = self.year.wrapping_sub(70);
@@ -114,7 +115,7 @@ impl Fields {
         fits
     }
 
-    /// Month and day are set before the year is looked at, as in Git.
+    /// Sets the date if it is valid. Month and day are set before the year is checked, as in Git.
     fn set_date(&mut self, year: i32, month: i32, day: i32) -> bool {
         if !(1..13).contains(&month) || !(1..32).contains(&day) {
             return false;
@@ -125,7 +126,8 @@ impl Fields {
         true
     }
 
-    /// Sets the date unless it would be more than ten days after `now`. Without a year it is this year.
+    /// Sets the date unless it is more than ten days after `now`. If the year is missing, the
+    /// current year is used.
     fn set_past_date(&mut self, year: i32, month: i32, day: i32, now: i64) -> bool {
         if !(1..13).contains(&month) || !(1..32).contains(&day) {
             return false;
@@ -144,7 +146,7 @@ impl Fields {
     }
 }
 
-/// A year of two or four digits, from 1900.
+/// Converts a year of two or four digits to a count from 1900.
 fn full_year(year: i32) -> Option<i32> {
     match year {
         1970..2100 => Some(year - 1900),
@@ -159,7 +161,7 @@ struct Date<'a> {
     now: i64,
     fields: Fields,
     offset: i32,
-    /// The fields come from a count of seconds.
+    /// True if the fields come from a count of seconds.
     is_utc: bool,
 }
 
@@ -172,7 +174,7 @@ impl Date<'_> {
         self.byte(at).is_ascii_digit()
     }
 
-    /// A word of letters. The length of what was taken.
+    /// Parses a word that begins with a letter; returns the length of the parsed text.
     fn name(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
         for (month, name) in (0..).zip(MONTHS) {
@@ -206,16 +208,16 @@ impl Date<'_> {
         rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count()
     }
 
-    /// A word that begins with a digit. The length of what was taken.
+    /// Parses a word that begins with a digit; returns the length of the parsed text.
     fn number(&mut self, at: usize) -> usize {
         let (number, end) = digits(self.text, at);
-        // Eight digits may be a day.
+        // A number of eight digits may be a day, so a count of seconds must be larger.
         if number >= 100_000_000 && self.fields.are_unset() {
             if let Some(fields) = civil(number as i64) {
                 (self.fields, self.is_utc) = (fields, true);
                 return end - at;
             }
-            // C's `gmtime` has come as far as this when it finds that the year is none.
+            // C's `gmtime` has set these fields when it finds that the year is out of range.
             self.fields = time_of_day(number as i64);
         }
         if matches!(self.byte(end), b':' | b'.' | b'/' | b'-') && self.is_digit(end + 1) {
@@ -233,7 +235,8 @@ impl Date<'_> {
         }
     }
 
-    /// Two or three numbers with the same mark between them: a time or a date. 0 if it is neither.
+    /// Parses two or three numbers with the same separator: a time or a date. Returns 0 if they are
+    /// neither.
     fn several(&mut self, first: u64, word: Range<usize>) -> usize {
         let mark = self.byte(word.end);
         let (second, mut end) = signed(self.text, word.end + 1);
@@ -246,7 +249,8 @@ impl Date<'_> {
             b':' => fields.set_time(first as i64, second, third.max(0)),
             _ => {
                 let [one, two, three] = [first as i32, second as i32, third as i32];
-                // Year first; else the month first, but for dots, and then the day.
+                // A large first number is a year. Otherwise the month comes before the day, except
+                // with dots.
                 first > 70 && (fields.set_date(one, two, three) || fields.set_date(one, three, two))
                     || mark != b'.' && fields.set_past_date(three, one, two, now)
                     || fields.set_past_date(three, two, one, now)
@@ -260,7 +264,7 @@ impl Date<'_> {
         if taken { end - word.start } else { 0 }
     }
 
-    /// `YYYYmmDD` or `HHMMSS`, which may have a fraction. The end of it.
+    /// Parses `YYYYmmDD` or `HHMMSS` with an optional fraction; returns the end.
     fn compact(&mut self, number: i32, is_date: bool, end: usize) -> usize {
         let (one, two, three) = (number / 10_000, number % 10_000 / 100, number % 100);
         if is_date {
@@ -274,11 +278,11 @@ impl Date<'_> {
         }
     }
 
-    /// Any other number, of `len` digits.
+    /// Parses any other number, of `len` digits.
     fn short(&mut self, number: u64, len: usize) {
         let fields = &mut self.fields;
         if fields.hour == UNSET && fields.minute == 0 && fields.second == 0 {
-            // After the `T` of a time without colons.
+            // A number after the `T` of a time without colons.
             let (hour, minute) = if len == 4 { (number / 100, number % 100) } else { (number, 0) };
             if matches!(len, 2 | 4) && fields.set_time(hour as i64, minute as i64, 0) {
                 return;
@@ -297,7 +301,7 @@ impl Date<'_> {
         }
     }
 
-    /// A sign and digits: `+hhmm`, `+hh:mm`, `+hh`. The length of what was taken.
+    /// Parses a sign and digits: `+hhmm`, `+hh:mm`, `+hh`. Returns the length of the parsed text.
     fn zone(&mut self, at: usize) -> usize {
         let start = at + 1;
         let (number, mut end) = digits(self.text, start);
@@ -343,16 +347,16 @@ impl Date<'_> {
     }
 }
 
-/// The time of a moment in UTC.
+/// Returns the time of day of a moment in UTC.
 fn time_of_day(seconds: i64) -> Fields {
     let second = seconds.rem_euclid(86_400) as i32;
     Fields { hour: second / 3600, minute: second / 60 % 60, second: second % 60, ..Fields::NONE }
 }
 
-/// The fields of a moment in UTC, unless the year is too large a number.
+/// Returns the fields of a moment in UTC; `None` if the year is too large.
 fn civil(seconds: i64) -> Option<Fields> {
     let days = seconds.div_euclid(86_400);
-    // Years that begin in March, in cycles of 400, from the year 0.
+    // Counts in years that begin in March, in cycles of 400 years, from the year 0.
     let days = days + 719_468;
     let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -365,7 +369,8 @@ fn civil(seconds: i64) -> Option<Fields> {
     Some(Fields { year, month, day, ..time_of_day(seconds) })
 }
 
-/// The number whose digits begin at `from`, and where they end. What is too large is the largest there is.
+/// Parses the number at `from` and returns it with its end. A number that is too large becomes the
+/// largest value.
 fn digits(text: &[u8], from: usize) -> (u64, usize) {
     let len = text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = text[from..from + len]
@@ -374,7 +379,7 @@ fn digits(text: &[u8], from: usize) -> (u64, usize) {
     (number.unwrap_or(u64::MAX), from + len)
 }
 
-/// A number as C reads one: after white space and a sign. Without digits nothing is taken.
+/// Parses a number as C does: after white space and a sign. Without digits it parses nothing.
 fn signed(text: &[u8], from: usize) -> (i64, usize) {
     let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
     let mut at = from + text.get(from..).unwrap_or_default().iter().take_while(is_space).count();

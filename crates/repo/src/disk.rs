@@ -1,8 +1,8 @@
-//! Reading the small files of a git directory.
+//! Reads small files of a Git directory.
 
 use std::{io, path::Path};
 
-/// A whole file; `None` if it, or a directory leading to it, does not exist.
+/// Reads a whole file; returns `None` if it, or a directory on the way to it, does not exist.
 pub(crate) fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match sys::by_path::read(path) {
         Err(err) if is_missing(&err) => Ok(None),
@@ -10,7 +10,7 @@ pub(crate) fn read_optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Neither `ENOENT` nor `ENOTDIR` is worth a word where a file is optional.
+/// Returns true for `ENOENT` and `ENOTDIR`, which are not errors for an optional file.
 pub(crate) fn is_missing(err: &io::Error) -> bool {
     matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

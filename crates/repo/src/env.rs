@@ -1,4 +1,4 @@
-//! The environment as a value. The library never asks the process for it.
+//! The environment as a value. The library never reads the environment of the process.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use sys::UserPath;
 
 use crate::{ConfigError, Error, config};
 
-/// Variables by name.
+/// The variables by name.
 #[derive(Clone, Debug, Default)]
 pub struct Env(HashMap<OsString, OsString>);
 
@@ -21,7 +21,7 @@ impl Env {
         self.0.contains_key(OsStr::new(name))
     }
 
-    /// A variable's value.
+    /// Returns the value of a variable.
     pub fn bytes(&self, name: &str) -> Option<&BStr> {
         self.0.get(OsStr::new(name)).map(|value| value.as_bytes().as_bstr())
     }
@@ -31,12 +31,12 @@ impl Env {
         self.0.insert(name.into(), value);
     }
 
-    /// A variable that holds a path.
+    /// Returns the path in a variable.
     pub fn path(&self, name: &str) -> Option<UserPath> {
         self.bytes(name).map(UserPath::new)
     }
 
-    /// A variable as a boolean of configuration; `None` if unset.
+    /// Returns a variable as a boolean, parsed like a setting; `None` if it is not set.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.bytes(name) else { return Ok(None) };
         config::parse_bool(Some(value)).map(Some).ok_or_else(|| {
@@ -44,7 +44,7 @@ impl Env {
         })
     }
 
-    /// A file of Git's in the user's configuration directory.
+    /// Returns the path of a file of Git in the user's configuration directory.
     pub fn xdg_config(&self, name: &str) -> Option<UserPath> {
         let base = match self.bytes("XDG_CONFIG_HOME").and_then(UserPath::unless_empty) {
             Some(xdg) => xdg,
@@ -53,7 +53,7 @@ impl Env {
         Some(base.with("git").with(name))
     }
 
-    /// All variables, to hand to a child process.
+    /// Returns all variables, for a child process.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }

@@ -1,8 +1,8 @@
-//! Talking to a `git-upload-pack` process: protocol version 2, as a client that has nothing yet.
+//! Talks to a `git-upload-pack` process: protocol version 2, as a client without any objects.
 //!
 //! Format: Git's `gitprotocol-v2(5)`. Order: [`Connection::open`] reads the capabilities,
-//! [`Connection::list_refs`] asks for refs, [`Connection::fetch`] asks for objects and turns into the
-//! stream of the pack. The process is waited for, or killed, when the value is dropped.
+//! [`Connection::list_refs`] requests refs, and [`Connection::fetch`] requests objects and turns
+//! into the stream of the pack. Dropping the value waits for the process or kills it.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,7 +19,7 @@ use std::{
 use bstr::{BString, ByteSlice};
 use format::{HashKind, ObjectId, pkt};
 
-/// Why a conversation ended. Messages are Git's, without `fatal: `.
+/// The reason why the conversation ended. Messages are Git's, without `fatal: `.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -33,83 +33,83 @@ pub enum Error {
     Remote(BString),
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// The other side sent all, and then failed.
+    /// The server sent everything, and then failed.
     #[error("remote transport reported error")]
     Failed,
     #[error("protocol error while talking to upload-pack")]
     Io(#[source] io::Error),
 }
 
-/// A ref of the other side.
+/// A ref of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct RemoteRef {
     pub name: BString,
     pub oid: ObjectId,
-    /// What it is symbolic to.
+    /// The target, if the ref is symbolic.
     pub symref: Option<BString>,
-    /// What the tag object it points at peels to.
+    /// The object that the tag leads to, if the ref names a tag object.
     pub peeled: Option<ObjectId>,
 }
 
 /// The answer to `ls-refs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advertisement {
-    /// In the other side's order.
+    /// The refs, in the server's order.
     pub refs: Vec<RemoteRef>,
-    /// Where HEAD points although that branch has no commit.
+    /// The branch that HEAD names, if it has no commit.
     pub unborn_head: Option<BString>,
 }
 
-/// Takes progress texts as they come, from any thread.
+/// Receives progress texts as they come, from any thread.
 pub type Sideband<'a> = dyn Fn(&[u8]) + Sync + 'a;
 
-/// What to ask for besides the objects themselves.
+/// Options of a fetch.
 #[derive(Clone, Copy)]
 pub struct FetchOptions<'a> {
-    /// Annotated tags of the objects sent, too.
+    /// Request annotated tags of the sent objects too.
     pub include_tags: bool,
-    /// Receives the other side's texts, raw: messages, and progress if that is asked for.
+    /// Receives the texts of the server, unchanged: messages, and progress if it is requested.
     pub texts: &'a Sideband<'a>,
-    /// Ask for progress.
+    /// Request progress.
     pub progress: bool,
-    /// How much history.
+    /// The requested part of the history.
     pub limits: &'a Limits,
 }
 
-/// How much of the history and its objects is wanted.
+/// The requested part of the history and its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `--depth`
     pub depth: Option<u32>,
     /// `--shallow-exclude`, in order.
     pub exclude: Vec<BString>,
-    /// `--filter`, as the other side is to be told.
+    /// `--filter`, in the form that the server expects.
     pub filter: Option<BString>,
 }
 
 impl Limits {
-    /// Whether history is cut off.
+    /// Returns true if the history is cut off.
     pub fn deepens(&self) -> bool {
         self.depth.is_some() || !self.exclude.is_empty()
     }
 }
 
-/// What goes through a connection, for a trace.
+/// The data on a connection, for a trace.
 #[derive(Clone, Copy, Debug)]
 pub enum Packet<'a> {
-    /// A line sent; without content for a flush (`0000`), delimiter or end.
+    /// A sent line. It is empty for a flush (`0000`), delimiter or end.
     Sent(&'a [u8]),
-    /// A line received.
+    /// A received line.
     Received(&'a [u8]),
     /// A piece of the pack.
     Pack(&'a [u8]),
 }
 
-/// Sees everything that goes through, from any thread.
+/// Receives all data of a connection, from any thread.
 pub type Tracer = dyn Fn(Packet<'_>) + Send + Sync;
 
-/// A running conversation.
+/// A running conversation with a server.
 pub struct Connection {
     child: Reaper,
     input: ChildStdin,
@@ -123,7 +123,7 @@ struct Reaper(Child);
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // A process that still runs has lost its reader and writer: it is of no use to anybody.
+        // A process that still runs has no reader and writer any more, so it is killed.
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -132,8 +132,8 @@ impl Drop for Reaper {
 }
 
 impl Connection {
-    /// Runs `command` (through the shell, as Git does) on `repository` and reads what it can do.
-    /// `variables` of the environment that describe another repository are taken away.
+    /// Runs `command` on `repository` through the shell, as Git does, and reads the capabilities.
+    /// Variables of the environment that describe another repository are removed.
     pub fn open(
         command: &OsStr,
         repository: &Path,
@@ -170,7 +170,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// How the other side names objects.
+    /// Returns the hash of the server's object names.
     pub fn hash(&self) -> HashKind {
         self.hash
     }
@@ -200,7 +200,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether `word` is among the space-separated values of capability `name`.
+    /// Returns true if `word` is among the space-separated values of the capability `name`.
     fn has_feature(&self, name: &str, word: &str) -> bool {
         let prefix = format!("{name}=");
         self.capabilities
@@ -209,7 +209,7 @@ impl Connection {
             .any(|values| values.split_str(" ").any(|value| value == word.as_bytes()))
     }
 
-    /// Whether the other side leaves out objects when it is asked to.
+    /// Returns true if the server supports object filters.
     pub fn filters(&self) -> bool {
         self.has_feature("fetch", "filter")
     }
@@ -257,7 +257,7 @@ impl Connection {
         })
     }
 
-    /// Asks for the refs that begin with one of `prefixes`.
+    /// Requests the refs that begin with one of `prefixes`.
     pub fn list_refs(&mut self, prefixes: &[BString]) -> Result<Advertisement, Error> {
         let mut request = self.begin("ls-refs");
         pkt::write_line(&mut request, b"peel\n");
@@ -280,7 +280,8 @@ impl Connection {
         Ok(advertisement)
     }
 
-    /// Asks for everything `wants` reach. The pack is read from the value returned.
+    /// Requests all objects that are reachable from `wants`. The caller reads the pack from the
+    /// returned value.
     pub fn fetch<'a>(
         mut self,
         wants: &[ObjectId],
@@ -349,7 +350,7 @@ impl Connection {
     }
 }
 
-/// The pack of a fetch: the data band of the answer; the progress band goes to the callback.
+/// The pack of a fetch: the data band of the answer. The callback receives the progress band.
 pub struct PackStream<'a> {
     child: Reaper,
     input: ChildStdin,
@@ -363,23 +364,24 @@ pub struct PackStream<'a> {
 }
 
 impl PackStream<'_> {
-    /// Commits whose parents the other side does not have.
+    /// Returns the commits whose parents the server does not have.
     pub fn shallow(&self) -> &[ObjectId] {
         &self.shallow
     }
 
-    /// Becomes true when the other side gave up before the pack's end.
+    /// Returns a flag that becomes true when the server aborts before the end of the pack.
     pub fn aborted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.aborted)
     }
 
-    /// Reads to the end of the answer and takes leave of the other side. An error if it fails now.
+    /// Reads to the end of the answer and ends the conversation. It is an error if the server fails
+    /// now.
     pub fn finish(mut self) -> Result<(), Error> {
         io::copy(&mut self, &mut io::sink()).map_err(Error::Io)?;
         let PackStream { mut child, mut input, output, .. } = self;
         let mut leave = Vec::new();
         pkt::write_flush(&mut leave);
-        // It may have gone already.
+        // The server may have exited already.
         let _ = input.write_all(&leave);
         drop((input, output));
         match child.0.wait().map_err(Error::Io)?.success() {
@@ -388,7 +390,7 @@ impl PackStream<'_> {
         }
     }
 
-    /// Advances to the next bytes of the pack; false at the end.
+    /// Advances to the next bytes of the pack; returns false at the end.
     fn next_packet(&mut self) -> io::Result<bool> {
         while self.left == 0 && !self.over {
             let mut digits = [0; 4];
@@ -484,8 +486,8 @@ fn parse_ref(hash: HashKind, line: &[u8], into: &mut Advertisement) -> Option<()
     Some(())
 }
 
-/// Whether a variable of the environment describes the caller's repository: what
-/// `git rev-parse --local-env-vars` lists.
+/// Returns true if an environment variable describes the caller's repository: the list of `git
+/// rev-parse --local-env-vars`.
 fn is_repository_variable(name: &OsStr) -> bool {
     const NAMES: [&str; 16] = [
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -508,7 +510,7 @@ fn is_repository_variable(name: &OsStr) -> bool {
     NAMES.iter().any(|known| name == *known)
 }
 
-/// The environment without the variables that are about one repository.
+/// Returns the environment without the variables that describe one repository.
 pub(crate) fn without_repository(env: &HashMap<OsString, OsString>) -> HashMap<OsString, OsString> {
     let kept = env.iter().filter(|(name, _)| !is_repository_variable(name));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -1,4 +1,5 @@
-//! Walks of history: how far two commits are apart, and what is left behind.
+//! Walks of history: the distance between two commits, and the commits that a command leaves
+//! behind.
 
 use std::{
     cmp::Reverse,
@@ -12,21 +13,22 @@ use gix_commitgraph::Graph;
 
 use crate::{Error, RefError, Repository, gitoxide, objects::Reader};
 
-/// Git lists this many of the commits left behind.
+/// The number of left-behind commits that Git lists.
 const ORPHAN_CUTOFF: usize = 4;
 
-/// Commits that only a detached HEAD held.
+/// Commits that were reachable from a detached HEAD only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// How many there are.
+    /// The number of commits.
     pub total: usize,
-    /// Abbreviated name and subject of those Git lists: the first four, and the fifth if it is the
-    /// only one more.
+    /// Abbreviated name and subject of the commits that Git lists: the first four, and the fifth if
+    /// it is the last one.
     pub listed: Vec<(String, BString)>,
 }
 
 impl Repository {
-    /// Commits in `left...right`: (only left, only right), through the commit-graph if there is one.
+    /// Counts the commits in `left...right`: (only left, only right). Uses the commit-graph if
+    /// there is one.
     pub fn ahead_behind(&self, left: ObjectId, right: ObjectId) -> Result<(usize, usize), Error> {
         if left == right {
             return Ok((0, 0));
@@ -39,8 +41,8 @@ impl Repository {
         Ok((count(LEFT), count(RIGHT)))
     }
 
-    /// The common ancestors of two commits that no other common ancestor descends from: `git merge-base --all`,
-    /// in no certain order.
+    /// Returns the common ancestors of two commits that are not ancestors of another one, as `git
+    /// merge-base --all` does, in no particular order.
     pub fn merge_bases(&self, left: ObjectId, right: ObjectId) -> Result<Vec<ObjectId>, Error> {
         if left == right {
             return Ok(vec![left]);
@@ -52,7 +54,7 @@ impl Repository {
         let common = || walk.seen.iter().filter(|(_, commit)| commit.marks & BOTH == BOTH);
         let below: HashSet<_> = common().flat_map(|(_, commit)| &commit.parents).collect();
         let mut bases: Vec<_> = common().map(|(id, _)| *id).filter(|id| !below.contains(id)).collect();
-        // One may still descend from another by commits the walk had no reason to look at.
+        // One base may still descend from another through commits that the walk did not visit.
         let mut at = 0;
         while bases.len() > 1 && at < bases.len() {
             let mut redundant = false;
@@ -67,7 +69,7 @@ impl Repository {
         Ok(bases)
     }
 
-    /// The commits reachable from `old` but from no ref, nor from `new`.
+    /// Returns the commits that are reachable from `old`, but from no ref and not from `new`.
     pub fn left_behind(&self, old: ObjectId, new: Option<ObjectId>) -> Result<LeftBehind, Error> {
         let mut walk = Walk::new(self, |marks| marks & RIGHT == 0);
         walk.paint(old, LEFT)?;
@@ -75,7 +77,8 @@ impl Repository {
             if id.is_null() {
                 return Err(RefError::NoObject(name).into());
             }
-            // Refs may point to trees and blobs, and one whose object is missing must not hide the warning.
+            // Refs may name trees and blobs. A ref whose object is missing must not hide the
+            // warning.
             if let Ok(Some(commit)) = self.peel_to_commit(id) {
                 walk.paint(commit, RIGHT)?;
             }
@@ -94,28 +97,28 @@ impl Repository {
     }
 }
 
-/// How many commits that tell nothing new are walked for dates that lie.
+/// The number of further commits that are walked because of wrong dates.
 const SLOP: usize = 5;
 
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
 const BOTH: u8 = LEFT | RIGHT;
 
-/// A walk that spreads marks from tips to ancestors, youngest commits first.
+/// A walk that carries marks from tips to ancestors, youngest commits first.
 struct Walk<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
     graph: Option<Graph>,
-    /// Whether a commit with these marks is a reason to go on.
+    /// Returns true if a commit with these marks keeps the walk going.
     worth: fn(u8) -> bool,
     seen: HashMap<ObjectId, Seen>,
-    /// By date, then by order of discovery.
+    /// Ordered by date, then by discovery.
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
-    /// How many in the queue are worth it.
+    /// The number of commits in the queue that keep the walk going.
     reasons: usize,
 }
 
-/// A commit that was reached.
+/// A visited commit.
 struct Seen {
     marks: u8,
     queued: bool,
@@ -135,8 +138,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Marks a commit. Marks that reach a commit already walked go on to its ancestors at once, so that
-    /// few dates that lie make the result wrong.
+    /// Marks a commit. Marks that reach a commit whose parents are visited go on to its ancestors
+    /// at once, so wrong dates rarely change the result.
     fn paint(&mut self, id: ObjectId, marks: u8) -> Result<(), Error> {
         let mut pending = vec![id];
         while let Some(id) = pending.pop() {
@@ -162,12 +165,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Date and parents.
+    /// Reads the date and the parents of a commit.
     fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
         if let Some(graph) = &self.graph
             && let Some(commit) = graph.commit_by_id(gitoxide::object_id(id))
         {
-            // A broken graph is no reason to fail: the commit itself tells the same.
+            // A damaged graph is not an error: the commit itself has the same data.
             let parents: Option<Vec<_>> =
                 commit.iter_parents().map(|parent| self.repo.own_id(graph.id_at(parent.ok()?))).collect();
             if let (Some(parents), Ok(date)) = (parents, i64::try_from(commit.committer_timestamp())) {
@@ -178,10 +181,10 @@ impl<'a> Walk<'a> {
         Ok((commit.date, commit.parents))
     }
 
-    /// Walks until nothing in the queue is worth it any more; returns the commits in order.
+    /// Walks until no commit in the queue keeps the walk going; returns the commits in order.
     ///
-    /// What is not worth it but as young as what was still may descend from that, and mark it: it is
-    /// walked, too, and [`SLOP`] commits more, as Git does.
+    /// A commit as young as the last one that did may be its descendant and pass marks to it. The
+    /// walk visits those too, and then [`SLOP`] more commits, as Git does.
     fn run(&mut self) -> Result<Vec<ObjectId>, Error> {
         let mut order = Vec::new();
         let (mut oldest, mut slop) = (i64::MAX, SLOP);
@@ -208,11 +211,11 @@ impl<'a> Walk<'a> {
 }
 
 impl Repository {
-    /// The commit-graph, unless it would not tell the truth: where history is cut off or replaced.
+    /// Opens the commit-graph, unless history is cut off or replaced: the graph ignores both.
     fn commit_graph(&self) -> Option<Graph> {
         let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
         let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
-        // An error about the list of shallow commits is returned when a commit is read.
+        // Reading a commit returns the error about the list of shallow commits.
         let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
         if !wanted || !is_whole || replaces {
             return None;

@@ -1,7 +1,8 @@
-//! Who commits: the line that goes into reflogs.
+//! The committer's identity: the line that goes into reflogs.
 //!
-//! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for each of name and
-//! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database. The date: see [`crate::date`].
+//! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for both name and
+//! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database. The date: see
+//! [`crate::date`].
 
 use std::{
     cell::LazyCell,
@@ -14,14 +15,14 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::{ConfigError, Env, Error, Repository, date, disk};
 
 impl Repository {
-    /// `Name <mail> seconds zone` for a reflog line. As in Git, an identity that had to be guessed is
-    /// good enough for it; only a date that cannot be read is an error.
+    /// Returns `Name <mail> seconds zone` for a reflog line. As in Git, a guessed identity is
+    /// allowed here; only an invalid date is an error.
     pub fn committer(&self) -> Result<BString, Error> {
         let user = LazyCell::new(sys::user::current);
         let configured = |key: &str| {
             let of = |who: &str| self.config_str(&format!("{who}.{key}"));
             let own = of("committer").filter(|value| !value.is_empty()).or_else(|| of("user"));
-            // Nothing is guessed where anybody is named.
+            // If any identity is configured, the missing part is empty and not guessed.
             own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
         };
         let set = |name: &str| self.env.bytes(name).map(ToOwned::to_owned);
@@ -45,7 +46,7 @@ impl Repository {
     }
 }
 
-/// An error if the environment names a date for the committer that is none.
+/// Returns an error if the environment names an invalid date for the committer.
 pub fn check_committer_date(env: &Env) -> Result<(), Error> {
     match env.bytes("GIT_COMMITTER_DATE").filter(|date| !date.is_empty()) {
         Some(date) => parse_date(date).map(drop),
@@ -53,8 +54,8 @@ pub fn check_committer_date(env: &Env) -> Result<(), Error> {
     }
 }
 
-/// Drops what cannot stand in an identity: at both ends what looks like punctuation, inside the three
-/// characters that delimit.
+/// Removes characters that an identity must not contain: punctuation and blanks at both ends, and
+/// the three delimiters inside.
 fn clean(text: &BStr) -> BString {
     let is_crud = |c: char| c <= ' ' || matches!(c, ',' | ':' | ';' | '<' | '>' | '"' | '\\' | '\'');
     text.trim_with(is_crud)
@@ -65,7 +66,7 @@ fn clean(text: &BStr) -> BString {
         .into()
 }
 
-/// The full name of the user database; `&` in it stands for the login name.
+/// Returns the full name of the user database, in which `&` stands for the login name.
 fn guess_name(user: Option<&sys::user::User>) -> BString {
     let Some(user) = user else { return "unknown".into() };
     let full = user.gecos.split(|&c| c == b',').next().unwrap_or_default();
@@ -82,7 +83,8 @@ fn guess_name(user: Option<&sys::user::User>) -> BString {
     name
 }
 
-/// `login@` and the host by `/etc/mailname` or its name; Git marks one without a domain.
+/// Returns `login@host`; the host comes from `/etc/mailname` or is the host name. Git marks a host
+/// without a domain.
 fn guess_mail(user: Option<&sys::user::User>) -> BString {
     let mut mail = BString::from(user.map_or(&b"unknown"[..], |user| &user.name));
     mail.push(b'@');
@@ -103,14 +105,15 @@ fn parse_date(text: &BStr) -> Result<date::Time, Error> {
     date::parse(text, seconds_now()).ok_or_else(|| ConfigError::Date(text.to_owned()).into())
 }
 
-/// Any date Git's documentation names, relative ones included. Only for these the database of time zones is looked through.
+/// Parses any date that Git documents, including relative ones. Only relative dates search the time
+/// zone database.
 pub(crate) fn parse_time(text: &BStr) -> Option<gix_date::Time> {
     let text = text.to_str().ok()?;
     let relative = || gix_date::parse(text, Some(gix_date::Zoned::now()));
     gix_date::parse(text, None).or_else(|_| relative()).ok()
 }
 
-/// This moment, in local time as Git has it.
+/// Returns the current time in Git's local time zone.
 fn now() -> date::Time {
     let seconds = seconds_now();
     let offset = i32::try_from(sys::utc_offset(seconds)).unwrap_or_default();

@@ -1,8 +1,10 @@
-//! The repository: the only crate that knows gix; and reading objects on our own hot path.
+//! Reads repositories. This is the only crate that uses gix, and it reads objects with its own
+//! code, which is faster.
 //!
-//! [`Repository::open`] finds a repository, decides whether it may be used, and reads its configuration;
-//! all else is read when it is asked for. Nothing here writes, prints or asks the process for its
-//! environment, and nothing of gix shows in the public interface.
+//! [`Repository::open`] finds a repository, checks that it may be used, and reads its
+//! configuration. All other data is read when a caller needs it. This crate does not write, does
+//! not print and does not read the environment of the process. No type of gix is in its public
+//! interface.
 
 pub mod attributes;
 mod branch;
@@ -56,8 +58,8 @@ pub use reflog::DetachedFrom;
 pub use refs::branch_name;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
-/// Prints a line that Git would print at that moment, which begins with `error: `, `warning: ` or `hint: ` and stops nothing.
-/// The default prints nothing.
+/// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or
+/// `hint: `, and the command goes on. The default prints nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Voice(pub fn(&str));
 
@@ -74,31 +76,33 @@ impl Voice {
     }
 }
 
-/// How to find the repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*` variables,
-/// all passed in as values.
+/// The parameters for finding a repository: `-C`, `--git-dir`, `--work-tree`, `-c`, and the `GIT_*`
+/// variables, all as values.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// The current directory, after `-C`.
     pub cwd: PathBuf,
-    /// `--git-dir`; stronger than `GIT_DIR`.
+    /// `--git-dir`, which has precedence over `GIT_DIR`.
     pub git_dir: Option<PathBuf>,
-    /// `--work-tree`; stronger than `GIT_WORK_TREE`.
+    /// `--work-tree`, which has precedence over `GIT_WORK_TREE`.
     pub work_tree: Option<PathBuf>,
-    /// `--bare`: there is no worktree, unless the environment or the repository's own file says otherwise.
+    /// `--bare`: there is no worktree, unless the environment or the repository's own file names
+    /// one.
     pub bare: bool,
-    /// The repository is being made: it is on no branch yet, whatever its HEAD says meanwhile.
+    /// The repository is being created: it is on no branch yet, even if HEAD names one.
     pub in_the_making: bool,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
-    /// The environment, as a whole; `GIT_*`, `HOME`, `XDG_CONFIG_HOME` are looked up here.
+    /// The whole environment. `GIT_*`, `HOME` and `XDG_CONFIG_HOME` are looked up here.
     pub env: HashMap<OsString, OsString>,
     /// Prints messages.
     pub voice: Voice,
-    /// It was made by this command, which was not started in it: programs are told its real path, and no prefix.
+    /// This command created the repository and was not started in it. Child processes get its real
+    /// path and no prefix.
     pub made_here: bool,
 }
 
-/// An open repository. `Sync`: shared by worker threads.
+/// An open repository. It is `Sync`, so worker threads share it.
 pub struct Repository {
     options: OpenOptions,
     env: Env,
@@ -106,14 +110,14 @@ pub struct Repository {
     config: config::Config,
     refs: refs::Store,
     objects: Arc<objects::Objects>,
-    /// `refs/replace/`, unless it is ignored.
+    /// The refs below `refs/replace/`, unless they are ignored.
     replaced: Option<Arc<refs::Replaced>>,
     /// See [`Repository::warnings_while_found`].
     warnings: Vec<BString>,
     shallow: OnceLock<Result<HashSet<ObjectId>, Error>>,
-    /// What names like `:path` are looked up in.
+    /// The index for names like `:path`.
     index: OnceLock<format::index::Index>,
-    /// Filters that keep running.
+    /// The running filter processes.
     processes: Arc<convert::Processes>,
 }
 
@@ -121,7 +125,8 @@ pub struct Repository {
 #[derive(Debug)]
 pub struct Settings(config::Config);
 
-/// Where HEAD leads. Names are full (`refs/heads/main`), and those of the last ref on the way: branches can be symbolic.
+/// The target of HEAD. Names are full (`refs/heads/main`). If HEAD names a symbolic ref, the name
+/// is that of the last ref in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Head {
@@ -135,12 +140,12 @@ pub enum Head {
     Detached {
         oid: ObjectId,
     },
-    /// The way does not end: symbolic refs or links lead to themselves, or to what cannot be a ref.
+    /// The chain does not end: symbolic refs or links form a loop, or lead to an invalid name.
     Nowhere,
 }
 
 impl Head {
-    /// The commit, unless the branch is yet to be born.
+    /// Returns the commit; `None` for an unborn branch.
     pub fn oid(&self) -> Option<ObjectId> {
         match self {
             Head::Branch { oid, .. } | Head::Detached { oid } => Some(*oid),
@@ -148,7 +153,7 @@ impl Head {
         }
     }
 
-    /// The full name of the branch, born or not.
+    /// Returns the full name of the branch, even if it is unborn.
     pub fn branch(&self) -> Option<&BStr> {
         match self {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name.as_bstr()),
@@ -158,8 +163,8 @@ impl Head {
 }
 
 impl Repository {
-    /// Discovers and opens. Refuses unsafe ownership (`safe.directory`), unknown extensions, newer
-    /// format versions and reftable by name, in Git's words.
+    /// Finds and opens a repository. Refuses unsafe ownership (`safe.directory`), unknown
+    /// extensions, newer format versions and reftable, in Git's words.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
@@ -183,34 +188,36 @@ impl Repository {
         })
     }
 
-    /// Prints messages.
+    /// Returns the receiver of messages.
     pub fn voice(&self) -> Voice {
         self.options.voice
     }
 
-    /// `.git`, or a linked worktree's own directory; absolute.
+    /// Returns `.git`, or a linked worktree's own Git directory; absolute.
     pub fn git_dir(&self) -> &Path {
         &self.layout.git_dir
     }
 
-    /// The common directory as Git names it in messages: from where it works, so `.git` at the top of the main worktree.
+    /// Returns the common directory as Git names it in messages: relative to the directory where
+    /// Git works, so `.git` at the top of the main worktree.
     pub fn called(&self) -> &Path {
         &self.layout.called
     }
 
-    /// A file in the common directory as Git names it in messages, but for those about refs.
+    /// Returns a file in the common directory as Git names it in messages, except in messages about
+    /// refs.
     pub fn called_file(&self, name: &str) -> PathBuf {
         let path = self.called().join(name);
         path.strip_prefix(".").map(PathBuf::from).unwrap_or(path)
     }
 
-    /// What all worktrees share; absolute.
+    /// Returns the directory that all worktrees share; absolute.
     pub fn common_dir(&self) -> &Path {
         &self.layout.common_dir
     }
 
-    /// The directories that hold the repository: its Git directory, the common directory, and
-    /// `GIT_OBJECT_DIRECTORY` if it is set. Absolute, without symbolic links.
+    /// Returns the directories that hold the repository: the Git directory, the common directory,
+    /// and `GIT_OBJECT_DIRECTORY` if it is set. They are absolute, without symbolic links.
     pub fn own_directories(&self) -> Vec<PathBuf> {
         let mut own = vec![self.real_git_dir()];
         if self.layout.common_dir != self.layout.git_dir {
@@ -229,8 +236,8 @@ impl Repository {
         }
     }
 
-    /// The common directory, without symbolic links, `.` and `..`. This path stays valid when a
-    /// command moves or removes the current directory.
+    /// Returns the common directory without symbolic links, `.` and `..`. This path stays valid
+    /// when a command moves or removes the current directory.
     pub fn real_common_dir(&self) -> PathBuf {
         match self.layout.common_dir == self.layout.git_dir {
             true => self.real_git_dir(),
@@ -238,53 +245,58 @@ impl Repository {
         }
     }
 
-    /// The directory of the refs that all worktrees share; absolute. `GIT_COMMON_DIR` does not move it.
+    /// Returns the directory of the refs that all worktrees share; absolute. `GIT_COMMON_DIR` does
+    /// not change it.
     pub fn refs_dir(&self) -> &Path {
         &self.layout.refs_dir
     }
 
-    /// The directory of refs as Git names it in messages.
+    /// Returns the directory of refs as Git names it in messages.
     pub fn refs_are_called(&self) -> &Path {
         self.layout.refs_are_called()
     }
 
-    /// `None` for a bare repository and inside of `.git`. Absolute, without symbolic links.
+    /// Returns the top of the worktree, absolute and without symbolic links. `None` for a bare
+    /// repository and inside `.git`.
     pub fn work_tree(&self) -> Option<&Path> {
         self.layout.work_tree.as_deref()
     }
 
-    /// Git's "is bare": no worktree, and `core.bare` does not deny it.
+    /// Returns true if Git calls the repository bare: it has no worktree, and `core.bare` is not
+    /// false.
     pub fn is_bare(&self) -> bool {
         self.layout.bare
     }
 
-    /// Like `is_bare`, by `core.bare` of the repository's own file alone.
+    /// Like `is_bare`, but considers only `core.bare` of the repository's own file.
     pub fn is_found_bare(&self) -> bool {
         self.layout.found_bare
     }
 
-    /// Path of the cwd below the worktree with a trailing slash, or empty.
+    /// Returns the path from the top of the worktree to the current directory, with a trailing
+    /// slash, or an empty path.
     pub fn prefix(&self) -> &BStr {
         self.layout.prefix.as_bstr()
     }
 
-    /// The directory from which relative paths in variables and settings lead: Git works at the top of the worktree, or, where
-    /// there is none, in the current directory.
+    /// Returns the base of relative paths in variables and settings: the top of the worktree, or
+    /// the current directory if there is no worktree.
     pub fn place(&self) -> &Path {
         self.work_tree().unwrap_or(&self.options.cwd)
     }
 
-    /// The index, `GIT_INDEX_FILE` honoured.
+    /// Returns the path of the index; `GIT_INDEX_FILE` has precedence.
     pub fn index_path(&self) -> PathBuf {
         self.layout.index.clone()
     }
 
-    /// Whether `dir` (absolute) is the worktree of a repository: `.git` in it is one, or a file that names one.
+    /// Returns true if `dir` (absolute) is the worktree of a repository: its `.git` is a
+    /// repository, or a file that names one.
     pub fn is_worktree(&self, dir: &Path) -> bool {
         open::is_worktree(&self.options, &self.env, dir)
     }
 
-    /// Whether `.git` in `dir` is this repository's own.
+    /// Returns true if `.git` in `dir` is this repository's Git directory.
     pub fn is_own_worktree(&self, dir: &Path) -> bool {
         let real = |path: &Path| sys::by_path::canonical(path).ok();
         real(&dir.join(".git")).is_some_and(|place| real(self.git_dir()).is_some_and(|own| own == place))
@@ -296,43 +308,47 @@ impl Repository {
         self.options.env.insert("PATH".into(), path);
     }
 
-    /// The format of the repository, from its own file.
+    /// Returns the format of the repository, from its own file.
     pub fn extensions(&self) -> &Extensions {
         &self.layout.extensions
     }
 
-    /// Warnings that Git gives while it looks for the repository: of values of `safe.directory`.
+    /// Returns the warnings that Git prints while it looks for the repository. They are about
+    /// values of `safe.directory`.
     pub fn warnings_while_found(&self) -> &[BString] {
         &self.warnings
     }
 
-    /// How object names are made.
+    /// Returns the hash of the object names.
     pub fn hash(&self) -> HashKind {
         self.layout.hash
     }
 
-    /// The environment it was opened with.
+    /// Returns the environment that the repository was opened with.
     pub fn env(&self) -> &Env {
         &self.env
     }
 
-    /// The environment for a child (filter, hook) that is started in [`Repository::child_dir`], from where its paths are meant: what
-    /// was given, what the command line said in its place, and what Git says of the repository.
+    /// Returns the environment for a child process (filter, hook) that runs in
+    /// [`Repository::child_dir`]. Options of the command line and Git's own variables about the
+    /// repository replace given variables. Paths are relative to that directory.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
         child_env(&self.options, &self.env, &self.layout)
     }
 
-    /// Where Git works, and starts programs: at the top of the worktree; without one, where it was started.
+    /// Returns the directory where Git works and starts programs: the top of the worktree, or the
+    /// current directory if there is no worktree.
     pub fn child_dir(&self) -> &Path {
         child_dir(&self.options, &self.layout)
     }
 
-    /// Last value of a key, `section.subsection.name`. A name without `=` counts as empty.
+    /// Returns the last value of a key, `section.subsection.name`. A name without `=` counts as
+    /// empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)
     }
 
-    /// As [`Repository::config_str`]; a name without `=` is an error.
+    /// Like [`Repository::config_str`], but a name without `=` is an error.
     pub fn config_str_required(&self, key: &str) -> Result<Option<BString>, Error> {
         Ok(self.config.string_required(key, self.speaker())?.map(ToOwned::to_owned))
     }
@@ -341,34 +357,36 @@ impl Repository {
         config::Speaker { voice: self.voice(), top: self.work_tree() }
     }
 
-    /// Last value of a key; `Some(None)` for a name without `=`.
+    /// Returns the last value of a key; `Some(None)` for a name without `=`.
     pub fn config_value(&self, key: &str) -> Option<Option<BString>> {
         self.config.value(key)
     }
 
-    /// Last value of a key as a boolean.
+    /// Returns the last value of a key as a boolean.
     pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
         self.config.boolean(key)
     }
 
-    /// Last value of a key as an integer, units of k, m and g (powers of 1,024) applied.
+    /// Returns the last value of a key as an integer. The units k, m and g are powers of 1,024.
     pub fn config_int(&self, key: &str) -> Result<Option<i32>, Error> {
         self.config.number(key, config::parse_int)
     }
 
-    /// Last value of a key as a size in bytes, with the same units. A negative one counts as none.
+    /// Returns the last value of a key as a size in bytes, with the same units; `None` if it is
+    /// negative.
     pub fn config_size(&self, key: &str) -> Result<Option<u64>, Error> {
         let size = self.config.number(key, config::parse_size)?;
         Ok(size.and_then(|size| u64::try_from(size).ok()))
     }
 
-    /// Last value of a key as a path, `~` expanded. A relative one leads from [`Repository::place`].
+    /// Returns the last value of a key as a path, with `~` expanded. A relative path starts at
+    /// [`Repository::place`].
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, self.speaker())
     }
 
-    /// The last value of a key (in lower case) in the file all worktrees share, whatever it includes. A name without `=`
-    /// counts as `true`.
+    /// Returns the last value of a key (in lower case) in the file that all worktrees share.
+    /// Includes are not followed. A name without `=` counts as `true`.
     pub fn shared_config(&self, key: &str) -> Result<Option<BString>, Error> {
         let file = self.common_dir().join("config");
         let content = disk::read_optional(&file).map_err(Attempt::Read.on(&file))?;
@@ -377,49 +395,50 @@ impl Repository {
         Ok(found.map(|pair| pair.value.unwrap_or_else(|| "true".into())))
     }
 
-    /// All settings, as they were read when it was opened.
+    /// Returns all settings, as they were read when the repository was opened.
     pub fn into_settings(self) -> Settings {
         Settings(self.config)
     }
 
-    /// Takes the settings that Git's commands read when they begin from those `before`: what decides about includes may have
-    /// changed since.
+    /// Takes the settings that Git's commands read when they begin from `before`. The conditions of
+    /// includes may have changed since then.
     pub fn begin_with(&mut self, before: Settings) {
         self.config.begin_with(before.0);
     }
 
-    /// All values of a key, in order.
+    /// Returns all values of a key, in order.
     pub fn config_all(&self, key: &str) -> Vec<BString> {
         self.config.all(key).map(ToOwned::to_owned).collect()
     }
 
-    /// All that is configured, in the order in which Git reads it.
+    /// Returns all values of all settings, in the order in which Git reads them.
     pub fn configured(&self) -> Vec<Configured<'_>> {
         self.config.configured()
     }
 
-    /// The names of everything that is configured, in order of appearance; section and variable in
-    /// lower case, subsections as written.
+    /// Returns the names of all settings, in order of appearance. Section and variable are in lower
+    /// case, subsections are as written.
     pub fn config_names(&self) -> impl Iterator<Item = &BStr> {
         self.config.names()
     }
 
-    /// The names of remotes that are configured, in order of appearance.
+    /// Returns the names of the configured remotes, in order of appearance.
     pub fn remotes(&self) -> Vec<BString> {
         self.config.subsections("remote").into_iter().map(ToOwned::to_owned).collect()
     }
 
-    /// What Git warns of, after the [`objects::Objects::errors`], when it first looks for an object.
+    /// Returns the warnings that Git prints when it first looks for an object. They follow
+    /// [`objects::Objects::errors`].
     pub fn warnings(&self) -> &[BString] {
         self.replaced.as_ref().map_or(&[], |replaced| replaced.warnings())
     }
 
-    /// The object database.
+    /// Returns the object database.
     pub fn objects(&self) -> &objects::Objects {
         &self.objects
     }
 
-    /// The objects, for a holder that outlives the repository.
+    /// Returns the object database for an owner that outlives the repository.
     pub fn shared_objects(&self) -> Arc<objects::Objects> {
         Arc::clone(&self.objects)
     }
@@ -456,7 +475,8 @@ fn child_dir<'a>(options: &'a OpenOptions, layout: &'a open::Layout) -> &'a Path
     layout.work_tree.as_deref().unwrap_or(&options.cwd)
 }
 
-/// `GIT_CONFIG_PARAMETERS` with the settings of the command line (`-c key=value`); `None` without any.
+/// Appends the settings of the command line (`-c key=value`) to `GIT_CONFIG_PARAMETERS`. Returns
+/// `None` if there are none.
 pub fn config_parameters(before: Option<&BStr>, config: &[BString]) -> Option<OsString> {
     if config.is_empty() {
         return None;

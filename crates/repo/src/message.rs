@@ -1,28 +1,29 @@
-//! What Git shows of commits in a line: abbreviated name and subject.
+//! A commit in one line: abbreviated name and subject.
 
 use bstr::{BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
 
 use crate::{ConfigError, Error, ObjectError, Repository, convert::encoding};
 
-/// Git never abbreviates further.
+/// The smallest length that Git abbreviates to.
 pub const MINIMUM_ABBREV: usize = 4;
-/// Without `core.abbrev`, at least this.
+/// The smallest length without `core.abbrev`.
 const FALLBACK_ABBREV: usize = 7;
 
 impl Repository {
-    /// Shortest unique abbreviation (`core.abbrev`).
+    /// Returns the shortest unique abbreviation (`core.abbrev`).
     pub fn abbreviate(&self, id: ObjectId) -> Result<String, Error> {
         self.abbreviate_to(id, self.abbreviation_length()?)
     }
 
-    /// Shortest unique abbreviation of as many digits as another repository is configured to have (the superproject of this one).
+    /// Returns the shortest unique abbreviation with the length that another repository configures,
+    /// such as the superproject.
     pub fn abbreviate_as(&self, id: ObjectId, configured: &Repository) -> Result<String, Error> {
         let least = configured.configured_abbreviation()?;
         self.abbreviate_to(id, least.map_or_else(|| self.likely_unique(), Ok)?)
     }
 
-    /// Shortest unique abbreviation of at least so many digits.
+    /// Returns the shortest unique abbreviation of at least `least` digits.
     pub fn abbreviate_to(&self, id: ObjectId, least: usize) -> Result<String, Error> {
         let others = self.beginning(Prefix::of(&id, least))?;
         let shared = |other: &ObjectId| id.common_digits(other);
@@ -32,12 +33,13 @@ impl Repository {
         Ok(hex)
     }
 
-    /// `core.abbrev`, or what makes a collision unlikely for the number of objects there is.
+    /// Returns `core.abbrev`, or the length that makes a collision unlikely for the number of
+    /// objects.
     pub fn abbreviation_length(&self) -> Result<usize, Error> {
         self.configured_abbreviation()?.map_or_else(|| self.likely_unique(), Ok)
     }
 
-    /// `core.abbrev`, if it says a length.
+    /// Returns `core.abbrev`; `None` if it names no length.
     fn configured_abbreviation(&self) -> Result<Option<usize>, Error> {
         let full = self.layout.hash.hex_len();
         match self.config_str("core.abbrev") {
@@ -57,13 +59,13 @@ impl Repository {
     fn likely_unique(&self) -> Result<usize, Error> {
         let packed =
             self.objects.packed_count().map_err(|(pack, source)| ObjectError::Count { pack, source })?;
-        // One digit holds four bits; half the bits of the count, for a birthday's worth of distance.
+        // A digit holds four bits. By the birthday bound, half the bits of the count are needed.
         let bits = u64::BITS - packed.leading_zeros();
         Ok((bits.div_ceil(2) as usize).max(FALLBACK_ABBREV))
     }
 
-    /// First line(s) of the message as Git's `%s`: up to the first blank line, joined by blanks; in the encoding
-    /// that is shown (`i18n.logOutputEncoding`), if it can be expressed in it.
+    /// Returns the subject as Git's `%s`: the lines before the first blank line, joined by blanks.
+    /// It is converted to the output encoding (`i18n.logOutputEncoding`) if possible.
     pub fn subject(&self, commit: ObjectId) -> Result<BString, Error> {
         let commit = self.read_commit(&commit)?;
         let shown = self.config_str("i18n.logOutputEncoding");

@@ -5,10 +5,10 @@ use testkit::{Repo, Sandbox};
 
 use super::parse;
 
-/// Git's reading of a committer's date: `<seconds> <zone>`, or `None` if Git refuses it.
+/// Returns Git's reading of a committer's date as `<seconds> <zone>`; `None` if Git refuses it.
 fn gits(repo: &Repo<'_>, text: &str) -> Option<BString> {
     let mut command = repo.git_command();
-    // Ours is this process's zone.
+    // Our parser uses the time zone of this process.
     match std::env::var_os("TZ") {
         Some(zone) => command.env("TZ", zone),
         None => command.env_remove("TZ"),
@@ -100,7 +100,7 @@ fn known_dates() {
     }
 }
 
-/// A generator of numbers that look random: xorshift64.
+/// A generator of pseudo-random numbers: xorshift64.
 struct Random(u64);
 
 impl Random {
@@ -115,7 +115,7 @@ impl Random {
         all[self.below(all.len())]
     }
 
-    /// A number with one of these counts of digits.
+    /// Returns a number whose count of digits is one of these.
     fn number(&mut self) -> String {
         let digits = [1, 2, 2, 2, 3, 4, 4, 5, 6, 8, 9, 10, 20][self.below(13)];
         (0..digits).map(|_| char::from(b'0' + self.below(10) as u8)).collect()
@@ -147,7 +147,7 @@ impl Random {
 
     fn date(&mut self) -> String {
         let mut text = String::new();
-        // Half begin as dates that Git takes.
+        // Half of the texts begin as a valid date.
         if self.below(2) == 0 {
             let (year, month, day) = (1970 + self.below(130), 1 + self.below(12), 1 + self.below(31));
             text = format!("{year}-{month}-{day}{}{}", self.of(&[" ", "T", "", "\t"]), self.piece());
@@ -162,7 +162,7 @@ impl Random {
     }
 }
 
-/// `SAPWOOD_TEST_DATES` sets how many.
+/// `SAPWOOD_TEST_DATES` sets the number of dates.
 #[test]
 fn random_dates() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! The names that dates are made of.
+//! The words that occur in dates.
 
 pub(super) const MONTHS: [&str; 12] = [
     "January",
@@ -18,7 +18,7 @@ pub(super) const MONTHS: [&str; 12] = [
 pub(super) const WEEKDAYS: [&str; 7] =
     ["Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays"];
 
-/// Time zones, and how many hours east of Greenwich they are. The first that fits counts.
+/// Time zones in hours east of Greenwich. The first match counts.
 pub(super) const ZONES: [(&str, i32); 44] = [
     ("IDLW", -12),
     ("NT", -11),
@@ -66,7 +66,8 @@ pub(super) const ZONES: [(&str, i32); 44] = [
     ("IDLE", 12),
 ];
 
-/// The length of the common prefix of `text` and `name`, case ignored; 0 if a letter or digit follows it.
+/// Returns the length of the common prefix of `text` and `name`, ignoring case; 0 if a letter or
+/// digit follows it.
 pub(super) fn common(text: &[u8], name: &str) -> usize {
     let len = text.iter().zip(name.as_bytes()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
     match text.get(len) {

@@ -1,9 +1,11 @@
-//! Alternates: further object directories, named in `info/alternates` of each, or in the environment.
+//! Alternates: further object directories, named in `info/alternates` of each directory, or in the
+//! environment.
 //!
-//! Source: gitrepository-layout(5), git(1), and Git's behaviour: one path a line, `#` starts a comment
-//! line, a path may be quoted as in C, relative paths start at the object directory that names them;
-//! the list is followed five levels deep; what is missing is passed over with a complaint. So is a list that cannot be
-//! read, but then nothing is known to be missing: that is told to whoever finds nothing.
+//! Source: gitrepository-layout(5), git(1), and Git's behaviour. Each line is a path; `#` starts a
+//! comment line; a path may be quoted as in C. Relative paths start at the object directory that
+//! names them. The list is followed five levels deep. A missing directory is skipped with a
+//! message. A list that cannot be read is skipped too, but then no object is known to be missing,
+//! so a failed lookup reports it.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,24 +17,24 @@ use sys::UserPath;
 
 use super::loose::LooseDir;
 
-/// How deep alternates of alternates are followed.
+/// The limit for alternates of alternates.
 const MAX_DEPTH: usize = 5;
 
-/// The object directory itself and all its alternates.
+/// The object directory and all its alternates.
 #[derive(Debug)]
 pub(super) struct Directories {
-    /// The local one first, then the alternates in Git's order.
+    /// The local directory first, then the alternates in Git's order.
     pub(super) loose: Vec<LooseDir>,
-    /// Git's complaints about them.
+    /// Git's messages about alternates.
     pub(super) errors: Vec<BString>,
     /// A list that could not be read.
     pub(super) unread: Option<(PathBuf, Arc<io::Error>)>,
 }
 
-/// Finds them.
+/// Finds the alternates.
 pub(super) fn resolve(objects_dir: &Path, environment: &[u8], environments_base: &Path) -> Directories {
     let mut found = Found { dirs: vec![objects_dir.to_owned()], ..Found::default() };
-    // A repository without its object directory is for others to complain about.
+    // A missing object directory is reported elsewhere.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
     let mut queue = found.real(parse(environment, b':'), environments_base);
     queue.extend(found.named_by(objects_dir));
@@ -61,7 +63,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes up a directory if it exists and is new.
+    /// Adds a directory if it exists and is new.
     fn add(&mut self, dir: &Path) -> bool {
         if !matches!(sys::by_path::stat(dir), Ok(Some(stat)) if stat.file_type == sys::FileType::Directory) {
             self.complain("object directory ", dir, " does not exist; check .git/objects/info/alternates");
@@ -84,7 +86,7 @@ impl Found {
         self.real(parse(&content.unwrap_or_default(), b'\n'), objects_dir)
     }
 
-    /// The paths without links; of what does not exist, only the last component may be missing.
+    /// Resolves symbolic links. Only the last component of a path may be missing.
     fn real(&mut self, paths: Vec<UserPath>, base: &Path) -> Vec<PathBuf> {
         let mut found = Vec::with_capacity(paths.len());
         for path in paths {
@@ -105,7 +107,7 @@ impl Found {
     }
 }
 
-/// The paths in a list.
+/// Splits a list into paths.
 fn parse(mut list: &[u8], separator: u8) -> Vec<UserPath> {
     let mut paths = Vec::new();
     while let Some(&first) = list.first() {
@@ -113,7 +115,7 @@ fn parse(mut list: &[u8], separator: u8) -> Vec<UserPath> {
         let (line, after) = list.split_at(line_end);
         let (path, rest) = match first {
             b'#' => (BString::default(), after),
-            // Broken quoting is taken for a path that starts with a quote.
+            // A path with broken quoting is taken literally, with its quote.
             _ => format::unquote(list).unwrap_or_else(|| (line.into(), after)),
         };
         list = rest.get(1..).unwrap_or_default();

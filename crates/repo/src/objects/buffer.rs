@@ -1,12 +1,12 @@
-//! Memory that is used again and again without being cleared in between.
+//! Buffers that are reused without being cleared.
 
 use std::sync::Arc;
 
 use super::Fault;
 use super::pool::{Lease, Pool};
 
-/// Bytes with a length of their own. The memory behind stays initialised, so that taking it again
-/// for another object costs nothing.
+/// Bytes with a length. The memory behind them stays initialized, so using it for another object
+/// does not clear it again.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     storage: Storage,
@@ -16,24 +16,26 @@ pub(super) struct Buffer {
 #[derive(Debug)]
 enum Storage {
     Heap(Vec<u8>),
-    /// Not the allocator's: a few objects of many megabytes would leave it holding several times their size.
+    /// Memory that does not come from the allocator: a few objects of many megabytes would make the
+    /// allocator hold several times their size.
     Mapped(Lease),
 }
 
-/// From this many bytes on, memory comes from the pool; below, capacities are powers of two, so that one buffer
-/// suits many objects.
+/// From this many bytes on, memory comes from the pool. Below, capacities are powers of two, so one
+/// buffer fits many objects.
 const MAPPED: usize = 1 << 20;
 
 impl Buffer {
-    /// Makes the buffer `len` bytes long, whatever they are, and returns them.
+    /// Sets the length to `len` bytes and returns them. Their content is unspecified.
     pub(super) fn sized(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
         if len > self.capacity() {
-            // What is there is of no use, and growing it in place would copy it.
+            // The content is not needed, and growing the buffer in place would copy it.
             *self = Buffer::default();
             self.storage = if len < MAPPED {
                 Storage::Heap(vec![0; len.next_power_of_two()])
             } else {
-                // Eighths of a power of two: fine enough to waste little, coarse enough to be used again.
+                // Capacities are multiples of an eighth of a power of two: fine enough to waste
+                // little, coarse enough for reuse.
                 let step = (len / 8 + 1).next_power_of_two();
                 let capacity = len.checked_next_multiple_of(step).ok_or(Fault::Memory(len as u64))?;
                 Storage::Mapped(pool.lease(capacity).map_err(|_| Fault::Memory(len as u64))?)
@@ -50,19 +52,19 @@ impl Buffer {
         &self.memory()[..self.len]
     }
 
-    /// Gives back memory of more than `most` bytes.
+    /// Frees the memory if it is larger than `most` bytes.
     pub(super) fn shed(&mut self, most: usize) {
         if self.capacity() > most {
             *self = Buffer::default();
         }
     }
 
-    /// Memory held, in bytes.
+    /// Returns the capacity in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.memory().len()
     }
 
-    /// Whether the memory goes back to the pool by itself.
+    /// Returns true if the memory goes back to the pool when it is dropped.
     pub(super) fn is_pooled(&self) -> bool {
         matches!(self.storage, Storage::Mapped(_))
     }

@@ -1,8 +1,8 @@
-//! One thread's cache of delta bases: the least recently used leaves first; bounded by bytes, except that one
-//! large base may stay alone.
+//! The delta base cache of one thread. It evicts the least recently used entry and is bounded by
+//! bytes; one entry that is larger than the limit may stay alone.
 //!
-//! Buffers of what was dropped are handed out again, so that a run over many objects settles
-//! without asking the allocator for anything.
+//! Buffers of evicted entries are reused, so a run over many objects soon needs no further
+//! allocation.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,10 +11,11 @@ use format::Kind;
 
 use super::buffer::Buffer;
 
-/// A pack's number and an offset in it.
+/// The number of a pack and an offset in it.
 pub(super) type Key = (u32, u64);
 
-/// Entries of a doubly linked list in use order; `slots[0]` is its head: `next` the newest, `prev` the oldest.
+/// A doubly linked list of entries in order of use. `slots[0]` is its head: `next` is the newest
+/// entry and `prev` the oldest.
 #[derive(Debug)]
 pub(super) struct Cache {
     map: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
@@ -35,7 +36,7 @@ struct Slot {
     next: usize,
 }
 
-/// Buffers kept for handing out again, at most; and as many bytes as are cached.
+/// The largest number of buffers for reuse. They hold at most as many bytes as the cache.
 const SPARE: usize = 16;
 
 impl Cache {
@@ -52,7 +53,7 @@ impl Cache {
         }
     }
 
-    /// The slot of an entry, which thereby becomes the newest.
+    /// Returns the slot of an entry and makes it the newest.
     pub(super) fn find(&mut self, key: Key) -> Option<usize> {
         let slot = *self.map.get(&key)?;
         self.unlink(slot);
@@ -60,13 +61,15 @@ impl Cache {
         Some(slot)
     }
 
-    /// Type and bytes of a slot that [`Cache::find`] returned, valid until the next insertion.
+    /// Returns type and bytes of a slot from [`Cache::find`], which is valid until the next
+    /// insertion.
     pub(super) fn get(&self, slot: usize) -> (Kind, &[u8]) {
         (self.slots[slot].kind, self.slots[slot].data.bytes())
     }
 
-    /// Keeps an entry as the newest, dropping the oldest ones to make room. One that is too large for the cache
-    /// stays until the next one comes, as its deltas tend to follow each other; beyond twice the limit it is not kept.
+    /// Inserts an entry as the newest and evicts the oldest entries to make room. An entry larger
+    /// than the cache stays until the next insertion, because its deltas tend to come next. An
+    /// entry of more than twice the limit is not kept.
     pub(super) fn insert(&mut self, key: Key, kind: Kind, data: Buffer) {
         if data.capacity() / 2 > self.limit || self.map.contains_key(&key) {
             return self.recycle(data);
@@ -90,14 +93,15 @@ impl Cache {
         self.link_newest(slot);
     }
 
-    /// Drops the oldest entries until `len` bytes more would fit, sparing the newest: it may be in use.
+    /// Evicts the oldest entries until `len` more bytes fit. The newest entry stays: it may be in
+    /// use.
     pub(super) fn make_room(&mut self, len: usize) {
         while self.bytes + len > self.limit && self.slots[0].prev != self.slots[0].next {
             self.drop_oldest();
         }
     }
 
-    /// A buffer for `len` bytes, preferably one that has them and not many more.
+    /// Returns a buffer for `len` bytes, preferably one with a capacity that is not much larger.
     pub(super) fn buffer(&mut self, len: usize) -> Buffer {
         let fits = |buffer: &Buffer| buffer.capacity() >= len && buffer.capacity() / 4 <= len.max(1024);
         let Some(at) = self.spare.iter().rposition(fits) else { return Buffer::default() };
@@ -106,7 +110,7 @@ impl Cache {
         buffer
     }
 
-    /// Takes back a buffer that is no longer needed.
+    /// Takes back a buffer.
     pub(super) fn recycle(&mut self, data: Buffer) {
         if data.capacity() == 0 || data.capacity() > self.limit || data.is_pooled() {
             return;
@@ -142,7 +146,8 @@ impl Cache {
     }
 }
 
-/// Mixes the few bits in which offsets differ; nobody chooses them to collide but the owner of the pack.
+/// Mixes the few bits in which offsets differ. Only the owner of a pack could choose them to
+/// collide.
 #[derive(Debug, Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -176,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        // Against a model: a list in order of use.
+        // The model is a list in order of use.
         #[test]
         fn the_least_recently_used_goes_first(
             steps in prop::collection::vec((0u64..20, 0usize..3000, any::<bool>()), 0..300)

@@ -1,4 +1,4 @@
-//! What can go wrong when an object is read. Each error names the object, and the file if there is one.
+//! Errors of reading objects. Each names the object, and the file if there is one.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use format::{ObjectId, idx, pack};
 
-/// Why an object could not be read. The first line of a message is Git's wording where it has one.
+/// An object could not be read. The first line of the message is Git's wording where Git has one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No copy anywhere.
+    /// There is no copy of the object.
     #[error("object {0} not found")]
     Missing(ObjectId),
-    /// No copy here, and the remote that promised to have it did not send it.
+    /// There is no local copy, and the promisor remote did not send it.
     #[error("could not fetch {0} from promisor remote")]
     Promised(ObjectId),
     /// No copy was found, and a pack that may hold one cannot be used.
@@ -22,7 +22,7 @@ pub enum Error {
         oid: ObjectId,
         /// The `.pack` file.
         pack: PathBuf,
-        /// What is wrong with it or its index.
+        /// The problem of the pack or its index.
         source: PackError,
     },
     /// No copy was found, and a directory of packs cannot be listed.
@@ -32,63 +32,64 @@ pub enum Error {
         oid: ObjectId,
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// No copy was found, and there may be alternates that nobody knows of.
+    /// No copy was found, and a list of alternates cannot be read, so a copy may be in one of them.
     #[error("object {oid} not found: unable to read '{path}'{}", said(Some(.source)))]
     Alternates {
         /// The object.
         oid: ObjectId,
-        /// The file that names them.
+        /// The file that lists the alternates.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// All copies are damaged; this is the first one found, in a pack.
+    /// All copies are damaged. This is the first one found, in a pack.
     #[error("packed object {oid} (stored in {pack}) is corrupt{}", said(.source.io()))]
     Packed {
         /// The object.
         oid: ObjectId,
         /// The `.pack` file.
         pack: PathBuf,
-        /// Where in it the entry starts.
+        /// The offset of the entry in the pack.
         offset: u64,
-        /// What is wrong.
+        /// The damage.
         source: Fault,
     },
-    /// All copies are damaged; this is the first one found, a loose object.
+    /// All copies are damaged. This is the first one found, a loose object.
     #[error("loose object {oid} (stored in {path}) is corrupt{}", said(.source.io()))]
     Loose {
         /// The object.
         oid: ObjectId,
         /// Its file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         source: Fault,
     },
-    /// A loose object's file is there but cannot be read.
+    /// The file of a loose object exists but cannot be read.
     #[error("unable to open loose object {oid} ({path}){}", said(Some(.source)))]
     Unreadable {
         /// The object.
         oid: ObjectId,
         /// Its file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A mapped file could not be read, whichever object was looked for: what was read since may be anything.
+    /// A mapped file could not be read. Data that was read since then may be wrong, whichever
+    /// object it belongs to.
     #[error("unable to read '{path}'{}", said(Some(.source)))]
     Map {
-        /// The file: a pack, an index of one, or something else that is mapped.
+        /// The file: a pack, its index, or another mapped file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// What stands for other objects cannot be told.
+    /// The replacements of objects cannot be read.
     #[error(transparent)]
     Replacements(crate::Error),
-    /// A replacement names an object that is replaced, and so on.
+    /// A chain of replacements is too long.
     #[error("replace depth too high for object {0}")]
     ReplaceDepth(ObjectId),
     /// The receiver of a stream failed.
@@ -96,13 +97,13 @@ pub enum Error {
     Sink {
         /// The object.
         oid: ObjectId,
-        /// What the receiver said.
+        /// The receiver's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What the system said, if it was the disk that failed.
+    /// Returns the system's error, if the disk failed.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Error::Unusable { source, .. } => source.io_error(),
@@ -113,13 +114,15 @@ impl Error {
         }
     }
 
-    /// Whether the object may be there: the disk, or what is on it, keeps it from being found.
+    /// Returns true if the object may exist, but the disk or damaged data keeps it from being
+    /// found.
     pub fn is_unreadable(&self) -> bool {
         self.io().is_some() || matches!(self, Error::Replacements(_))
     }
 }
 
-/// An error if some mapped file could not be read. To be asked after reading, before anybody is told what was read.
+/// Returns an error if a mapped file could not be read. The caller must check this after reading
+/// and before it uses the data.
 pub(super) fn maps_are_readable() -> Result<(), Error> {
     match sys::unreadable_map() {
         None => Ok(()),
@@ -127,53 +130,53 @@ pub(super) fn maps_are_readable() -> Result<(), Error> {
     }
 }
 
-/// What the system said, as the end of a sentence.
+/// Formats the system's error as the end of a sentence.
 fn said(error: Option<&io::Error>) -> String {
     error.map(|error| format!(": {}", sys::reason(error))).unwrap_or_default()
 }
 
-/// What is wrong with one copy of an object.
+/// The damage of one copy of an object.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// Bad compressed data or checksum.
     #[error("{0}")]
     Inflate(sirocco::inflate::Error),
-    /// More or less data than promised.
+    /// The content is longer or shorter than its header says.
     #[error("{expected} bytes were promised, but there are {}", if *.more { "more" } else { "fewer" })]
     Size {
-        /// Bytes promised.
+        /// The size in the header.
         expected: u64,
-        /// Whether there are more than that.
+        /// True if the content is longer.
         more: bool,
     },
-    /// The header of the entry in the pack.
+    /// The header of the entry in the pack is malformed.
     #[error("{0}")]
     Entry(pack::Error),
     /// The delta does not fit its base.
     #[error("{0}")]
     Delta(pack::BadDelta),
-    /// The base named is not in the pack.
+    /// The named base is not in the pack.
     #[error("delta base object {0} is not in the pack")]
     BaseMissing(ObjectId),
-    /// A chain of deltas comes back to itself.
+    /// A chain of deltas contains a loop.
     #[error("delta chain loops")]
     Loop,
-    /// The entry would start outside of the pack.
+    /// The offset of the entry is outside of the pack.
     #[error("offset {0} is outside of the pack (truncated pack?)")]
     Outside(u64),
     /// The pack or its index cannot be used.
     #[error("{0}")]
     Pack(PackError),
-    /// A loose object's file cannot be read.
+    /// The file of a loose object cannot be read.
     #[error("{0}")]
     Io(io::Error),
-    /// The header of a loose object.
+    /// The header of a loose object is malformed.
     #[error("unable to parse object header")]
     LooseHeader,
-    /// Data after the end of a loose object.
+    /// Data follows the end of a loose object.
     #[error("garbage at end of loose object")]
     Garbage,
-    /// There is not that much memory.
+    /// There is not enough memory.
     #[error("out of memory, {0} bytes wanted")]
     Memory(u64),
 }
@@ -188,7 +191,7 @@ impl Fault {
     }
 }
 
-/// Why a pack or its index cannot be used.
+/// The reason why a pack or its index cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PackError {
     /// Reading failed.
@@ -200,15 +203,15 @@ pub enum PackError {
     /// The pack's header is damaged.
     #[error("{0}")]
     Header(pack::Error),
-    /// Too short to hold header and trailer.
+    /// The file is too short for header and trailer.
     #[error("file is far too short to be a packfile")]
     TooShort,
-    /// The numbers of objects differ.
+    /// The numbers of objects in pack and index differ.
     #[error("packfile claims to have {pack} objects while index indicates {index} objects")]
     Count {
-        /// As the pack says.
+        /// The number in the pack.
         pack: u32,
-        /// As the index says.
+        /// The number in the index.
         index: u32,
     },
     /// The index belongs to another pack.
@@ -221,7 +224,7 @@ impl PackError {
         PackError::Io(Arc::new(error))
     }
 
-    /// What is wrong, in the system's words if they are its.
+    /// Returns the reason; for an error of the system, its text.
     pub fn reason(&self) -> String {
         self.io_error().map_or_else(|| self.to_string(), sys::reason)
     }
@@ -233,7 +236,7 @@ impl PackError {
         }
     }
 
-    /// Whether the files are simply gone, which happens whenever somebody repacks.
+    /// Returns true if the files do not exist any more, as after a repack.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, PackError::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }

@@ -1,29 +1,29 @@
-//! Inflating, whole or a beginning only.
+//! Inflates whole streams, or their beginning.
 
 use sirocco::Format;
 use sirocco::inflate::{Decoder, Error};
 
 use super::Fault;
 
-/// No zlib stream holds more than this many times its own length.
+/// The largest ratio of content to compressed data in a zlib stream.
 const MAX_RATIO: u64 = 1032;
 
-/// An inflater with its tables, to be used again.
+/// An inflater with its tables, for reuse.
 #[derive(Debug)]
 pub(super) struct Inflater(Box<Decoder>);
 
-/// What [`Inflater::at_most`] did.
+/// The result of [`Inflater::at_most`].
 pub(super) struct Inflated {
-    /// Bytes written.
+    /// The number of bytes written.
     pub(super) len: usize,
-    /// The length of the stream, if it ended.
+    /// The length of the stream, if its end was reached.
     pub(super) end: Option<usize>,
 }
 
-/// Length of the window that streams go through.
+/// The length of the window for streaming.
 const WINDOW: usize = 256 << 10;
 
-/// Why a stream stopped.
+/// The reason why a stream stopped.
 pub(super) enum Stop {
     /// The data is damaged.
     Fault(Fault),
@@ -42,7 +42,7 @@ impl Inflater {
         Inflater(Box::new(Decoder::new(Format::Zlib)))
     }
 
-    /// Inflates the stream that `input` starts with into `out`, which it must fill exactly. Returns
+    /// Inflates the stream at the start of `input` into `out`, which it must fill exactly. Returns
     /// the length of the stream.
     pub(super) fn whole(&mut self, input: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
         let expected = out.len() as u64;
@@ -58,7 +58,7 @@ impl Inflater {
         result
     }
 
-    /// Inflates as much of the stream as `out` holds.
+    /// Inflates the beginning of a stream, until `out` is full.
     pub(super) fn at_most(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Fault> {
         let result = match self.0.decompress(input, out, true) {
             Ok(progress) => {
@@ -71,8 +71,8 @@ impl Inflater {
         result
     }
 
-    /// Inflates the stream that `input` starts with piece by piece. Its first `skip` bytes are not
-    /// handed on; `expected` must follow them. Returns the length of the stream.
+    /// Inflates the stream at the start of `input` in pieces. The first `skip` bytes are dropped;
+    /// exactly `expected` bytes must follow. Returns the length of the stream.
     pub(super) fn stream(
         &mut self,
         input: &[u8],
@@ -114,13 +114,13 @@ impl Inflater {
     }
 }
 
-/// The most that so many compressed bytes can hold.
+/// Returns the largest content that `compressed` bytes can hold.
 pub(super) fn max_inflated(compressed: u64) -> u64 {
     compressed.saturating_mul(MAX_RATIO)
 }
 
-/// Checks a size promised by a header against what the compressed bytes can hold at most, before
-/// memory is set aside for it.
+/// Checks that the compressed data can hold the size that a header states, before memory is
+/// allocated for it.
 pub(super) fn plausible(size: u64, compressed: usize) -> Result<usize, Fault> {
     if size > max_inflated(compressed as u64) {
         return Err(Fault::Size { expected: size, more: false });

@@ -1,4 +1,4 @@
-//! Loose objects: one file each, below a directory named by the first byte.
+//! Loose objects: one file each, in a directory named after the first byte.
 
 use std::collections::{HashMap, hash_map::Entry};
 use std::ffi::OsString;
@@ -10,13 +10,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use format::{ObjectId, hash::Prefix};
 use sys::{Dir, File};
 
-/// An object directory, as far as loose objects go.
+/// An object directory and its loose objects.
 #[derive(Debug)]
 pub(super) struct LooseDir {
     path: PathBuf,
-    // A handle saves resolving the long path for each object; `None` if it cannot be had.
+    // A handle saves resolving the long path for each object. `None` if it cannot be opened.
     dir: OnceLock<Option<Dir>>,
-    // What was in the directories that were listed, by their byte.
+    // The objects in the listed directories, by the first byte of their names.
     listed: Mutex<HashMap<u8, Vec<ObjectId>>>,
 }
 
@@ -29,7 +29,7 @@ impl LooseDir {
         &self.path
     }
 
-    /// The file of an object.
+    /// Returns the path of an object's file.
     pub(super) fn file(&self, oid: &ObjectId) -> PathBuf {
         let (name, len) = relative(oid);
         let name = std::str::from_utf8(&name[..len]).expect("hexadecimal digits and a slash");
@@ -44,7 +44,8 @@ impl LooseDir {
         matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
     }
 
-    /// The objects whose names begin as `prefix` does, which has two digits at least. Each directory is listed once, unless it is asked for `anew`.
+    /// Returns the objects whose names begin with `prefix`, which has at least two digits. Each
+    /// directory is listed once, unless `anew` is set.
     pub(super) fn with_prefix(
         &self,
         prefix: Prefix,
@@ -63,7 +64,7 @@ impl LooseDir {
         Ok(all.iter().filter(|oid| prefix.matches(oid)).copied().collect())
     }
 
-    /// The objects in the directory in which this one would be.
+    /// Lists the objects in the directory of this object.
     fn list(&self, first: ObjectId) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
         let (name, _) = relative(&first);
         let (above, path) = (&name[..2], self.path.join(sys::os_str(&name[..2])));
@@ -77,7 +78,7 @@ impl LooseDir {
         Ok(entries.iter().filter_map(named).collect())
     }
 
-    /// Opens an object; `None` if there is no such file.
+    /// Opens an object; returns `None` if the file does not exist.
     pub(super) fn open(&self, oid: &ObjectId) -> io::Result<Option<File>> {
         let (name, len) = relative(oid);
         let opened = match self.dir() {
@@ -87,7 +88,8 @@ impl LooseDir {
         match opened {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            // The handle follows no symbolic link; Git does, and some people's object directories have them.
+            // The handle does not follow symbolic links. Git does, and some object directories
+            // contain them.
             Err(_) => match sys::by_path::open(&self.file(oid)) {
                 Ok(file) => Ok(Some(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -101,7 +103,7 @@ impl LooseDir {
     }
 }
 
-/// `ab/cdef…`
+/// Returns the relative path `ab/cdef…` and its length.
 fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
     let mut room = [0; 64];
     let (dir, file) = oid.hex_into(&mut room).split_at(2);
@@ -111,7 +113,7 @@ fn relative(oid: &ObjectId) -> ([u8; 65], usize) {
     (name, 3 + file.len())
 }
 
-/// Reads a file of `size` bytes into memory that is used again.
+/// Reads a file of `size` bytes into a reused buffer.
 pub(super) fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
     if into.capacity() > super::reader::RETAINED {
@@ -120,7 +122,7 @@ pub(super) fn read_whole(file: &File, size: u64, into: &mut Vec<u8>) -> io::Resu
     sys::read_to_end(file, size, into)
 }
 
-/// Reads a file's first bytes, up to `limit`.
+/// Reads the first bytes of a file, up to `limit`.
 pub(super) fn read_prefix(file: &File, limit: u64, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
     file.take(limit).read_to_end(into).map(drop)

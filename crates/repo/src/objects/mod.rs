@@ -1,17 +1,18 @@
-//! Reading objects: loose, packed, through multi-pack-indices and alternates.
+//! Reads objects: loose, packed, through multi-pack-indexes and alternates.
 //!
-//! Promise: bytes returned are the object's, as far as the checks Git makes on the same path can tell
-//! (sizes, checksums of the compressed data, delta bounds, pack and index belonging together); the
-//! hash itself is verified by neither. Whatever is on disk, the answer is bytes or an error, with
-//! bounded memory and without recursion on what a file says.
+//! Promise: returned bytes are those of the object, as far as Git's checks on the same path can
+//! tell: sizes, checksums of the compressed data, delta bounds, and that pack and index belong
+//! together. Neither verifies the hash of the object. For any content of the disk, the answer is
+//! bytes or an error, with bounded memory and without recursion that depends on file content.
 //!
-//! Order: packs first, the local ones before those of alternates, then loose objects. A copy that
-//! turns out to be damaged is set aside and the next one is tried. When nothing is found, the pack
-//! directories are listed once more, as another process may have repacked.
+//! Order: packs first, local ones before those of alternates, then loose objects. If a copy is
+//! damaged, it is marked and the next one is tried. If nothing is found, the pack directories are
+//! listed once more, because another process may have repacked.
 //!
-//! Nothing is asked of the disk before the first object is. On failure the error names the object and the file; nothing is ever written.
+//! The disk is not accessed before the first object is read. An error names the object and the
+//! file. Nothing is written.
 //!
-//! See docs/design/objects.md for the measurements behind the choices.
+//! docs/design/objects.md has the measurements behind these decisions.
 
 mod alternates;
 mod buffer;
@@ -43,36 +44,37 @@ use packs::Packs;
 use pool::Pool;
 use turns::Turns;
 
-/// How many names are looked up for one: the last of them must be one that is not replaced.
+/// The number of lookups in a chain of replacements. The last name must not be replaced.
 const MAX_REPLACE_DEPTH: usize = 5;
 
-/// What can be chosen when opening.
+/// The options of an object database.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `GIT_ALTERNATE_OBJECT_DIRECTORIES`: further object directories, separated by colons.
     pub alternates: BString,
-    /// Where relative ones of these start; empty: the process's current directory.
+    /// The base of relative paths in `alternates`. If empty, the current directory of the process.
     pub alternates_base: PathBuf,
-    /// Bytes of delta bases each reader may keep.
+    /// The size of each reader's delta base cache in bytes.
     pub base_cache: usize,
     /// `refs/replace/`, unless nothing is replaced.
     pub replacements: Option<Arc<dyn Replacements>>,
-    /// Of a partial clone: who has what is missing.
+    /// The promisor remotes of a partial clone.
     pub promisors: Option<Arc<dyn Promisors>>,
 }
 
-/// What to read in place of what. A replacement may be replaced, four deep.
+/// The objects to read in place of others. A replacement may be replaced, up to four times.
 pub trait Replacements: std::fmt::Debug + Send + Sync {
-    /// All of them; asked for often.
+    /// Returns all replacements. It is called often.
     fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error>;
 }
 
-/// The remotes of a partial clone that promised to have what was left out.
+/// The remotes of a partial clone that promise the omitted objects.
 pub trait Promisors: std::fmt::Debug + Send + Sync {
-    /// How many there are.
+    /// Returns the number of remotes.
     fn count(&self) -> usize;
 
-    /// Has the one of this number send these objects, as a pack. Whether all of them came.
+    /// Fetches these objects as a pack from the remote of this number. Returns true if all of them
+    /// came.
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool;
 }
 
@@ -88,27 +90,28 @@ impl Default for Options {
     }
 }
 
-/// Where an object is stored. The order is that of the packs and of the offsets within them, loose
-/// objects last: reading in this order reads each pack from its beginning to its end.
+/// The place where an object is stored. The order is that of the packs and of the offsets in them,
+/// with loose objects last. Reading in this order reads each pack from beginning to end.
 ///
-/// A location is advice: it stays valid while the [`Objects`] lives, but the copy there can turn out
-/// to be damaged, so reading takes the name too.
+/// A location is a hint. It stays valid as long as the [`Objects`], but the copy there may be
+/// damaged, so reading needs the name too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
-    /// In a pack, given by a number of no other meaning.
+    /// In a pack. The number identifies the pack and has no other meaning.
     Packed {
         /// The pack.
         pack: u32,
         /// Offset of the entry in the pack.
         offset: u64,
     },
-    /// In a file of its own.
+    /// In its own file.
     Loose,
 }
 
 /// An object directory and its alternates, shared by all threads.
 ///
-/// Alternates are read and the pack directories listed when an object is first looked for; indices and packs are mapped when first needed.
+/// The first lookup reads the alternates and lists the pack directories. Indexes and packs are
+/// mapped when they are first needed.
 #[derive(Debug)]
 pub struct Objects {
     hash: HashKind,
@@ -116,21 +119,21 @@ pub struct Objects {
     objects_dir: PathBuf,
     directories: OnceLock<Directories>,
     packs: RwLock<Option<Arc<Packs>>>,
-    /// For what its readers decode.
+    /// The memory for decoded objects.
     pool: Arc<Pool>,
-    /// Of readers that are many.
+    /// The turns of small readers.
     turns: Arc<Turns>,
-    /// Held while something is fetched: another thread may be about to ask for the same.
+    /// Held during a fetch, because another thread may need the same objects.
     fetching: Mutex<()>,
 }
 
 impl Objects {
-    /// An object directory and the alternates it names.
+    /// Opens an object directory with its alternates.
     pub fn new(objects_dir: &Path, hash: HashKind) -> Objects {
         Objects::with(objects_dir, hash, Options::default())
     }
 
-    /// As [`Objects::new`], with choices.
+    /// Like [`Objects::new`], with options.
     pub fn with(objects_dir: &Path, hash: HashKind, options: Options) -> Objects {
         Objects {
             hash,
@@ -144,38 +147,41 @@ impl Objects {
         }
     }
 
-    /// Which hash names the objects.
+    /// Returns the hash of the object names.
     pub fn hash(&self) -> HashKind {
         self.hash
     }
 
-    /// The object directories, the local one first, then the alternates in Git's order.
+    /// Returns the object directories: the local one first, then the alternates in Git's order.
     pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
         self.loose().iter().map(LooseDir::path)
     }
 
-    /// What Git says when it first looks for an object, as errors that stop nothing: alternates that are
-    /// gone, say.
+    /// Returns the errors that Git prints when it first looks for an object. They do not stop it;
+    /// an example is a missing alternate.
     pub fn errors(&self) -> &[BString] {
         &self.found().errors
     }
 
-    /// As [`Objects::errors`], but none before an object was looked for: nothing is asked of the disk.
+    /// Like [`Objects::errors`], but returns none before the first lookup and does not access the
+    /// disk.
     pub fn errors_so_far(&self) -> &[BString] {
         self.directories.get().map_or(&[], |found| &found.errors)
     }
 
-    /// A list of alternates that could not be read, and why: what is missing may be in one of them.
+    /// Returns a list of alternates that could not be read, and the reason. A missing object may be
+    /// in one of them.
     pub fn unread_alternates(&self) -> Option<(&Path, &std::io::Error)> {
         self.found().unread.as_ref().map(|(file, source)| (file.as_path(), &**source))
     }
 
-    /// Is it there (any type)? Content is not looked at.
+    /// Returns true if the object exists, whatever its type. Its content is not read.
     pub fn contains(&self, oid: &ObjectId) -> bool {
         self.locate(oid).is_some()
     }
 
-    /// As [`Objects::contains`], for who acts on it that nothing is there: an error if the disk keeps from finding it.
+    /// Like [`Objects::contains`], for a caller that acts on a missing object: an error if the disk
+    /// keeps it from being found.
     pub fn has(&self, oid: &ObjectId) -> Result<bool, Error> {
         if self.contains(oid) {
             return Ok(true);
@@ -187,7 +193,8 @@ impl Objects {
         }
     }
 
-    /// All objects whose names begin so, sorted. An error, with the file it is of, if others cannot be looked for.
+    /// Returns the objects whose names begin with `prefix`, sorted. It is an error, with the file,
+    /// if some of them cannot be listed.
     pub fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
         let with_prefix = |dir: &LooseDir, prefix, anew| {
             dir.with_prefix(prefix, anew).map_err(|(path, error)| (path, PackError::io(error)))
@@ -208,12 +215,12 @@ impl Objects {
         Ok(found)
     }
 
-    /// How many objects are in packs, about.
+    /// Returns the approximate number of objects in packs.
     pub fn packed_count(&self) -> Result<u64, (PathBuf, PackError)> {
         self.packs().count()
     }
 
-    /// Where an object is stored, if it is; content is not looked at.
+    /// Returns the location of an object, if it exists. Its content is not read.
     pub fn locate(&self, oid: &ObjectId) -> Option<Location> {
         let oid = self.replaced(oid).ok()?;
         let packs = self.packs();
@@ -223,7 +230,7 @@ impl Objects {
             .or_else(|| packed(&self.rescan(&packs)))
     }
 
-    /// The files that hold copies of an object itself, whatever replaces it: packs first.
+    /// Returns the files that hold copies of an object, packs first. Replacements are ignored.
     pub fn files_of(&self, oid: &ObjectId) -> Vec<PathBuf> {
         let packs = self.packs();
         let packed = packs.find(oid).and_then(|(pack, _)| packs.get(pack).map(|pack| pack.path().to_owned()));
@@ -231,21 +238,22 @@ impl Objects {
         packed.into_iter().chain(loose).collect()
     }
 
-    /// As [`Objects::locate`], but only of packs known already: no file is looked for.
+    /// Like [`Objects::locate`], but only in packs that are known already. It does not look for
+    /// files.
     pub fn locate_packed(&self, oid: &ObjectId) -> Option<Location> {
         let oid = self.replaced(oid).ok()?;
         let (pack, offset) = self.packs().find(&oid)?;
         Some(Location::Packed { pack, offset })
     }
 
-    /// In a partial clone: has what of these is missing sent by the remotes that promised it, all of it at once. Elsewhere
-    /// nothing is done, and reading tells what is missing.
+    /// In a partial clone, fetches those of the objects that are missing, all at once. Otherwise it
+    /// does nothing, and reading reports missing objects.
     pub fn fetch_missing(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
         let Some(promisors) = &self.options.promisors else { return Ok(()) };
         let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut missing: Vec<ObjectId> = oids.collect();
         for number in 0..promisors.count() {
-            // Listed anew each time: the last one may have sent some.
+            // List again each time: the previous remote may have sent some of the objects.
             self.rescan(&self.packs());
             let packs = self.packs();
             missing.retain(|oid| !self.is_here(&packs, oid));
@@ -261,7 +269,8 @@ impl Objects {
         }
     }
 
-    /// Whether an object, or what replaces it, is in a pack that is known or loose. The empty tree is everywhere.
+    /// Returns true if an object, or its replacement, is loose or in a known pack. The empty tree
+    /// always exists.
     fn is_here(&self, packs: &Packs, oid: &ObjectId) -> bool {
         let Ok(oid) = self.replaced(oid) else { return true };
         packs.find(&oid).is_some()
@@ -269,18 +278,20 @@ impl Objects {
             || oid == ObjectId::empty_tree(oid.kind())
     }
 
-    /// Type and size without decoding the whole.
+    /// Returns type and size without decoding the content.
     pub fn header(&self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         self.reader().header(oid)
     }
 
-    /// A reader of one thread, with its own inflater, buffers and bounded delta-base cache.
+    /// Returns a reader for one thread, with its own inflater, buffers and bounded delta base
+    /// cache.
     pub fn reader(&self) -> Reader<'_> {
         Reader::new(self, self.options.base_cache)
     }
 
-    /// As [`Objects::reader`], with a sixteenth of the memory: for the many that mostly wait. They take turns at
-    /// objects of more than that, which a reader holds until it reads again or is dropped.
+    /// Like [`Objects::reader`], with a sixteenth of the memory: for large crews whose workers
+    /// mostly wait. They take turns at larger objects. A reader holds its turn until it reads again
+    /// or is dropped.
     pub fn small_reader(&self) -> Reader<'_> {
         Reader::small(self, self.options.base_cache / 16)
     }
@@ -297,14 +308,15 @@ impl Objects {
         &self.found().loose
     }
 
-    /// The packs known now.
+    /// Returns the known packs.
     fn packs(&self) -> Arc<Packs> {
-        // A panic elsewhere cannot leave the list half-changed: it is replaced as a whole.
+        // The list is replaced as a whole, so a panic elsewhere cannot leave it half changed.
         let known = self.packs.read().unwrap_or_else(PoisonError::into_inner).clone();
         known.unwrap_or_else(|| self.list(None))
     }
 
-    /// Lists the pack directories again, unless somebody did since `seen` was current.
+    /// Lists the pack directories again, unless another thread has done so since `seen` was
+    /// current.
     fn rescan(&self, seen: &Arc<Packs>) -> Arc<Packs> {
         self.list(Some(seen))
     }
@@ -320,7 +332,7 @@ impl Objects {
         }
     }
 
-    /// The name to read in place of `oid`.
+    /// Returns the name to read in place of `oid`.
     fn replaced(&self, oid: &ObjectId) -> Result<ObjectId, Error> {
         let mut current = *oid;
         let Some(replacements) = &self.options.replacements else { return Ok(current) };

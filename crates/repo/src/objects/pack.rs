@@ -1,4 +1,4 @@
-//! One pack and its index, mapped when first needed.
+//! A pack and its index, mapped when they are first needed.
 
 use std::collections::HashSet;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -15,28 +15,29 @@ use sys::Map;
 use super::sparing::{LITTLE, Sparing};
 use super::{Fault, PackError};
 
-/// So much of a pack is brought into this process before all of it is let go.
+/// The number of bytes of a pack that the process maps in before it releases all of them.
 const RESIDENT: usize = 16 << 20;
-/// What the kernel maps around a page that is touched, bytes.
+/// The number of bytes that the kernel maps around a touched page.
 const FAULT_AROUND: usize = 64 << 10;
 
-/// The part of a pack that was read last, by one reader: its number, in units of [`FAULT_AROUND`].
+/// The part of a pack that a reader read last, in units of [`FAULT_AROUND`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Window(usize);
 
-/// A pack known from the listing of its directory.
+/// A pack from the listing of a directory.
 #[derive(Debug)]
 pub(super) struct Pack {
-    /// Its number, for keys of the cache and for locations.
+    /// Its number, for the keys of the cache and for locations.
     pub(super) id: u32,
     /// The `.pack` file.
     path: PathBuf,
     hash: HashKind,
     idx: OnceLock<Result<Idx<Sparing>, PackError>>,
     data: OnceLock<Result<Sparing, PackError>>,
-    // Bytes brought in since the map's pages were last let go.
+    // The number of bytes mapped in since the pages were last released.
     resident: AtomicUsize,
-    // Entries found damaged, by offset: never to be looked at again.
+    // Damaged entries by offset; they are never read again. The flag avoids the lock while there
+    // are none.
     any_bad: AtomicBool,
     bad: Mutex<HashSet<u64>>,
 }
@@ -59,12 +60,12 @@ impl Pack {
         &self.path
     }
 
-    /// Which hash names its objects.
+    /// Returns the hash of the object names.
     pub(super) fn hash(&self) -> HashKind {
         self.hash
     }
 
-    /// The index, or why there is none: to be used more than for a lookup.
+    /// Returns the index for many lookups, or the reason why it cannot be used.
     pub(super) fn idx(&self) -> Result<&Idx<Sparing>, &PackError> {
         self.sparing_idx().inspect(|idx| idx.data().use_much())
     }
@@ -77,7 +78,7 @@ impl Pack {
         self.idx.get_or_init(open).as_ref()
     }
 
-    /// The pack up to its trailer, once it was found to belong to its index.
+    /// Returns the pack up to its trailer, after the check that pack and index belong together.
     pub(super) fn data(&self) -> Result<&[u8], &PackError> {
         let map = self.data.get_or_init(|| self.open()).as_ref()?;
         Ok(&map[..map.len() - self.hash.len()])
@@ -90,7 +91,7 @@ impl Pack {
         if map.len() < pack::HEADER_LEN + self.hash.len() {
             return Err(PackError::TooShort);
         }
-        // Read, as what is read ahead of a map's page can be megabytes.
+        // The header is read, not mapped: read-ahead around a page of a map can be megabytes.
         let mut header = [0; pack::HEADER_LEN];
         let mut trailer = vec![0; self.hash.len()];
         file.read_exact(&mut header).map_err(PackError::io)?;
@@ -106,12 +107,13 @@ impl Pack {
         Ok(Sparing::new(map))
     }
 
-    /// Offset of an object that is here, in a pack that can be read, and not known to be damaged.
+    /// Returns the offset of an object in this pack, if the pack can be read and the entry is not
+    /// known to be damaged.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<u64> {
         self.offset(oid).filter(|&offset| self.usable(offset))
     }
 
-    /// Offset of an object that is here and known to be damaged.
+    /// Returns the offset of an object in this pack whose entry is known to be damaged.
     pub(super) fn find_bad(&self, oid: &ObjectId) -> Option<u64> {
         if !self.any_bad.load(Ordering::Acquire) {
             return None;
@@ -122,16 +124,16 @@ impl Pack {
     fn offset(&self, oid: &ObjectId) -> Option<u64> {
         let idx = self.sparing_idx().ok()?;
         idx.data().use_once(|| idx.bucket_of(oid));
-        // An offset that is no offset is for the decoder to complain about.
+        // The decoder reports an invalid offset.
         Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }
 
-    /// Whether the pack can be read and this entry of it is not known to be damaged.
+    /// Returns true if the pack can be read and the entry is not known to be damaged.
     pub(super) fn usable(&self, offset: u64) -> bool {
         !self.is_bad(offset) && self.data().is_ok()
     }
 
-    /// The header of the entry at an offset.
+    /// Reads the header of the entry at an offset.
     pub(super) fn entry(&self, data: &[u8], offset: u64) -> Result<Entry, Fault> {
         let start = usize::try_from(offset).ok().filter(|&start| start >= pack::HEADER_LEN);
         let bytes = start.and_then(|start| data.get(start..)).ok_or(Fault::Outside(offset))?;
@@ -149,8 +151,9 @@ impl Pack {
         Ok(entry)
     }
 
-    /// Counts what reading `bytes` has brought in. Now and then all is let go, so that a walk through a large pack
-    /// does not end with it in this process; the page cache has it still. `last` is where this reader was.
+    /// Counts the pages that reading `bytes` maps in. At the limit it releases all of them, so a
+    /// walk through a large pack does not keep all of it mapped; the page cache still has it.
+    /// `last` is the reader's last position.
     pub(super) fn count_read(&self, bytes: Range<usize>, last: &mut Window) {
         let (first, end) = (bytes.start / FAULT_AROUND, bytes.end / FAULT_AROUND);
         let windows = end - first + usize::from(*last != Window(first));
@@ -164,12 +167,12 @@ impl Pack {
             && self.resident.compare_exchange(resident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             && let Some(Ok(map)) = self.data.get()
         {
-            // A hint: if it is not taken the pages merely stay.
+            // This is a hint: if it fails, the pages stay mapped.
             let _ = map.release();
         }
     }
 
-    /// Remembers that the entry at this offset is damaged.
+    /// Marks the entry at this offset as damaged.
     pub(super) fn mark_bad(&self, offset: u64) {
         self.bad.lock().unwrap_or_else(PoisonError::into_inner).insert(offset);
         self.any_bad.store(true, Ordering::Release);
@@ -180,12 +183,12 @@ impl Pack {
             && self.bad.lock().unwrap_or_else(PoisonError::into_inner).contains(&offset)
     }
 
-    /// Whether opening failed because the files are gone.
+    /// Returns true if opening failed because the files do not exist any more.
     pub(super) fn is_gone(&self) -> bool {
         self.failure().is_some_and(PackError::is_gone)
     }
 
-    /// Why the pack could not be opened, if it was tried.
+    /// Returns the reason why the pack could not be opened, if that was tried.
     pub(super) fn failure(&self) -> Option<&PackError> {
         let idx = self.idx.get().and_then(|idx| idx.as_ref().err());
         idx.or_else(|| self.data.get().and_then(|data| data.as_ref().err()))

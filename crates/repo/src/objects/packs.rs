@@ -1,10 +1,10 @@
-//! All packs of an object directory and its alternates, as found by listing.
+//! The packs of an object directory and its alternates, from a listing.
 //!
-//! A list never changes; listing again makes a new one in which packs keep their numbers.
+//! A list never changes. Listing again makes a new list in which packs keep their numbers.
 //!
-//! Order of the search, for each object directory: its multi-pack-index, or the layers of an
-//! incremental one from the newest; then the packs these do not cover, youngest first. A
-//! multi-pack-index that is damaged is left aside: the indices of its packs serve instead.
+//! Each object directory is searched in this order: its multi-pack-index, or the layers of an
+//! incremental one from the newest; then the packs that these do not cover, youngest first. A
+//! damaged multi-pack-index is ignored, and the indexes of its packs are used.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -25,11 +25,11 @@ use super::sparing::Sparing;
 /// The packs known at one time.
 #[derive(Debug)]
 pub(super) struct Packs {
-    /// By number, those that are gone included: readers may still hold them mapped.
+    /// All packs by number, including removed ones: readers may still have them mapped.
     all: Vec<Arc<Pack>>,
-    /// One for each object directory, local ones first.
+    /// An entry for each object directory, local ones first.
     stores: Vec<Store>,
-    /// Whether any pack came from a promisor remote.
+    /// True if any pack came from a promisor remote.
     promised: bool,
     /// A directory that could not be listed.
     unlisted: Option<(PathBuf, Arc<io::Error>)>,
@@ -39,7 +39,8 @@ pub(super) struct Packs {
 struct Store {
     /// Newest first.
     layers: Vec<Layer>,
-    /// Numbers of the packs that no layer covers, youngest first: recent packs tend to hold what is asked for.
+    /// The numbers of the packs that no layer covers, youngest first: recent packs tend to hold the
+    /// requested objects.
     order: Vec<u32>,
 }
 
@@ -47,13 +48,13 @@ struct Store {
 #[derive(Debug)]
 struct Layer {
     midx: Midx<Map>,
-    /// The numbers of its packs; `None` for one that is not there.
+    /// The numbers of its packs; `None` for a missing pack.
     packs: Vec<Option<u32>>,
 }
 
 impl Packs {
-    /// Lists the pack directories. What `before` knows is kept, open maps included, except packs whose
-    /// files were gone and are now back.
+    /// Lists the pack directories. Keeps the packs of `before` with their maps, except packs whose
+    /// files were missing and exist again.
     pub(super) fn scan<P: AsRef<Path>>(
         dirs: impl IntoIterator<Item = P>,
         hash: HashKind,
@@ -69,7 +70,7 @@ impl Packs {
         Packs { all: scan.all, stores, promised: scan.promised, unlisted: scan.unlisted }
     }
 
-    /// Pack and offset of an object.
+    /// Returns pack and offset of an object.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<(u32, u64)> {
         self.stores.iter().find_map(|store| {
             let uncovered = || store.order.iter().find_map(|&id| self.find_in(id, oid));
@@ -78,8 +79,8 @@ impl Packs {
                 return uncovered();
             };
             self.find_in_layer(layer, n).or_else(uncovered).or_else(|| {
-                // The copy chosen when the multi-pack-index was written is of no use. It names no
-                // other, but its packs may have some.
+                // The copy that the multi-pack-index names cannot be used. It names no other copy,
+                // but its packs may hold one.
                 let covered = store.layers.iter().flat_map(|layer| layer.packs.iter().flatten());
                 covered.into_iter().find_map(|&id| self.find_in(id, oid))
             })
@@ -92,28 +93,29 @@ impl Packs {
         self.get(id)?.usable(offset).then_some((id, offset))
     }
 
-    /// Pack and offset of an object that is in this pack, by the pack's own index.
+    /// Returns pack and offset of an object in this pack, from the pack's own index.
     pub(super) fn find_in(&self, id: u32, oid: &ObjectId) -> Option<(u32, u64)> {
         self.get(id)?.find(oid).map(|offset| (id, offset))
     }
 
-    /// A copy that was found damaged.
+    /// Returns a copy that is known to be damaged.
     pub(super) fn find_bad(&self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
         self.all.iter().find_map(|pack| Some((Arc::clone(pack), pack.find_bad(oid)?)))
     }
 
-    /// The pack of a number that this or an earlier list gave out.
+    /// Returns the pack of a number that this or an earlier list assigned.
     pub(super) fn get(&self, id: u32) -> Option<&Arc<Pack>> {
         self.all.get(id as usize)
     }
 
-    /// Whether trying a pack first that an object was just found in spares a search: not if a
-    /// multi-pack-index finds it, nor if it is first in order.
+    /// Returns true if it saves a search to try the pack of the last object first. That is not so
+    /// if a multi-pack-index finds the object, or if the pack is first in order anyway.
     pub(super) fn remembers(&self, id: u32) -> bool {
         self.stores.iter().any(|store| store.order.iter().skip(1).any(|&other| other == id))
     }
 
-    /// The objects whose names begin as `prefix` does, some more than once. An error if there may be others: the file it is of.
+    /// Returns the objects whose names begin with `prefix`, possibly repeated. It is an error, with
+    /// the file, if some of them cannot be listed.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
         self.looked_everywhere()?;
         let mut found = Vec::new();
@@ -126,7 +128,7 @@ impl Packs {
         Ok(found)
     }
 
-    /// How many objects there are, counted as often as they are there.
+    /// Counts the objects; an object with several copies counts several times.
     pub(super) fn count(&self) -> Result<u64, (PathBuf, PackError)> {
         self.looked_everywhere()?;
         let mut count = 0;
@@ -146,7 +148,7 @@ impl Packs {
         }
     }
 
-    /// The indices of the packs that no layer covers. Damaged ones are passed over, as are those that are gone.
+    /// Returns the indexes of the packs that no layer covers, without damaged and missing ones.
     fn uncovered<'a>(
         &'a self,
         store: &'a Store,
@@ -161,17 +163,17 @@ impl Packs {
         })
     }
 
-    /// A directory of packs that could not be listed.
+    /// Returns a directory of packs that could not be listed.
     pub(super) fn unlisted(&self) -> Option<&(PathBuf, Arc<io::Error>)> {
         self.unlisted.as_ref()
     }
 
-    /// Whether a remote promised to have what is missing here.
+    /// Returns true if a remote promised the missing objects.
     pub(super) fn promised(&self) -> bool {
         self.promised
     }
 
-    /// A pack that is there and of no use.
+    /// Returns a pack that exists and cannot be used.
     pub(super) fn unusable(&self) -> Option<&Pack> {
         let covered =
             self.stores.iter().flat_map(|store| &store.layers).flat_map(|layer| layer.packs.iter().flatten());
@@ -195,8 +197,8 @@ struct Scan {
 impl Scan {
     fn store(&mut self, dir: &Path) -> Store {
         let (mut found, mut has_midx, mut has_chain) = (Vec::new(), false, false);
-        // An object directory without packs may lack the directory. One that cannot be listed has none to offer, which is told to
-        // whoever finds nothing.
+        // An object directory without packs may lack the directory. If it cannot be listed, a
+        // failed lookup reports that.
         let listed = sys::by_path::list(dir).unwrap_or_else(|error| {
             if !crate::disk::is_missing(&error) {
                 self.unlisted = Some((dir.to_owned(), Arc::new(error)));
@@ -231,7 +233,8 @@ impl Scan {
         Store { layers, order: found.into_iter().map(|path| self.number_of(path)).collect() }
     }
 
-    /// The layers of an incremental multi-pack-index. Where one is damaged, those above it are of no use.
+    /// Reads the layers of an incremental multi-pack-index. A damaged layer makes those above it
+    /// unusable.
     fn chain(&mut self, dir: &Path) -> Vec<Layer> {
         let dir_d = dir.join("multi-pack-index.d");
         let list =

@@ -1,8 +1,8 @@
-//! Large pieces of memory, shared by all readers of a store.
+//! Large pieces of memory, shared by all readers of an object database.
 //!
-//! The kernel clears memory before it hands it out, which costs as much as inflating a third of it. So
-//! what one reader is done with is kept for the next, as long as all of it together, in use or not,
-//! stays within a budget; beyond that it goes straight back to the kernel.
+//! The kernel clears memory before it hands it out, which costs as much as inflating a third of it.
+//! The pool therefore keeps the memory that a reader returns, while all memory together, in use or
+//! not, is within a budget. Beyond that, memory goes back to the kernel at once.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -10,31 +10,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::Memory;
 
-/// What is kept and what is out.
+/// The kept memory, and the total.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Mutex<Stock>);
 
 #[derive(Debug, Default)]
 struct Stock {
-    /// Not in use, in the order in which it came back.
+    /// Memory that is not in use, in the order in which it was returned.
     spare: Vec<Memory>,
-    /// Bytes mapped, in use or not.
+    /// The number of mapped bytes, in use or not.
     mapped: usize,
 }
 
-/// While more than this is mapped, nothing is kept.
+/// The budget in bytes: nothing is kept while more than this is mapped.
 const BUDGET: usize = 48 << 20;
 
-/// Memory on loan.
+/// Memory that is lent out.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// There until it is dropped.
+    /// It is `Some` until the lease is dropped.
     memory: Option<Memory>,
     pool: Arc<Pool>,
 }
 
 impl Pool {
-    /// At least `len` bytes, whatever they are; not many more.
+    /// Lends at least `len` bytes and not many more. Their content is unspecified.
     pub(super) fn lease(self: &Arc<Pool>, len: usize) -> io::Result<Lease> {
         let fits = |memory: &Memory| memory.len() >= len && memory.len() / 4 <= len;
         let mut stock = self.stock();
@@ -54,13 +54,13 @@ impl Pool {
     }
 
     fn stock(&self) -> MutexGuard<'_, Stock> {
-        // Nothing that is done under the lock can leave it half done.
+        // No operation under the lock can leave the state half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Stock {
-    /// Gives back what is not in use, the oldest first, until `len` bytes more are within the budget.
+    /// Frees unused memory, the oldest first, until `len` more bytes are within the budget.
     fn shrink(&mut self, len: usize) {
         while self.mapped.saturating_add(len) > BUDGET && !self.spare.is_empty() {
             self.mapped -= self.spare.remove(0).len();
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((again.as_ptr(), again.len()), (places[1], 6 * MIB));
         assert_eq!(pool.lease(MIB).expect("memory").as_ptr(), places[0]);
         assert_eq!(pool.stock().mapped, 8 * MIB);
-        // Far too large for what is asked.
+        // The kept piece is far too large for this request.
         assert_eq!(pool.lease(MIB / 4).expect("memory").len(), MIB / 4);
     }
 

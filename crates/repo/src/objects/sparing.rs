@@ -1,17 +1,18 @@
-//! Maps of files of which little may be wanted.
+//! Maps of files of which only a few parts may be needed.
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sys::{Advice, Map};
 
-/// So often a file is asked before it is worth what the kernel reads ahead around a page, which can be megabytes.
+/// After this many uses, read-ahead is worth it. The kernel can read megabytes around a page.
 const FEW: usize = 8;
-/// Bytes that are asked for at a time until then: what a network's disk is mostly asked for at once.
+/// The number of bytes that are requested at a time until then. Network disks mostly read as much
+/// at once.
 pub(super) const LITTLE: usize = 128 << 10;
 
-/// A map of which no more is read than what is asked for, until that is more than a little: `status` looks up one commit of a
-/// pack of gigabytes. What the kernel is told is a hint.
+/// A map without read-ahead until it is used often: `status` looks up one commit in a pack of
+/// gigabytes. All calls to the kernel are hints.
 #[derive(Debug)]
 pub(super) struct Sparing {
     map: Map,
@@ -24,7 +25,7 @@ impl Sparing {
         Sparing { map, uses: AtomicUsize::new(0) }
     }
 
-    /// These bytes are about to be read, or some of them.
+    /// Announces a read of these bytes, or some of them.
     pub(super) fn use_once(&self, bytes: impl FnOnce() -> Range<usize>) {
         if !self.is_spared() {
             return;
@@ -34,20 +35,20 @@ impl Sparing {
         }
         let Range { start, end } = bytes();
         let end = end.min(self.map.len());
-        // At once, as from far away a page takes as long as a few.
+        // One request: on a network disk, one page takes as long as a few.
         if start < end && end - start <= LITTLE {
             let _ = self.map.advise_range(Advice::WillNeed, start..end);
         }
     }
 
-    /// Many of its pages are, or who knows.
+    /// Announces reads of many pages, or of an unknown number.
     pub(super) fn use_much(&self) {
         if self.is_spared() && self.uses.fetch_max(FEW, Ordering::Relaxed) < FEW {
             let _ = self.map.advise(Advice::Normal);
         }
     }
 
-    /// Takes all of its pages out of this process.
+    /// Releases all mapped pages of this process.
     pub(super) fn release(&self) -> std::io::Result<()> {
         self.map.release(0..self.map.len())
     }

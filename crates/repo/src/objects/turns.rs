@@ -1,13 +1,13 @@
-//! Turns at large objects: of the many readers of a large crew only a few hold one at a time.
+//! Turns at large objects: of the readers of a large crew, only a few hold a large object at once.
 //!
-//! Who waits for a turn holds none, and has no large memory; so somebody always gets on.
+//! A reader that waits for a turn has none and holds no large memory, so there is no deadlock.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How many readers hold large objects at once.
+/// The number of readers that hold large objects at once.
 const AT_ONCE: usize = 8;
 
-/// The turns of one store.
+/// The turns of an object database.
 #[derive(Debug)]
 pub(super) struct Turns {
     left: Mutex<usize>,
@@ -20,12 +20,12 @@ impl Default for Turns {
     }
 }
 
-/// A turn, until it is dropped.
+/// A turn, which ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn(Arc<Turns>);
 
 impl Turns {
-    /// Waits until there is one.
+    /// Waits for a turn.
     pub(super) fn take(self: &Arc<Turns>) -> Turn {
         let waited = self.freed.wait_while(self.left(), |left| *left == 0);
         *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
@@ -33,7 +33,7 @@ impl Turns {
     }
 
     fn left(&self) -> MutexGuard<'_, usize> {
-        // A number is never half changed.
+        // The number is never half changed.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

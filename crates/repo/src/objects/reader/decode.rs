@@ -1,10 +1,11 @@
-//! Packed objects: down a chain of deltas to a base, and back up.
+//! Decodes packed objects: down a chain of deltas to a base, and back up.
 //!
-//! Down to the nearest base that is cached or whole; then back up, each base going into the cache once
-//! its successor is made. The chain is a list, not a recursion, and holds 24 bytes a link.
+//! The decoder goes down to the nearest base that is cached or not a delta. Then it goes back up;
+//! each base goes into the cache after its successor is made. The chain is a list, not a recursion,
+//! and takes 24 bytes a link.
 //!
-//! On failure of a base, the same base is looked for in another pack or as a loose object, as Git
-//! does; only if there is none does the object itself count as damaged.
+//! If a base is damaged, the decoder looks for it in another pack or as a loose object, as Git
+//! does. Only if there is no other copy is the object itself damaged.
 
 use std::sync::Arc;
 
@@ -17,17 +18,18 @@ use crate::objects::buffer::Buffer;
 use crate::objects::inflate::plausible;
 use crate::objects::pack::Pack;
 
-/// Results larger than this have their delta's instructions summed up before memory is set aside.
+/// For results larger than this, the instructions of the delta are summed up before memory is
+/// allocated.
 const LARGE_DELTA_RESULT: u64 = 64 << 20;
 
-/// How many damaged copies deep a rescue may go before it gives up.
+/// The limit for nested rescues of damaged bases.
 const MAX_RESCUES: u8 = 16;
 
 /// A base on the way back up a chain.
 enum Base {
     Cached(usize),
     Owned(Kind, Buffer),
-    /// From elsewhere, so not to be cached under the offset of the damaged one's pack.
+    /// From another copy. It must not be cached under the offset of the damaged one.
     Rescued(Kind, Buffer),
 }
 
@@ -52,7 +54,7 @@ impl Reader<'_> {
         }
         let mut base = base;
         while let Some(link) = self.chain.pop() {
-            // A base that cannot be had here may be had elsewhere.
+            // Another copy of the base may be readable.
             let whole = match base {
                 Ok(whole) => Ok(whole),
                 Err(fault) => self.rescue(pack, at).ok_or(fault),
@@ -68,11 +70,12 @@ impl Reader<'_> {
         }
     }
 
-    /// A buffer to decode into: `out` for the object asked for, one that suits the cache for a base.
+    /// Returns a buffer to decode into: `out` for the requested object, one that fits the cache for
+    /// a base.
     fn target(&mut self, size: usize) -> Buffer {
         self.take_turn(size);
         let retained = self.retained;
-        // A large object takes the place of cached ones, not one beside them.
+        // A large object replaces cached ones.
         if size > retained {
             self.cache.make_room(size);
         }
@@ -88,8 +91,8 @@ impl Reader<'_> {
         self.cache.buffer(size)
     }
 
-    /// The current object, which turned out to be a base. Its buffer comes along unless it is far too large to be
-    /// cached for this object.
+    /// Takes the current object, which is a base. Its buffer comes along unless it is far too large
+    /// to be cached with this object.
     fn take_out(&mut self) -> Result<Buffer, Fault> {
         self.out_key = None;
         let len = self.out.bytes().len();
@@ -108,12 +111,12 @@ impl Reader<'_> {
         Held::Out(0)
     }
 
-    /// Fills the chain from the entry at `offset` to the nearest base that is cached or whole; returns
-    /// that base and its offset.
+    /// Fills the chain from the entry at `offset` to the nearest base that is cached or not a
+    /// delta. Returns that base and its offset.
     fn descend(&mut self, pack: &Pack, data: &[u8], offset: u64) -> (u64, Result<Base, Fault>) {
         self.chain.clear();
         let mut at = offset;
-        // Brent's way of finding a loop: a mark that is moved up at each power of two.
+        // Brent's algorithm finds loops: a mark moves up at each power of two.
         let (mut mark, mut next_mark) = (offset, 2);
         loop {
             let key = (pack.id, at);
@@ -161,7 +164,7 @@ impl Reader<'_> {
         Ok(Step::Delta(Link { offset: at, payload, size: entry.size }, base))
     }
 
-    /// Applies one delta; its base, found at `at`, goes into the cache.
+    /// Applies a delta. Its base, found at `at`, goes into the cache.
     fn ascend(&mut self, pack: &Pack, data: &[u8], at: u64, base: Base, link: Link) -> Result<Base, Fault> {
         let made = self.apply(pack, data, &base, link);
         if let Base::Owned(kind, buffer) = base {
@@ -204,7 +207,7 @@ impl Reader<'_> {
         Ok(Base::Owned(kind, out))
     }
 
-    /// Another copy of the object at an offset that turned out to be damaged.
+    /// Reads another copy of the damaged object at an offset.
     #[cold]
     fn rescue(&mut self, pack: &Pack, offset: u64) -> Option<Base> {
         if self.rescues == MAX_RESCUES {
@@ -235,7 +238,7 @@ impl Reader<'_> {
         Ok((self.kind_at(pack, data, offset)?, size))
     }
 
-    /// The type at the end of a chain.
+    /// Returns the type at the end of a chain.
     fn kind_at(&mut self, pack: &Pack, data: &[u8], offset: u64) -> Result<Kind, Fault> {
         let (mut at, mut mark, mut steps, mut next_mark) = (offset, offset, 0u64, 2);
         loop {
@@ -255,7 +258,7 @@ impl Reader<'_> {
     }
 }
 
-/// Offset of the base of a delta whose header ends at `payload`.
+/// Returns the offset of the base of a delta whose header ends at `payload`.
 fn base_of(pack: &Pack, data: &[u8], at: u64, payload: usize, stored: Stored) -> Result<u64, Fault> {
     match stored {
         Stored::OfsDelta(distance) => at.checked_sub(distance).ok_or(Fault::Entry(pack::Error::BaseDistance)),

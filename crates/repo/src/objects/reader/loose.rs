@@ -1,4 +1,4 @@
-//! Loose objects, whole or their header.
+//! Reads loose objects, or their headers.
 
 use std::io;
 
@@ -10,16 +10,16 @@ use crate::objects::Fault;
 use crate::objects::inflate::plausible;
 use crate::objects::loose::{read_prefix, read_whole};
 
-/// Memory in which a loose object is tried first, in bytes.
+/// The first buffer for a loose object, in bytes.
 const LOOSE_ROOM: usize = 64 << 10;
 
-/// Bytes of a loose object that hold its header and more.
+/// The number of bytes that surely hold the header of a loose object.
 const LOOSE_PREFIX: u64 = 4096;
 
 impl Reader<'_> {
-    /// Decodes a loose object unless it is larger than `limit` bytes: then its type and size.
+    /// Decodes a loose object. If it is larger than `limit` bytes, returns its type and size only.
     pub(super) fn decode_loose(&mut self, file: &File, limit: u64) -> Result<Decoded, Fault> {
-        // What is not compressed at all is no larger than its file.
+        // Content that is stored without compression is no larger than its file.
         let stored = sys::stat_of(file).map_err(Fault::Io)?.size;
         if stored > limit {
             let (kind, size) = self.loose_header(file)?;
@@ -32,7 +32,7 @@ impl Reader<'_> {
         read_whole(file, stored, &mut self.file).map_err(Fault::Io)?;
         self.out_key = None;
         let pool = &self.objects.pool;
-        // Its size is only known once it is inflated: most objects fit into what is at hand.
+        // The size is known only after inflating. Most objects fit into the buffer.
         self.out.shed(self.retained);
         let room = self.out.capacity().max(LOOSE_ROOM);
         let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;

@@ -1,7 +1,7 @@
-//! One thread's reader: its buffers, its inflater, its cache of delta bases; and which copy of an
-//! object is read.
+//! The reader of one thread: its buffers, its inflater, its delta base cache, and the choice
+//! between copies of an object.
 //!
-//! Copies are tried in the order in which they are found. One that is damaged is marked, so that it is
+//! Copies are tried in the order in which they are found. A damaged copy is marked, so that it is
 //! not found again, and the next one is tried.
 
 mod decode;
@@ -25,30 +25,30 @@ use super::packs::Packs;
 use super::turns::Turn;
 use super::{Error, Fault, Location, Objects};
 
-/// Memory that a reader keeps for its next object, in bytes; more is given back.
+/// The memory that a reader keeps for its next object, in bytes. It frees the rest.
 pub(super) const RETAINED: usize = 16 << 20;
 
-/// Of those that are many: what takes more is done by turns.
+/// The limit for the readers of large crews. They take turns at larger objects.
 const RETAINED_BY_MANY: usize = 1 << 20;
 
-/// A loose object larger than this is rather streamed, in bytes.
+/// A loose object of more bytes than this is streamed.
 const LOOSE_WHOLE: u64 = 1 << 20;
 
-/// One thread's reader.
+/// The reader of one thread.
 #[derive(Debug)]
 pub struct Reader<'a> {
     objects: &'a Objects,
     packs: Arc<Packs>,
-    /// The pack in which the last object was found, if that is worth trying first.
+    /// The pack of the last object, if it should be searched first.
     last: Option<u32>,
     inflater: Inflater,
     cache: Cache,
     chain: Vec<Link>,
-    /// Where in a pack it read last.
+    /// The position of the last read in a pack.
     window: Window,
     delta: Buffer,
     out: Buffer,
-    /// What `out` holds, if it may serve as a base.
+    /// The key of the content of `out`, if it may serve as a base.
     out_key: Option<(Key, Kind)>,
     file: Vec<u8>,
     /// [`RETAINED`] or [`RETAINED_BY_MANY`].
@@ -58,47 +58,47 @@ pub struct Reader<'a> {
     counts: Counts,
 }
 
-/// What a reader did so far, for measuring and for tests.
+/// The work of a reader, for measurements and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Entries of packs inflated whole, deltas included.
+    /// Inflated entries of packs, including deltas.
     pub inflated: u64,
-    /// Bytes that came of them.
+    /// The inflated bytes.
     pub inflated_bytes: u64,
-    /// Deltas applied.
+    /// Applied deltas.
     pub deltas: u64,
-    /// Chains that ended at a base in the cache.
+    /// Chains that ended at a cached base.
     pub hits: u64,
 }
 
-/// An object read up to a limit.
+/// An object that is read up to a limit.
 #[derive(Debug)]
 pub enum Content<'r> {
     /// The whole object.
     Whole(Kind, &'r [u8]),
-    /// Its type and size, which is over the limit: to be had by [`Reader::stream`].
+    /// Its type and size, which is over the limit. [`Reader::stream`] reads it.
     Large(Kind, u64),
 }
 
 /// A delta on the way from an object to its base.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// Offset of the entry.
+    /// The offset of the entry.
     offset: u64,
-    /// Where its compressed data starts.
+    /// The offset of its compressed data.
     payload: usize,
-    /// Size of the delta, inflated.
+    /// The inflated size of the delta.
     size: u64,
 }
 
-/// As [`Content`], with the bytes' place.
+/// Like [`Content`], with the place of the bytes.
 #[derive(Clone, Copy, Debug)]
 enum Decoded {
     Whole(Kind, Held),
     Large(Kind, u64),
 }
 
-/// Where the bytes of a decoded object are.
+/// The place of a decoded object.
 #[derive(Clone, Copy, Debug)]
 enum Held {
     /// In `out`, from this position on.
@@ -127,19 +127,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of many.
+    /// Makes a reader for a large crew.
     pub(super) fn small(objects: &'a Objects, base_cache: usize) -> Reader<'a> {
         Reader { retained: RETAINED_BY_MANY, ..Reader::new(objects, base_cache) }
     }
 
-    /// To be called before memory of `size` bytes is used.
+    /// Takes a turn if the reader needs `size` bytes and that is more than it may hold.
     fn take_turn(&mut self, size: usize) {
         if size > self.retained && self.retained < RETAINED && self.turn.is_none() {
             self.turn = Some(self.objects.turns.take());
         }
     }
 
-    /// What was read is no longer needed.
+    /// Ends the turn: the last object is no longer needed.
     fn end_turn(&mut self) {
         if self.turn.is_some() {
             self.out_key = None;
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         maps_are_readable()?;
         match fetched {
             Ok((kind, held)) => Ok((kind, self.held(held))),
-            // The empty tree is known everywhere, stored or not.
+            // The empty tree always exists, even if it is not stored.
             Err(Error::Missing(_) | Error::Promised(_) | Error::Alternates { .. })
                 if *oid == ObjectId::empty_tree(oid.kind()) =>
             {
@@ -168,14 +168,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Decodes an object unless it is larger than `limit` bytes and can be streamed: what is stored as
-    /// a delta cannot, and Git does not make deltas of what is over `core.bigFileThreshold`. A loose object of
-    /// more than 1 MiB is left to be streamed whatever the limit: nothing is gained by holding it whole.
+    /// Decodes an object unless it is larger than `limit` bytes and can be streamed. An object that
+    /// is stored as a delta cannot be streamed; Git does not make deltas of objects over
+    /// `core.bigFileThreshold`. A loose object of more than 1 MiB is always left for streaming,
+    /// because holding it whole has no benefit.
     pub fn read_up_to(&mut self, oid: &ObjectId, limit: u64) -> Result<Content<'_>, Error> {
         self.read_located(oid, None, limit)
     }
 
-    /// As [`Reader::read_up_to`], with what [`Objects::locate`] said of this object: it is not looked for again.
+    /// Like [`Reader::read_up_to`], with the result of [`Objects::locate`] for this object, which
+    /// saves the search.
     pub fn read_located(
         &mut self,
         oid: &ObjectId,
@@ -199,7 +201,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Type and size, without decoding more than the first bytes.
+    /// Returns type and size, and decodes only the first bytes.
     pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         let oid = self.objects.replaced(oid)?;
         let header =
@@ -207,7 +209,7 @@ impl<'a> Reader<'a> {
         maps_are_readable().and(header)
     }
 
-    /// What this reader did so far.
+    /// Returns the work of this reader so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -224,7 +226,7 @@ impl<'a> Reader<'a> {
         self.fetch_real(&oid)
     }
 
-    /// As [`Reader::fetch`], of a name that replacements were applied to.
+    /// Like [`Reader::fetch`], for a name after replacements.
     fn fetch_real(&mut self, oid: &ObjectId) -> Result<(Kind, Held), Error> {
         let whole = |reader: &mut Self, file: &File| match reader.decode_loose(file, u64::MAX)? {
             Decoded::Whole(kind, held) => Ok((kind, held)),
@@ -233,8 +235,8 @@ impl<'a> Reader<'a> {
         self.each_copy(oid, None, Reader::decode, whole)
     }
 
-    /// Reads an object from one of its copies. In a partial clone what is missing is sent for, unless it is
-    /// looked for only as the base of a delta.
+    /// Reads an object from one of its copies. In a partial clone a missing object is fetched,
+    /// unless it is only needed as the base of a delta.
     fn each_copy<T>(
         &mut self,
         oid: &ObjectId,
@@ -258,7 +260,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Tries one copy of an object after the other until one can be read.
+    /// Tries the copies of an object in order, until one can be read.
     fn try_copies<T>(
         &mut self,
         oid: &ObjectId,
@@ -282,7 +284,7 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            // A loose object does not come back by repacking.
+            // Repacking does not create loose objects, so they are not tried again.
             for dir in self.objects.loose().iter().filter(|_| !second_look) {
                 let failure = match dir.open(oid) {
                     Ok(None) => continue,
@@ -298,8 +300,8 @@ impl<'a> Reader<'a> {
         if let Some(failure) = first_failure {
             return Err(failure);
         }
-        // Set aside by an earlier read: looking again tells why. Not while looking for a base, which
-        // would go round in circles.
+        // An earlier read marked the copy as damaged. Reading it again gives the reason. This is
+        // not done for a base, where it could recurse forever.
         match self.packs.find_bad(oid).filter(|_| self.rescues == 0) {
             Some((pack, offset)) => packed(self, &pack, offset).map_err(|source| Error::Packed {
                 oid: *oid,
@@ -327,7 +329,7 @@ impl<'a> Reader<'a> {
         if self.packs.promised() { Error::Promised(oid) } else { Error::Missing(oid) }
     }
 
-    /// The pack of a location, unless the entry is known to be damaged.
+    /// Returns the pack of a location, unless the entry is known to be damaged.
     fn located(&mut self, location: Option<Location>) -> Option<(Arc<Pack>, u64)> {
         let Some(Location::Packed { pack, offset }) = location else { return None };
         if self.packs.get(pack).is_none() {

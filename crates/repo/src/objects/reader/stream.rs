@@ -1,4 +1,4 @@
-//! Objects too large to hold: told apart, and handed on in pieces.
+//! Streams objects that are too large to hold in memory.
 
 use std::io;
 
@@ -15,11 +15,11 @@ use crate::objects::pack::Pack;
 use crate::objects::{Error, Fault, error::maps_are_readable};
 
 impl Reader<'_> {
-    /// Hands an object's content on in pieces of at most 256 KiB, without holding it whole. What is
-    /// stored as a delta is held whole all the same, and handed on in one piece.
+    /// Passes the content of an object to a receiver in pieces of at most 256 KiB, without holding
+    /// all of it. An object that is stored as a delta is held whole and passed on in one piece.
     ///
-    /// After an error, what was handed on so far must be thrown away. Calling again then tries
-    /// another copy of the object, if there is one.
+    /// After an error, the receiver must discard all pieces. Calling again then tries another copy
+    /// of the object, if there is one.
     pub fn stream(
         &mut self,
         oid: &ObjectId,
@@ -58,7 +58,7 @@ impl Reader<'_> {
         sink(self.held(held)).map_err(|source| Error::Sink { oid, source })
     }
 
-    /// Type and size of an entry that is over the limit and can be streamed.
+    /// Returns type and size of an entry that is over the limit and can be streamed.
     pub(super) fn large_packed(
         &self,
         pack: &Pack,
@@ -73,7 +73,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `None` if the entry is no whole object, or makes no sense.
+    /// Streams an entry; returns `None` if it is a delta or malformed.
     fn stream_packed(
         &mut self,
         pack: &Pack,

@@ -1,8 +1,8 @@
-//! Damage of every kind to what Git wrote: the answer is the right bytes or an error, whatever is hit.
+//! All kinds of damage to files that Git wrote: the answer is the right bytes or an error.
 
 use super::*;
 
-/// A packed repository and its one pack.
+/// Makes a packed repository with one pack.
 fn packed(dir: &Path) -> (Vec<(ObjectId, Kind, Vec<u8>)>, PathBuf) {
     small_repo(dir, "sha1");
     let expected = all_objects(dir, HashKind::Sha1);
@@ -13,13 +13,13 @@ fn packed(dir: &Path) -> (Vec<(ObjectId, Kind, Vec<u8>)>, PathBuf) {
     (expected, pack)
 }
 
-/// Replaces a file as a whole, as only that is safe for files that are mapped.
+/// Replaces a file as a whole. Other ways are not safe for mapped files.
 fn replace(path: &Path, content: &[u8]) {
     let _ = std::fs::remove_file(path);
     std::fs::write(path, content).unwrap();
 }
 
-/// How many of the objects can be read; what is read must be right.
+/// Counts the objects that can be read, and checks their content.
 fn readable(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) -> usize {
     let mut reader = objects.reader();
     let right = |(oid, _, content): &&(ObjectId, Kind, Vec<u8>)| match reader.read(oid) {
@@ -41,8 +41,8 @@ fn every_byte_of_a_pack() {
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
     let open = || Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
-    // Nothing but fsck protects the type in an entry's header, nor which base it names: Git takes another
-    // base of the right size without noticing. All other bytes have a checksum or a second witness.
+    // Only fsck protects the type in an entry's header and the name of its base: Git accepts
+    // another base of the right size. All other bytes have a checksum or are stored twice.
     let objects = open();
     let headers: std::collections::HashSet<usize> = expected
         .iter()
@@ -68,7 +68,7 @@ fn every_byte_of_a_pack() {
             unnoticed += usize::from(readable(&objects, &expected) == expected.len());
         }
     }
-    // Padding bits, compression levels: of no consequence to the content.
+    // Padding bits and compression levels do not change the content.
     assert!(unnoticed < 3 * expected.len(), "{unnoticed} of {} went unnoticed", good.len());
 }
 
@@ -96,7 +96,7 @@ fn every_byte_of_an_index_is_survived() {
         bad[at] ^= [0x01, 0x10, 0x80, 0xff][at % 4];
         replace(&idx, &bad);
         let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
-        // An offset can be another object's: Git does not notice either.
+        // The offset may be that of another object. Git does not detect that either.
         let mut reader = objects.reader();
         for (oid, ..) in &expected {
             let _ = (reader.read(oid).is_ok(), reader.header(oid).is_ok());
@@ -137,7 +137,7 @@ fn every_byte_of_loose_objects() {
             let mut reader = objects.reader();
             let error = match reader.read(&oid) {
                 Err(error) => error,
-                // The level of compression, in the second byte, is of no consequence.
+                // The second byte holds the compression level, which does not change the content.
                 Ok(read) => return assert_eq!(read, (kind, &content[..]), "{oid} {what}"),
             };
             assert!(
@@ -162,7 +162,7 @@ fn another_copy_is_taken() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
-    // The same objects again in an alternate, and damage all over the pack.
+    // An alternate has the same objects, and the pack is damaged everywhere.
     let other = tempfile::tempdir().unwrap();
     git(other.path(), &["clone", "-q", "--mirror", "--no-local", &dir.path().display().to_string(), "copy"]);
     let alternates = objects_dir(&other.path().join("copy")).display().to_string();
@@ -192,7 +192,7 @@ fn a_damaged_base_is_taken_from_elsewhere() {
         replace(&pack, &bad);
         let alone = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         rescued += expected.len() - 1 - readable(&alone, &expected);
-        // That one object loose: enough for all that are built upon it.
+        // Store that object loose, which repairs all objects that build on it.
         let header = format!("{} {}\0", kind.name(), content.len());
         let inflated = [header.as_bytes(), content].concat();
         let hex = oid.to_string();

@@ -1,15 +1,15 @@
-//! Packs that Git would not write: deep, looping, lying.
+//! Packs that Git does not write: deep, looping, malformed.
 
 use super::*;
 
-/// What to store as an entry.
+/// The content of an entry.
 enum Entry<'a> {
     Whole(&'a [u8]),
-    /// A delta against the entry of that number, by distance.
+    /// A delta against the entry of this number, by distance.
     Ofs(usize, &'a [u8]),
-    /// A delta against the entry of that number, by name.
+    /// A delta against the entry of this number, by name.
     Ref(usize, &'a [u8]),
-    /// These bytes as they are.
+    /// These bytes, unchanged.
     Raw(&'a [u8]),
 }
 
@@ -44,7 +44,7 @@ fn distance(mut distance: u64) -> Vec<u8> {
     out
 }
 
-/// Writes a pack with an index and opens it; entry `n` is named `name(n)`.
+/// Writes a pack with an index and opens it. Entry `n` has the name `name(n)`.
 fn build(dir: &Path, entries: &[Entry]) -> Objects {
     let mut pack = b"PACK\0\0\0\x02".to_vec();
     pack.extend((entries.len() as u32).to_be_bytes());
@@ -88,7 +88,7 @@ fn build(dir: &Path, entries: &[Entry]) -> Objects {
     Objects::new(dir, HashKind::Sha1)
 }
 
-/// Keeps the first `keep` of `base` bytes, then appends one byte.
+/// Returns a delta that keeps the first `keep` of `base` bytes and appends one byte.
 fn delta(base: u8, keep: u8, byte: u8) -> Vec<u8> {
     match keep {
         0 => vec![base, 1, 1, byte],
@@ -112,7 +112,7 @@ fn chains_of_any_depth() {
     let depth = 60_000;
     let deltas: Vec<Vec<u8>> = (0..depth).map(|n| delta(8, 7, n as u8)).collect();
     let mut entries = vec![Entry::Whole(b"1234567x")];
-    // By distance and by name in turn.
+    // Bases by distance and by name alternate.
     entries.extend(
         deltas.iter().enumerate().map(
             |(n, delta)| {
@@ -132,7 +132,7 @@ fn chains_of_any_depth() {
         assert_eq!(reader.read(&name(depth)).unwrap(), (Kind::Blob, &last[..]));
         assert_eq!(reader.counts().inflated, depth as u64 + 1);
         assert_eq!(reader.header(&name(depth)).unwrap(), (Kind::Blob, 8));
-        // All bases are in the cache by now.
+        // All bases are in the cache now.
         assert!(reader.read(&name(depth - 1)).is_ok());
         assert_eq!(reader.counts().inflated, depth as u64 + 1);
     }));
@@ -173,7 +173,7 @@ fn loops() {
     );
     for n in 0..5 {
         assert!(matches!(fault(&objects, n), Fault::Loop), "{n}");
-        // Asked again, the answer is the same.
+        // A second read gives the same answer.
         assert!(matches!(fault(&objects, n), Fault::Loop), "{n}");
         let header = objects.header(&name(n)).unwrap_err();
         assert!(matches!(header, Error::Packed { source: Fault::Loop, .. }), "{n}: {header:?}");
@@ -192,7 +192,7 @@ fn entries_that_lie() {
     let kind = raw(5, 5, b"12345");
     let before = [entry_header(6, 6), distance(1 << 40), deflate(&delta(4, 3, b'!'))].concat();
     let header = [0xff; 40];
-    // A delta that promises 2^50 bytes and makes one.
+    // A delta that states 2^50 bytes and makes one.
     let giant = [&[4][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02], &[1, b'x']].concat();
     let dir = tempfile::tempdir().unwrap();
     let objects = build(

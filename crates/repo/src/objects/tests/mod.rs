@@ -1,4 +1,4 @@
-//! Git as oracle: what `git cat-file` says of every object, we say too.
+//! Tests with Git as oracle: for every object, the result is that of `git cat-file`.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -11,8 +11,8 @@ mod ways;
 
 use super::*;
 
-/// Runs Git in a directory, away from the user's configuration; it must succeed. Git is the one
-/// `SAPWOOD_TEST_GIT` names, or the one in `PATH`.
+/// Runs Git in a directory, without the user's configuration. It must succeed. `SAPWOOD_TEST_GIT`
+/// names the program; the default is the one in `PATH`.
 fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
     let program = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
     let output = Command::new(program)
@@ -32,7 +32,7 @@ fn git(dir: &Path, args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// All objects with type and content, in the order of names.
+/// Returns all objects with type and content, in order of names.
 fn all_objects(dir: &Path, hash: HashKind) -> Vec<(ObjectId, Kind, Vec<u8>)> {
     let out = git(dir, &["cat-file", "--batch-all-objects", "--batch"]);
     let mut rest = &out[..];
@@ -57,7 +57,7 @@ fn objects_dir(repo: &Path) -> PathBuf {
     if bare.is_dir() { bare } else { repo.join(".git/objects") }
 }
 
-/// Reads everything in the given order with one reader.
+/// Reads all objects in the given order with one reader.
 fn assert_reads(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) {
     let mut reader = objects.reader();
     for (oid, kind, content) in expected {
@@ -81,7 +81,7 @@ fn assert_reads(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) {
     }
 }
 
-/// A repository with some history, all of it loose.
+/// Makes a repository with some history, in which all objects are loose.
 fn small_repo(dir: &Path, format: &str) {
     git(dir, &["init", "-q", "-b", "main", "--object-format", format]);
     for round in 0..12u32 {

@@ -1,4 +1,4 @@
-//! All the ways in which Git stores objects.
+//! All forms in which Git stores objects.
 
 use super::*;
 
@@ -29,7 +29,8 @@ fn loose_and_packed() {
     }
 }
 
-/// Which maps of this process the kernel reads nothing ahead for, of those of files in a directory (`rr` of `/proc/self/smaps`).
+/// Returns the maps of the files in a directory, and for each if the kernel's read-ahead is off
+/// (`rr` in `/proc/self/smaps`).
 fn spared(dir: &Path) -> Vec<(String, bool)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut found: Vec<(String, bool)> = Vec::new();
@@ -57,7 +58,7 @@ fn little_is_read_ahead_of_what_is_hardly_used() {
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(commit).unwrap();
     assert_eq!(spared(&place), spares(true, true));
-    // Lookups make no use of the pack itself.
+    // Lookups do not use the pack itself.
     for (oid, ..) in &expected[..10] {
         assert!(objects.locate(oid).is_some());
     }
@@ -66,7 +67,7 @@ fn little_is_read_ahead_of_what_is_hardly_used() {
     assert_eq!(spared(&place), spares(false, false));
     drop(objects);
 
-    // What is large needs no more than one.
+    // A large object is read in one use.
     std::fs::write(place.join("large"), "a line that comes again\n".repeat(10_000)).unwrap();
     git(&place, &["add", "large"]);
     git(&place, &["commit", "-q", "-m", "large"]);
@@ -77,7 +78,7 @@ fn little_is_read_ahead_of_what_is_hardly_used() {
     assert_eq!(spared(&place), spares(true, false));
 }
 
-/// The files in the pack directory with an extension.
+/// Returns the files in the pack directory with an extension.
 fn pack_files(repo: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(objects_dir(repo).join("pack")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -100,7 +101,7 @@ fn multi_pack_indices() {
         let expected = all_objects(dir.path(), hash);
         assert_reads(&Objects::new(&objects_dir(dir.path()), hash), &expected);
 
-        // Damaged, it is left aside.
+        // A damaged multi-pack-index is ignored.
         let midx = objects_dir(dir.path()).join("pack/multi-pack-index");
         let mut bytes = std::fs::read(&midx).unwrap();
         bytes[0] ^= 1;
@@ -108,7 +109,7 @@ fn multi_pack_indices() {
         std::fs::write(&midx, &bytes).unwrap();
         assert_reads(&Objects::new(&objects_dir(dir.path()), hash), &expected);
 
-        // Packs it covers and that are gone are no reason not to find the objects elsewhere.
+        // A multi-pack-index may cover removed packs. Other copies are still found.
         bytes[0] ^= 1;
         std::fs::write(&midx, &bytes).unwrap();
         git(
@@ -134,12 +135,12 @@ fn incremental_multi_pack_indices() {
             .output()
             .unwrap();
         if !written.status.success() {
-            // Git before 2.47 knows none.
+            // Git before 2.47 does not support it.
             return;
         }
     }
     let expected = all_objects(dir.path(), HashKind::Sha1);
-    // The multi-pack-index must answer: without their own indices, the packs are not listed at all.
+    // The multi-pack-index must answer: without their own indexes, the packs are not listed.
     let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     assert_reads(&objects, &expected);
     let chain = objects_dir(dir.path()).join("pack/multi-pack-index.d/multi-pack-index-chain");
@@ -182,7 +183,7 @@ fn alternates_of_alternates() {
     assert_eq!(objects.errors(), [expected_error]);
     assert_reads(&objects, &expected);
 
-    // By the environment.
+    // From the environment.
     std::fs::remove_file(objects_dir(&at("4")).join("info/alternates")).unwrap();
     let alternates = format!("{}:\"{}\"", at("1/.git/objects").display(), at("3/.git/objects").display());
     let options = Options { alternates: alternates.into(), ..Options::default() };
@@ -208,7 +209,7 @@ fn alternates_that_cannot_be_read_may_have_what_is_missing() {
     let empty = ObjectId::empty_tree(HashKind::Sha1);
     assert_eq!(objects.reader().read(&empty).unwrap(), (Kind::Tree, &b""[..]));
     assert_eq!(objects.unread_alternates().map(|(file, _)| file), Some(&*list));
-    // Names are told apart among those that are known, as by Git.
+    // Abbreviations are unique among the known names, as for Git.
     let (known, ..) = expected[0];
     let prefix = Prefix::from_hex(HashKind::Sha1, &known.to_string().as_bytes()[..8]).unwrap();
     assert_eq!(objects.with_prefix(prefix).unwrap(), [known]);
@@ -245,7 +246,7 @@ fn what_another_process_repacks_is_found() {
         }
         assert!(objects.locate(&expected[0].0).is_some());
     }
-    // The packs are mapped by now, so their files are no longer needed.
+    // The packs are mapped now, so their files can be removed.
     for pack in pack_files(dir.path(), "pack") {
         std::fs::remove_file(pack).unwrap();
     }
@@ -315,7 +316,7 @@ fn replacements() {
     let expected = all_objects(dir.path(), HashKind::Sha1);
     let mut replace: HashMap<_, _> =
         [(oid(1), oid(2)), (oid(2), expected[0].0), (oid(8), oid(9)), (oid(9), oid(8))].into();
-    // Four in a row are followed, five are not.
+    // A chain of four is followed, a chain of five is not.
     replace.extend([(oid(20), oid(21)), (oid(21), oid(22)), (oid(22), oid(1))]);
     let options = Options { replacements: Some(Arc::new(Fixed(replace))), ..Options::default() };
     let objects = Objects::with(&objects_dir(dir.path()), HashKind::Sha1, options);
@@ -404,7 +405,7 @@ fn large_blobs_are_streamed_in_pieces() {
         assert!(matches!(reader.read_up_to(&large, 2_999_999), Ok(Content::Large(Kind::Blob, 3_000_000))));
         match reader.read_up_to(&large, 3_000_000).unwrap() {
             Content::Whole(Kind::Blob, whole) => assert!(packed && whole == content),
-            // A large loose object is streamed whatever the limit.
+            // A large loose object is streamed, whatever the limit.
             large => assert!(!packed && matches!(large, Content::Large(Kind::Blob, 3_000_000))),
         }
         assert!(matches!(reader.read_up_to(&oid("small"), 5), Ok(Content::Whole(Kind::Blob, b"small"))));
@@ -424,7 +425,7 @@ fn large_blobs_are_streamed_in_pieces() {
     }
 }
 
-/// Every object of the repository that `SAPWOOD_TEST_REPOSITORY` names, against Git.
+/// Compares every object of the repository in `SAPWOOD_TEST_REPOSITORY` with Git.
 #[test]
 #[ignore = "needs a repository"]
 fn any_repository() {
