@@ -1,4 +1,4 @@
-//! What can be known without a repository, or of somebody else's.
+//! Configuration without a repository, and access to the repository of another user.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     disk, fetch, open,
 };
 
-/// The configuration outside of any repository: system, global, command line.
+/// The configuration outside any repository: system, global, command line.
 pub struct Outside {
     env: Env,
     config: Config,
@@ -19,7 +19,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Reads it.
+    /// Reads the configuration.
     pub fn load(options: &OpenOptions) -> Result<Outside, Error> {
         let env = Env::from(options.env.clone());
         let sources = Sources {
@@ -32,7 +32,8 @@ impl Outside {
         Ok(Outside { env, config, voice: options.voice })
     }
 
-    /// Reads it for a repository in the making. `config` is the file that `git_dir` will have.
+    /// Reads the configuration for a repository that is being created. `config` is the future file
+    /// of `git_dir`.
     pub fn with_file(options: &OpenOptions, git_dir: &Path, config: &Path) -> Result<Outside, Error> {
         let env = Env::from(options.env.clone());
         let sources = Sources {
@@ -48,17 +49,17 @@ impl Outside {
         Ok(Outside { env, config, voice: options.voice })
     }
 
-    /// Last value of a key; `Some(None)` for a name without `=`.
+    /// Returns the last value of a key; `Some(None)` for a name without `=`.
     pub fn config_value(&self, key: &str) -> Option<Option<BString>> {
         self.config.value(key)
     }
 
-    /// Last value of a key; a name without `=` counts as empty.
+    /// Returns the last value of a key; a name without `=` counts as empty.
     pub fn config_str(&self, key: &str) -> Option<BString> {
         self.config.string(key).map(ToOwned::to_owned)
     }
 
-    /// All values of a key, in order.
+    /// Returns all values of a key, in order.
     pub fn config_all(&self, key: &str) -> Vec<BString> {
         self.config.all(key).map(ToOwned::to_owned).collect()
     }
@@ -68,12 +69,12 @@ impl Outside {
         self.config.names()
     }
 
-    /// Last value of a key as a boolean.
+    /// Returns the last value of a key as a boolean.
     pub fn config_bool(&self, key: &str) -> Result<Option<bool>, Error> {
         self.config.boolean(key)
     }
 
-    /// Last value of a key as a path, `~` expanded.
+    /// Returns the last value of a key as a path, with `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, Speaker { voice: self.voice, top: None })
     }
@@ -85,11 +86,12 @@ impl Outside {
 }
 
 impl Repository {
-    /// Opens the repository at `git_dir` to take from it, with the settings and from the directory of `options`. Naming it
-    /// does not make it trusted: one that somebody else owns is refused unless `safe.directory` allows it.
+    /// Opens the repository at `git_dir` as the source of a clone, with the settings and from the
+    /// directory of `options`. Naming it does not make it trusted: a repository of another user is
+    /// refused unless `safe.directory` allows it.
     pub fn open_source(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
         let warnings = open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
-        // The source's own affairs: it is opened as if from within, and nothing of our environment applies to it.
+        // The source is opened as from within: our environment does not apply to it.
         let mut repo = Repository::open(&OpenOptions {
             cwd: git_dir.to_owned(),
             git_dir: Some(git_dir.to_owned()),
@@ -106,8 +108,8 @@ impl Repository {
     }
 }
 
-/// The settings of one file, names with section and variable in lower case; none if there is no such file.
-/// What it includes is not followed.
+/// Returns the settings of one file; empty if there is no such file. Section and variable are in
+/// lower case. Includes are not followed.
 pub fn config_file(path: &Path) -> Result<Vec<(BString, Option<BString>)>, Error> {
     let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?.unwrap_or_default();
     let pairs = config::parse::parse(&bytes).map_err(|bad| bad.in_file(path))?;

@@ -1,9 +1,10 @@
-//! Receiving a pack: from a stream to `pack-<hash>.pack` and `.idx` in a directory.
+//! Receives a pack: from a stream to `pack-<hash>.pack` and `.idx` in a directory.
 //!
-//! Promise: the two files appear only when the whole pack was read, every object in it was decoded
-//! and named, and its trailing checksum held; until then there are only temporary files, which go
-//! when this returns or unwinds. The index appears after the pack. Order: receive (one thread reads,
-//! checks boundaries and writes), resolve (all threads apply deltas and hash), publish.
+//! Promise: the two files appear only after the whole pack was read, every object in it was decoded
+//! and named, and its trailing checksum was verified. Until then there are only temporary files,
+//! which are removed when the function returns or unwinds. The index appears after the pack. Order:
+//! receive (one thread reads, checks boundaries and writes), resolve (all threads apply deltas and
+//! hash), publish.
 
 use std::{
     io::BufRead,
@@ -19,27 +20,27 @@ use format::HashKind;
 
 use crate::gitoxide::was_interrupted;
 
-/// What is being counted.
+/// The stage of receiving a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Objects read from the stream.
+    /// Objects are read from the stream.
     Receiving,
-    /// Objects decoded and named.
+    /// Objects are decoded and named.
     Resolving,
 }
 
-/// A moment of [`receive`].
+/// The progress of [`receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Progress {
     pub stage: Stage,
     pub done: usize,
     pub total: usize,
-    /// Bytes of the stream read so far.
+    /// The bytes of the stream read so far.
     pub bytes: usize,
 }
 
-/// The files written.
+/// The written files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Received {
@@ -48,22 +49,23 @@ pub struct Received {
     pub objects: u32,
 }
 
-/// Why a pack was not accepted. Nothing of it is left.
+/// The reason why a pack was refused. None of its files is left.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("interrupted")]
     Interrupted,
-    /// The stream, its objects or the disk: the causes, joined.
+    /// The stream, an object or the disk failed. `reason` is the joined chain of causes.
     #[error("cannot index the pack received into '{}': {reason}", .directory.display())]
     Failed { directory: PathBuf, reason: String },
-    /// The system interrupted a call that was not repeated; all of it may be. Files may be left in the directory.
+    /// A signal interrupted a system call that was not retried. The caller may retry all of it.
+    /// Files may be left in the directory.
     #[error("cannot index the pack received into '{}': {reason}", .directory.display())]
     Again { directory: PathBuf, reason: String },
 }
 
-/// Reads one pack from `stream` into `directory` (an `objects/pack`). `None`: the pack was empty and
-/// no file was written. `progress` is called about ten times a second from a thread of its own.
+/// Reads one pack from `stream` into `directory` (an `objects/pack`). Returns `None` if the pack
+/// was empty and no file was written. A separate thread calls `progress` about ten times a second.
 pub fn receive(
     stream: &mut dyn BufRead,
     directory: &Path,
@@ -114,7 +116,7 @@ pub fn receive(
         reason: format!("cannot {what} '{}': {}", path.display(), sys::reason(&error)),
     };
     for path in [&pack, &index] {
-        // Temporary files are private and writable, packs are neither.
+        // Temporary files are private and writable; packs are neither.
         sys::by_path::open(path)
             .and_then(|file| sys::set_mode(&file, 0o444 & !sys::umask()))
             .map_err(|error| failed("set the mode of", path, error))?;
@@ -133,7 +135,7 @@ fn chain(error: &gix_error::Error) -> String {
             Some(io) => sys::reason(io),
             None => cause.to_string(),
         };
-        // What wraps an error of the system may speak in its words already.
+        // An error that wraps an error of the system may repeat its text.
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -143,7 +145,7 @@ fn chain(error: &gix_error::Error) -> String {
     text
 }
 
-/// Lets the sampling thread sleep, and be woken when the work is over.
+/// The sampling thread sleeps on this, and is woken at the end of the work.
 #[derive(Default)]
 struct Finished {
     over: std::sync::Mutex<bool>,
@@ -193,7 +195,8 @@ impl Meter {
     }
 }
 
-/// The tree of counters gix wants; the ones [`Meter`] shows are recognised by their identifiers.
+/// The tree of counters that gix reports to. The counters of [`Meter`] are recognized by their
+/// identifiers.
 struct Node {
     meter: Meter,
     counter: Counter,
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
     use crate::fetch::{Connection, FetchOptions};
 
-    /// A repository with a few commits, a tag object and enough alike files for deltas.
+    /// Makes a repository with a few commits, a tag object and enough similar files for deltas.
     fn repository(root: &Path, format: &str) -> PathBuf {
         let path = root.join("source");
         let script = format!(

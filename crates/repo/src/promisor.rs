@@ -1,7 +1,8 @@
-//! The remotes of a partial clone that have what was left out, and fetching it.
+//! The remotes of a partial clone that have the omitted objects, and fetching from them.
 //!
-//! As Git does it: by `git fetch`, which is given the names on its standard input. The remotes are asked in the order of the
-//! configuration, the one named by the repository's `extensions.partialClone` last. Source: the notes on partial clones that come with Git.
+//! As in Git, `git fetch` reads the names of the objects on its standard input. The remotes are
+//! asked in the order of the configuration; the one in the repository's `extensions.partialClone`
+//! comes last. Source: Git's technical notes on partial clones.
 
 use std::{
     ffi::OsString,
@@ -26,7 +27,8 @@ pub(crate) struct Remotes {
 }
 
 impl Remotes {
-    /// Those that are configured; `None` if there are none, or nothing is to be fetched (`GIT_NO_LAZY_FETCH`).
+    /// Returns the configured promisor remotes; `None` if there are none, or if fetching is off
+    /// (`GIT_NO_LAZY_FETCH`).
     pub(crate) fn of(
         config: &Config,
         env: &Env,
@@ -79,7 +81,7 @@ impl Promisors for Remotes {
         let Ok(mut child) = command.stdin(Stdio::piped()).spawn() else { return false };
         if let Some(mut input) = child.stdin.take() {
             let lines: String = missing.iter().map(|oid| format!("{oid}\n")).collect();
-            // It tells itself why it does not read on.
+            // If `git fetch` stops reading, it prints the reason itself.
             let _ = input.write_all(lines.as_bytes());
         }
         child.wait().is_ok_and(|status| status.success())

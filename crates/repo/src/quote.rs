@@ -1,8 +1,8 @@
-//! Quoting for a shell.
+//! Quotes words for a shell.
 
 use bstr::{BStr, BString};
 
-/// One word, always in quotes.
+/// Quotes a word, always.
 pub(crate) fn shell(text: &BStr) -> BString {
     let mut quoted = BString::from("'");
     for &c in text.iter() {
@@ -15,7 +15,7 @@ pub(crate) fn shell(text: &BStr) -> BString {
     quoted
 }
 
-/// One word, in quotes where that is needed.
+/// Quotes a word if it needs quotes.
 pub(crate) fn shell_pretty(text: &BStr) -> BString {
     let plain = |&c: &u8| c.is_ascii_alphanumeric() || b"+,-./:=@_^".contains(&c);
     if !text.is_empty() && text.iter().all(plain) { text.to_owned() } else { shell(text) }

@@ -1,11 +1,11 @@
-//! Reflogs, read: what a ref was before, and which branches HEAD was on.
+//! Reads reflogs: earlier values of a ref, and the branches that HEAD was on.
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, refname};
 
 use crate::{Attempt, Error, Repository, RevisionError, database, disk};
 
-/// One line.
+/// A line of a reflog.
 pub(crate) struct Line {
     pub(crate) old: ObjectId,
     pub(crate) new: ObjectId,
@@ -14,23 +14,23 @@ pub(crate) struct Line {
     pub(crate) message: BString,
 }
 
-/// Where HEAD was detached.
+/// The commit or ref at which HEAD was detached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetachedFrom {
-    /// As it is said.
+    /// The name for messages.
     pub name: BString,
-    /// Whether HEAD is there still.
+    /// True if HEAD is still at that commit.
     pub is_there: bool,
 }
 
 impl Repository {
-    /// The reflog of a full ref name, oldest first; `None` if it has none.
+    /// Reads the reflog of a full ref name, oldest line first; `None` if there is none.
     pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
         let file = refname::log_file(&self.layout.git_dir, &self.layout.common_dir, name);
         let bytes = disk::read_optional(&file).map_err(Attempt::Read.on(&file))?;
         let Some(bytes) = bytes else { return Ok(None) };
         let width = self.layout.hash.hex_len();
-        // Lines that are not well formed are passed over, as Git does.
+        // Malformed lines are skipped, as in Git.
         let parse = |line: &[u8]| {
             let (head, message) = line.split_once_str("\t").unwrap_or((line, b""));
             if head.get(width) != Some(&b' ') || head.get(2 * width + 1) != Some(&b' ') {
@@ -46,8 +46,8 @@ impl Repository {
         Ok(Some(bytes.lines().filter_map(parse).collect()))
     }
 
-    /// What was checked out before, as HEAD's reflog tells: a branch's short name, or an object name.
-    /// `back` counts from 1. `None` if HEAD has not moved that often.
+    /// Returns the previous checkout by HEAD's reflog: the short name of a branch, or an object
+    /// name. `back` counts from 1. `None` if HEAD has moved less often.
     pub fn previous_checkout(&self, back: usize) -> Result<Option<BString>, Error> {
         let Some(lines) = self.reflog("HEAD".into())? else { return Ok(None) };
         let moves = lines.iter().rev().filter_map(|line| {
@@ -57,13 +57,13 @@ impl Repository {
         Ok(back.checked_sub(1).and_then(|skip| moves.map(ToOwned::to_owned).nth(skip)))
     }
 
-    /// How many entries the reflog of a full ref name has.
+    /// Counts the entries in the reflog of a full ref name.
     pub fn reflog_length(&self, name: &BStr) -> Result<usize, Error> {
         Ok(self.reflog(name)?.map_or(0, |lines| lines.len()))
     }
 
-    /// What was checked out when HEAD was detached last, as HEAD's reflog tells: a ref's short name if it still is at that commit, or the
-    /// commit's. `None` if HEAD was never moved by a checkout.
+    /// Returns the place where HEAD was last detached, by its reflog: the short name of a ref that
+    /// is still at that commit, or the commit. `None` if no checkout moved HEAD.
     pub fn detached_from(&self) -> Result<Option<DetachedFrom>, Error> {
         let lines = self.reflog("HEAD".into())?.unwrap_or_default();
         let last = lines.iter().rev().find_map(|line| {
@@ -71,7 +71,7 @@ impl Repository {
             rest.find(b" to ").map(|end| (rest[end + b" to ".len()..].as_bstr(), line.new))
         });
         let Some((name, oid)) = last else { return Ok(None) };
-        // `@{u}`, say, means nothing any more.
+        // Names such as `@{u}` have no meaning any more.
         let is_known = name != "HEAD" && self.interpret_branch_name(name).is_ok();
         let mut refs = if is_known { self.refs_of_short_name(name)? } else { Vec::new() };
         if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
@@ -88,7 +88,8 @@ impl Repository {
         Ok(Some(DetachedFrom { name, is_there: self.head()?.oid() == Some(oid) }))
     }
 
-    /// `ref@{n}`: the value `n` changes ago. The error is Git's for a log that is too short.
+    /// Resolves `ref@{n}`: the value `n` changes ago. If the log is too short, the error has Git's
+    /// words.
     pub(crate) fn reflog_entry(
         &self,
         name: &BStr,
@@ -112,7 +113,7 @@ impl Repository {
         Err(RevisionError::ShortLog { name: shown.to_owned(), count }.into())
     }
 
-    /// `ref@{date}`: the value at that time, or the oldest there is.
+    /// Resolves `ref@{date}`: the value at that time, or the oldest one.
     pub(crate) fn reflog_at(&self, name: &BStr, shown: &BStr, date: i64) -> Result<Option<ObjectId>, Error> {
         let lines = self.reflog(name)?.unwrap_or_default();
         let Some(oldest) = lines.first() else {

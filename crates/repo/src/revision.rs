@@ -1,8 +1,9 @@
-//! Names of revisions, by Git's grammar: gitrevisions(7), "Specifying revisions".
+//! Names of revisions in Git's grammar: gitrevisions(7), "Specifying revisions".
 //!
-//! Order, as Git tries them: suffixes (`~3`, `^2`, `^{tree}`), then refs with their reflogs and
-//! upstreams, then `git describe` output, then abbreviated object names, and at last the forms with a
-//! colon. What names nothing is `None`; what is wrong in itself is an error in Git's words.
+//! Forms are tried in Git's order: suffixes (`~3`, `^2`, `^{tree}`), then refs with their reflogs
+//! and upstreams, then the output of `git describe`, then abbreviated object names, and last the
+//! forms with a colon. A name without an object gives `None`; an invalid form is an error in Git's
+//! words.
 
 use std::collections::{BinaryHeap, HashSet};
 
@@ -19,7 +20,7 @@ use crate::{
     refs::{End, Resolved},
 };
 
-/// Where a short ref name is looked for, in order.
+/// Text before and after a short name of a ref in the full names to try, in order.
 pub(crate) const RULES: [(&str, &str); 6] = [
     ("", ""),
     ("refs/", ""),
@@ -29,7 +30,7 @@ pub(crate) const RULES: [(&str, &str); 6] = [
     ("refs/remotes/", "/HEAD"),
 ];
 
-/// What an abbreviated object name may stand for.
+/// The possible types of an abbreviated object name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,
@@ -41,24 +42,24 @@ enum Hint {
 }
 
 impl Repository {
-    /// From here on names like `:path` and `:2:path` are looked up in `index`. It counts once.
+    /// Sets the index for names like `:path` and `:2:path`. Only the first call has an effect.
     pub fn know_index(&self, index: Index) {
         let _ = self.index.set(index);
     }
 
-    /// Any revision expression that names one object, `-` and `@{-N}` included. Forms that look into
-    /// the index (`:path`) need [`Repository::know_index`] or [`Repository::resolve_with`].
+    /// Resolves a revision that names one object, including `-` and `@{-N}`. Forms that use the
+    /// index (`:path`) need [`Repository::know_index`] or [`Repository::resolve_with`].
     pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
         self.resolve(spec)?.ok_or_else(|| RevisionError::NotFound(spec.to_owned()).into())
     }
 
-    /// The same, with `None` for what names nothing.
+    /// Like [`Repository::rev_parse`], but returns `None` if the revision names no object.
     pub fn resolve(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
         self.resolve_with(spec, self.index.get())
     }
 
-    /// A revision, or `A...B` for the one merge base of two commits; `HEAD` where a side is empty. `checkout` and
-    /// `restore` take that.
+    /// Resolves a revision, or `A...B` to the only merge base of two commits. An empty side means
+    /// `HEAD`. `checkout` and `restore` accept this form.
     pub fn rev_parse_or_base(&self, spec: &BStr) -> Result<ObjectId, Error> {
         let Some((left, right)) = spec.split_once_str("...") else { return self.rev_parse(spec) };
         let side = |side: &[u8]| {
@@ -74,8 +75,8 @@ impl Repository {
         Err(RevisionError::NotFound(spec.to_owned()).into())
     }
 
-    /// The names within `spec` that Git would warn of, because each may stand for several refs, or for a ref and
-    /// an object (`core.warnAmbiguousRefs`).
+    /// Returns the names in `spec` that Git warns about because each may mean several refs, or a
+    /// ref and an object (`core.warnAmbiguousRefs`).
     pub fn ambiguous_names(&self, spec: &BStr) -> Result<Vec<BString>, Error> {
         if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
             return Ok(Vec::new());
@@ -113,7 +114,7 @@ impl Repository {
         Ok(ambiguous.then(|| name.to_owned()))
     }
 
-    /// The same, with the index for `:path` and `:<stage>:path`.
+    /// Like [`Repository::resolve`], with an index for `:path` and `:<stage>:path`.
     pub fn resolve_with(&self, spec: &BStr, index: Option<&Index>) -> Result<Option<ObjectId>, Error> {
         if let Some(id) = self.simple(spec, Hint::Any)? {
             return Ok(Some(id));
@@ -139,7 +140,7 @@ impl Repository {
         self.lookup_path(tree, self.relative_path(spec[colon + 1..].as_bstr())?.as_bstr())
     }
 
-    /// The full name a short name of a ref stands for, by Git's rules of precedence.
+    /// Returns the full name of a short ref name, by Git's rules of precedence.
     pub fn expand_ref(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
         for (before, after) in RULES {
             let mut name = BString::from(before);
@@ -152,7 +153,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Every ref that a short name may stand for, symbolic ones followed to what they lead to.
+    /// Returns every ref that a short name may mean. Symbolic refs are followed.
     pub(crate) fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let short = self.interpret_branch_name(short)?;
         let mut found = Vec::new();
@@ -165,22 +166,23 @@ impl Repository {
         Ok(found)
     }
 
-    /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning by the names they stand for;
-    /// anything else is returned as it is. The result of `@{-N}` is short, of `@{upstream}` full.
+    /// Replaces `@{-N}`, `@` and `branch@{upstream}` at the beginning of a name. Other names are
+    /// returned unchanged. The replacement of `@{-N}` is a short name, that of `@{upstream}` a full
+    /// one.
     pub fn interpret_branch_name(&self, name: &BStr) -> Result<BString, Error> {
         if let Some((whole, rest)) = self.expand_prior_checkout(name)? {
             if rest.is_empty() {
                 return Ok(whole);
             }
             let meant = self.interpret_branch_name(whole.as_bstr())?;
-            // Only a mark may follow `@{-N}` in a name.
+            // In a name, only a mark may follow `@{-N}`.
             return Ok(if meant == whole { name.to_owned() } else { meant });
         }
         if name == "@" {
             return Ok("HEAD".into());
         }
         match name.strip_prefix(b"@") {
-            // HEAD's.
+            // The mark of HEAD.
             Some(mark) if mark.starts_with(b"@{") => {
                 let meant = self.interpret_mark(mark.as_bstr())?;
                 Ok(if meant == mark { name.to_owned() } else { meant })
@@ -189,8 +191,8 @@ impl Repository {
         }
     }
 
-    /// Replaces `branch@{upstream}` and `branch@{push}` by the full name they stand for; anything else is returned as it is. Here
-    /// `@` is a branch.
+    /// Replaces `branch@{upstream}` and `branch@{push}` by a full name. Other names are returned
+    /// unchanged. Here, `@` is the name of a branch.
     pub fn interpret_mark(&self, name: &BStr) -> Result<BString, Error> {
         let Some(at) = name.find(b"@{") else { return Ok(name.to_owned()) };
         let mark = name[at..].to_ascii_lowercase();
@@ -202,7 +204,7 @@ impl Repository {
         self.followed_by(branch.as_bstr(), push).map_err(|error| Error::Mark(Box::new(error)))
     }
 
-    /// The ref that the branch `short`, or HEAD's branch, is built on or pushed to.
+    /// Returns the upstream or push destination of the branch `short`, or of HEAD's branch.
     fn followed_by(&self, short: &BStr, push: bool) -> Result<BString, Error> {
         let branch = match short.as_bytes() {
             b"" | b"HEAD" => match self.head()?.branch() {
@@ -224,8 +226,8 @@ impl Repository {
         }
     }
 
-    /// A word that begins with `@{-N}`, with what was checked out there instead, and what follows; `None` for all others, and if HEAD
-    /// has not moved that often.
+    /// Replaces `@{-N}` at the beginning of a word by the previous checkout. Also returns the text
+    /// that follows it. `None` for other words, and if HEAD has moved less often.
     pub fn expand_prior_checkout<'n>(&self, name: &'n BStr) -> Result<Option<(BString, &'n BStr)>, Error> {
         let Some((n, rest)) = prior_checkout(name) else { return Ok(None) };
         let Some(mut whole) = self.previous_checkout(n)? else { return Ok(None) };
@@ -315,7 +317,8 @@ impl Repository {
         Ok(Some(commit))
     }
 
-    /// As [`Repository::tree_of`]; `None` where there is none, but not where the disk keeps it from being read.
+    /// Like [`Repository::tree_of`], but returns `None` if there is no tree. A disk that cannot
+    /// read the object is an error.
     fn tree_if_any(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.tree_of(id) {
             Ok(tree) => Ok(Some(tree)),
@@ -352,7 +355,7 @@ impl Repository {
         }
     }
 
-    /// `:/text`: the youngest commit reachable from any ref.
+    /// Resolves `:/text`: the youngest commit that is reachable from any ref.
     fn youngest_matching(&self, regex: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut tips = Vec::new();
         for (_, id) in self.refs("refs/")? {
@@ -362,7 +365,7 @@ impl Repository {
         self.first_matching(tips, regex)
     }
 
-    /// The first commit, by descending date, whose message matches.
+    /// Returns the first commit, by descending date, whose message matches.
     fn first_matching(&self, tips: Vec<ObjectId>, pattern: &BStr) -> Result<Option<ObjectId>, Error> {
         let invalid = || RevisionError::Pattern(pattern.to_owned());
         let (pattern, negated) = match pattern.as_bytes() {
@@ -380,7 +383,7 @@ impl Repository {
         let mut enter = |queue: &mut BinaryHeap<_>, id: ObjectId| {
             if seen.insert(id) {
                 let commit = self.read_commit(&id)?;
-                // Of equal dates the one that was found first comes first.
+                // Among commits of the same date, the one that was found first comes first.
                 queue.push((commit.date, std::cmp::Reverse(seen.len()), id));
             }
             Ok::<(), Error>(())
@@ -441,7 +444,8 @@ impl Repository {
         })
     }
 
-    /// `./x` and `../x` are relative to the current directory, all else to the top of the worktree.
+    /// Resolves `./x` and `../x` from the current directory. Other paths start at the top of the
+    /// worktree.
     fn relative_path(&self, path: &BStr) -> Result<BString, Error> {
         if !(path == "." || path == ".." || path.starts_with(b"./") || path.starts_with(b"../")) {
             return Ok(path.to_owned());
@@ -463,7 +467,7 @@ impl Repository {
         Ok(bstr::join("/", parts).into())
     }
 
-    /// The object at a path below a tree.
+    /// Returns the object at a path below a tree.
     pub fn lookup_path(&self, tree: ObjectId, path: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut id = tree;
         for part in path.split_str("/").filter(|part| !part.is_empty()) {
@@ -474,7 +478,7 @@ impl Repository {
             };
             match entries.find(is_sought) {
                 Some(Ok(entry)) => id = entry.oid,
-                // The rest of the tree cannot be read.
+                // The entries after a malformed one cannot be read.
                 Some(Err(_)) => return Err(ObjectError::BadTree(id).into()),
                 None => return Ok(None),
             }
@@ -483,7 +487,8 @@ impl Repository {
     }
 }
 
-/// Where `^` or `~` with its number begins; the number is `None` if it is too large. Without digits it is 1.
+/// Finds a suffix `^` or `~` with its number; returns its offset. The number is `None` if it is too
+/// large, and 1 without digits.
 fn numeric_suffix(spec: &BStr) -> Option<(usize, Option<usize>)> {
     let digits = spec.iter().rev().take_while(|c| c.is_ascii_digit()).count();
     let at = spec.len().checked_sub(digits + 1)?;
@@ -525,7 +530,7 @@ fn prior_checkout(name: &BStr) -> Option<(usize, &BStr)> {
     Some((n, rest[end + 1..].as_bstr()))
 }
 
-/// The abbreviated name at the end of `git describe` output: `v1.0-4-gdeadbee`.
+/// Returns the abbreviated name at the end of `git describe` output: `v1.0-4-gdeadbee`.
 fn describe_suffix(spec: &BStr) -> Option<&BStr> {
     let digits = spec.iter().rev().take_while(|c| c.is_ascii_hexdigit()).count();
     let at = spec.len() - digits;

@@ -1,6 +1,6 @@
-//! Submodules: what `.gitmodules` says of them, and opening the repository in one's worktree.
+//! Submodules: the content of `.gitmodules`, and opening a submodule's repository.
 //!
-//! Source: gitmodules(5). Which file is read is the caller's business; nothing is written.
+//! Source: gitmodules(5). The caller chooses the file to read. Nothing is written.
 
 use std::{
     collections::HashMap,
@@ -13,21 +13,21 @@ use sys::by_path::uninterrupted;
 
 use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, disk, open};
 
-/// What of a submodule counts as no change of it (`ignore`), weakest first.
+/// The changes of a submodule that are ignored (`ignore`), weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignore {
-    /// Nothing is ignored.
+    /// None.
     None,
-    /// Untracked files within.
+    /// Untracked files in it.
     Untracked,
-    /// All changes within; another commit counts.
+    /// All changes in it; another commit counts.
     Dirty,
-    /// Everything.
+    /// All changes.
     All,
 }
 
 impl Ignore {
-    /// The setting's value.
+    /// Parses the value of the setting.
     pub fn parse(value: &BStr) -> Option<Ignore> {
         match value.as_bytes() {
             b"none" => Some(Ignore::None),
@@ -42,7 +42,7 @@ impl Ignore {
 /// A section of `.gitmodules`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Its subsection.
+    /// The subsection.
     pub name: BString,
     /// `ignore`
     pub ignore: Option<Ignore>,
@@ -57,7 +57,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Parses a file's content; `file` names it in errors.
+    /// Parses the content of a file. `file` is its name in errors.
     pub fn parse(content: &[u8], file: &str) -> Result<Modules, Error> {
         let pairs = config::parse::parse(content).map_err(|bad| bad.in_file(Path::new(file)))?;
         let mut modules = Modules::default();
@@ -67,7 +67,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Of a file that is there and cannot be read: nothing, and what is to be said of it.
+    /// Returns an empty list with a warning, for a file that exists and cannot be read.
     pub fn unreadable(file: &Path, reason: &str) -> Modules {
         let warning = format!("unable to access '{}': {reason}", file.display());
         Modules { warnings: vec![warning.into()], ..Modules::default() }
@@ -121,24 +121,25 @@ impl Modules {
         Ok(())
     }
 
-    /// The submodule at a path.
+    /// Returns the submodule at a path.
     pub fn at(&self, path: &BStr) -> Option<&Module> {
         self.by_path.get(path).map(|&at| &self.modules[at])
     }
 
-    /// What Git warns of when it reads the file.
+    /// Returns the warnings that Git prints when it reads the file.
     pub fn warnings(&self) -> &[BString] {
         &self.warnings
     }
 }
 
-/// Names become paths below `.git/modules`: none may lead out of there.
+/// Returns true if a name is safe: names become paths below `.git/modules` and must not lead out of
+/// it.
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.split(|&byte| byte == b'/' || byte == b'\\').any(|part| part == b"..")
 }
 
-/// Variables that are about one repository and not about another, so that a submodule does not get them. What the
-/// command line configures counts everywhere.
+/// Variables that describe one repository, so a submodule does not get them. Configuration of the
+/// command line applies to all repositories.
 const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -163,7 +164,7 @@ fn without_repository(env: &Variables) -> Variables {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The environment of a command in a submodule's directory.
+/// Returns the environment of a command in a submodule's directory.
 pub fn env_within(env: &Variables) -> Variables {
     let mut within = without_repository(env);
     within.insert("GIT_DIR".into(), ".git".into());
@@ -171,7 +172,8 @@ pub fn env_within(env: &Variables) -> Variables {
 }
 
 impl Repository {
-    /// Opens the repository of a submodule that may not be checked out, by itself: what its worktree is does not count.
+    /// Opens the repository of a submodule by its Git directory. It may have no worktree, and its
+    /// worktree is ignored.
     pub fn opened_at(&self, git_dir: &Path) -> Result<Repository, Error> {
         Repository::open(&OpenOptions {
             cwd: git_dir.to_owned(),
@@ -186,8 +188,8 @@ impl Repository {
         })
     }
 
-    /// Opens the repository in the directory `path` of the worktree; `None` if there is no `.git` in it. No symbolic link may
-    /// lead there: the caller has looked.
+    /// Opens the repository in the directory `path` of the worktree; `None` if it has no `.git`.
+    /// The caller has checked that no symbolic link is on the way.
     pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
         let Some(top) = self.work_tree() else { return Ok(None) };
         let dir = top.join(sys::os_str(path));
@@ -199,8 +201,8 @@ impl Repository {
         Repository::open(&self.options_of(dir)).map(Some)
     }
 
-    /// Whether a repository is at `path`, as Git finds out before it looks for what was changed in a submodule: something else that is called
-    /// `.git` is an error, in its words.
+    /// Returns true if a repository is at `path`, by the check that Git makes before it looks for
+    /// changes in a submodule. If `.git` is something else, that is an error in Git's words.
     pub fn has_submodule(&self, path: &BStr) -> Result<bool, Error> {
         let Some(top) = self.work_tree() else { return Ok(false) };
         let dir = Path::new(sys::os_str(path));

@@ -1,7 +1,7 @@
-//! The worktrees of a repository: the main one, and what `worktrees/` in the common directory knows of.
+//! The worktrees of a repository: the main one, and those in `worktrees/` of the common directory.
 //!
-//! Source: git-worktree(1), "DETAILS", and gitrepository-layout(5). Nothing is changed; an administrative directory
-//! that names no worktree is left out.
+//! Source: git-worktree(1), "DETAILS", and gitrepository-layout(5). Nothing is changed. An
+//! administrative directory that names no worktree is left out.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,31 +18,31 @@ use crate::{
     refs::{End, Resolved, branch_name},
 };
 
-/// One of the worktrees.
+/// A worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// Its top, as Git writes it: what `gitdir` says, without `/.git`.
+    /// Its top, as Git writes it: the content of `gitdir`, without `/.git`.
     pub path: PathBuf,
-    /// Its directory below `worktrees/`; none for the main worktree.
+    /// The name of its directory below `worktrees/`; `None` for the main worktree.
     pub id: Option<OsString>,
     /// Its Git directory.
     pub git_dir: PathBuf,
-    /// There is a repository, but no worktree. Only the main one can be.
+    /// True if the repository has no worktree. Only the main one can be bare.
     pub is_bare: bool,
-    /// It is the one the repository was opened in.
+    /// True if the repository was opened in this worktree.
     pub is_current: bool,
 }
 
-/// What a worktree's HEAD says.
+/// The HEAD of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeHead {
-    /// The commit; null while the branch is not born, or if HEAD cannot be read.
+    /// The commit; null for an unborn branch, or if HEAD cannot be read.
     pub oid: ObjectId,
-    /// What it points to.
+    /// The kind of its target.
     pub kind: WorktreeHeadKind,
 }
 
-/// What a worktree's HEAD points to.
+/// The target of a worktree's HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum WorktreeHeadKind {
@@ -53,7 +53,8 @@ pub enum WorktreeHeadKind {
 }
 
 impl Repository {
-    /// All of them, the main one first, the others by the name of their directory.
+    /// Returns all worktrees: the main one first, the others in order of the names of their
+    /// directories.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, Error> {
         let mut found = vec![self.main_worktree()?];
         let dir = self.common_dir().join("worktrees");
@@ -72,7 +73,7 @@ impl Repository {
         let real = by_path::canonical(common).unwrap_or_else(|_| common.to_owned());
         let path = without_suffix(&real, b"/.git");
         let is_current = self.git_dir() == common;
-        // In another worktree, what the main one says of itself was not read.
+        // The main worktree's own settings are not read in another worktree.
         let bare_elsewhere =
             || setting_of(&common.join("config.worktree"), "core.bare").is_some_and(|value| value.is_true());
         let is_bare = self.config_bool("core.bare")? == Some(true)
@@ -81,7 +82,7 @@ impl Repository {
         Ok(Worktree { path, id: None, git_dir: common.to_owned(), is_bare, is_current })
     }
 
-    /// The worktree of an administrative directory; `None` if that names none.
+    /// Returns the worktree of an administrative directory; `None` if it names none.
     pub fn linked_worktree(&self, id: &OsStr) -> Option<Worktree> {
         let git_dir = self.common_dir().join("worktrees").join(id);
         let gitfile =
@@ -95,7 +96,7 @@ impl Repository {
         Some(Worktree { path, id: Some(id.to_owned()), git_dir, is_bare: false, is_current })
     }
 
-    /// Where the HEAD of a worktree points.
+    /// Returns the HEAD of a worktree.
     pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
         let null = ObjectId::null(self.hash());
         match self.refs.seen_from(&worktree.git_dir).resolve("HEAD".into()) {
@@ -112,8 +113,8 @@ impl Repository {
         }
     }
 
-    /// The worktree that has a branch (full name) checked out, or is rebasing or bisecting it.
-    /// `others`: this worktree does not count.
+    /// Returns the worktree that has a branch (full name) checked out, or is rebasing or bisecting
+    /// it. `others` leaves out this worktree.
     pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
         let counts = |worktree: &Worktree| !(worktree.is_bare || others && worktree.is_current);
         let found =
@@ -126,7 +127,7 @@ impl Repository {
     }
 }
 
-/// Why a `.git` file does not lead to a repository, numbered as Git numbers it.
+/// The reason why a `.git` file leads to no repository, with Git's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum GitfileError {
@@ -142,11 +143,11 @@ pub enum GitfileError {
     IsADirectory = 10,
 }
 
-/// A `.git` file larger than this is none.
+/// A larger file is not a `.git` file.
 const MAX_GITFILE: u64 = 1 << 20;
 
 impl Repository {
-    /// The repository that the `.git` file at `path` names, without links.
+    /// Returns the repository that the `.git` file at `path` names, without symbolic links.
     pub fn read_gitfile(&self, path: &Path) -> Result<PathBuf, GitfileError> {
         let stat = match by_path::stat_followed(path) {
             Ok(Some(stat)) => stat,
@@ -174,30 +175,31 @@ impl Repository {
         }
     }
 
-    /// Whether a directory looks like a repository's: `HEAD`, `objects` and `refs`, its own or shared.
+    /// Returns true if a directory looks like a Git directory: it has `HEAD`, and `objects` and
+    /// `refs` of its own or shared ones.
     pub fn is_git_directory(&self, dir: &Path) -> bool {
         open::is_git_directory(&self.options, &self.env, dir)
     }
 }
 
-/// A value in one file of configuration, by itself.
+/// A value in a single configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting(Option<BString>);
 
 impl Setting {
-    /// Whether it is this value.
+    /// Returns true if the value equals `value`.
     pub fn is(&self, value: &BStr) -> bool {
         self.0.as_ref().is_some_and(|found| found == value)
     }
 
-    /// Whether it is a boolean, and true.
+    /// Returns true if the value is a true boolean.
     pub fn is_true(&self) -> bool {
         config::parse_bool(self.0.as_ref().map(|value| value.as_bstr())) == Some(true)
     }
 }
 
-/// The last value of `key` (in lower case) in the file at `path`, nothing else considered. `None` too if the file is missing or not
-/// in the grammar.
+/// Returns the last value of `key` (in lower case) in the file at `path`, without includes. `None`
+/// if the file is missing or malformed.
 pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
     let bytes = by_path::read(path).ok().flatten()?;
     let pairs = config::parse::parse(&bytes).ok()?;
@@ -209,7 +211,7 @@ fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
     PathBuf::from(sys::os_str(bytes.strip_suffix(suffix).unwrap_or(bytes)))
 }
 
-/// Whether the worktree with this git directory is on the branch, or will come back to it.
+/// Returns true if the worktree with this Git directory is rebasing or bisecting the branch.
 fn is_working_on(git_dir: &Path, branch: &BStr) -> bool {
     let read = |name: &str| {
         disk::read_optional(&git_dir.join(name)).ok().flatten().map(|bytes| BString::from(bytes.trim()))

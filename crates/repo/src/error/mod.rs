@@ -71,7 +71,7 @@ pub enum Error {
     /// A file's content cannot be converted.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// `x@{upstream}` or `x@{push}` cannot be resolved. Git does not try another meaning of the name.
+    /// `x@{upstream}` or `x@{push}` cannot be resolved. Git tries no other meaning of the name.
     #[error(transparent)]
     Mark(Box<Error>),
     /// An error before which Git prints warnings.

@@ -2,7 +2,7 @@
 //!
 //! Promise: returned bytes are those of the object, as far as Git's checks on the same path can
 //! tell: sizes, checksums of the compressed data, delta bounds, and that pack and index belong
-//! together. Neither verifies the hash of the object. For any content of the disk, the answer is
+//! together. Git and this module do not verify the hash. For any content of the disk, the answer is
 //! bytes or an error, with bounded memory and without recursion that depends on file content.
 //!
 //! Order: packs first, local ones before those of alternates, then loose objects. If a copy is

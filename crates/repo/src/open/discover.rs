@@ -1,4 +1,4 @@
-//! Finding the repository: upwards from the current directory, and what counts as one.
+//! Finds the repository upwards from the current directory, and decides if a directory is one.
 
 use std::{
     io::ErrorKind,
@@ -16,21 +16,21 @@ use sys::{
 use super::{Common, Finder};
 use crate::{Attempt, DiscoveryError, Error, PathOrigin, disk};
 
-/// What is larger is no `.git` file.
+/// A larger file is not a `.git` file.
 pub(super) const GITFILE_LIMIT: u64 = 1 << 20;
 
 /// A Git directory that was found.
 pub(super) struct GitDir {
     pub(super) path: PathBuf,
-    /// The path holds no symbolic link.
+    /// True if the path has no symbolic link.
     pub(super) is_real: bool,
 }
 
-/// How discovery ended.
+/// The result of discovery.
 pub(super) enum Found {
     /// `.git` (directory or file) in `top`.
     Worktree { top: PathBuf, git_dir: GitDir },
-    /// A repository without `.git` around it.
+    /// A repository that is not in a directory `.git`.
     Bare { git_dir: PathBuf },
 }
 
@@ -64,8 +64,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The longest of `GIT_CEILING_DIRECTORIES` that is a proper ancestor of the current directory.
-    /// An empty entry says that those after it hold no symbolic links.
+    /// Returns the longest of `GIT_CEILING_DIRECTORIES` that is a proper ancestor of the current
+    /// directory. Symbolic links are not resolved in the entries after an empty one.
     fn ceiling(&self) -> Option<PathBuf> {
         let mut literal = false;
         let mut found: Option<PathBuf> = None;
@@ -85,7 +85,8 @@ impl Finder<'_> {
                     Err(_) => continue,
                 },
             };
-            // By bytes, but for one slash at the end: one that is not looked up may end in what no current directory does.
+            // Compare bytes, except for one slash at the end: an entry that is not resolved may end
+            // in components that no current directory has.
             let bytes = path.as_os_str().as_bytes();
             let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
             let below = self.cwd.as_os_str().as_bytes().strip_prefix(bytes);
@@ -101,7 +102,7 @@ impl Finder<'_> {
         found
     }
 
-    /// What `.git` is: a repository's directory, or a file that names one (`true`).
+    /// Examines `.git`: the directory of a repository (`false`), or a file that names one (`true`).
     fn dot_git(&self, dot_git: &Path) -> Result<Option<(GitDir, bool)>, Error> {
         let mut found = uninterrupted(|| dot_git.symlink_metadata());
         let is_real = !found.as_ref().is_ok_and(|stat| stat.is_symlink());
@@ -128,7 +129,7 @@ impl Finder<'_> {
         self.read_gitfile_called(file, file, size)
     }
 
-    /// The same where messages call the file by another name.
+    /// Like [`Finder::read_gitfile`], if messages name the file differently.
     pub(super) fn read_gitfile_called(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
         if size > GITFILE_LIMIT {
             return Err(DiscoveryError::GitfileTooLarge(name.to_owned()).into());
@@ -146,7 +147,8 @@ impl Finder<'_> {
         }
         let target = UserPath::new(target);
         let beside = |file: &Path| target.resolve(file.parent().unwrap_or(Path::new("")));
-        // Discovery passes no directory on to the message; an explicit GIT_DIR does.
+        // Discovery resolves the target for the message; an explicit `GIT_DIR` shows it as it is
+        // named.
         let nothing = || {
             let called = beside(name).unwrap_or_else(|_| target.as_os_str().into());
             Error::from(DiscoveryError::GitfileTarget(called))
@@ -158,7 +160,7 @@ impl Finder<'_> {
         canonical(&git_dir).map_err(Attempt::Resolve.on(&git_dir))
     }
 
-    /// `HEAD` that could be one, `objects/` and `refs/`.
+    /// Returns true if a directory has a valid `HEAD`, `objects/` and `refs/`.
     pub(super) fn is_git_directory(&self, dir: &Path) -> Result<bool, Error> {
         if !has_valid_head(&dir.join("HEAD")) {
             return Ok(false);
@@ -169,11 +171,11 @@ impl Finder<'_> {
             None => self.common_dir(dir)?.dir,
         };
         let Ok(objects) = self.objects_dir(&self.cwd, &common) else { return Ok(false) };
-        // An executable file passes too, as it does with Git.
+        // An executable file passes too, as in Git.
         Ok(by_path::is_executable(&objects) && by_path::is_executable(&common.join("refs")))
     }
 
-    /// `place` is where Git works.
+    /// Returns the object directory. `place` is the directory where Git works.
     pub(super) fn objects_dir(&self, place: &Path, common: &Path) -> Result<PathBuf, Error> {
         match self.env.path("GIT_OBJECT_DIRECTORY") {
             Some(objects) => objects.resolve(place).map_err(refused("GIT_OBJECT_DIRECTORY")),
@@ -181,13 +183,14 @@ impl Finder<'_> {
         }
     }
 
-    /// `GIT_COMMON_DIR`, if it is set. `place` is where Git works.
+    /// Returns the value of `GIT_COMMON_DIR`, if it is set. `place` is the directory where Git
+    /// works.
     pub(super) fn common_dir_variable(&self, place: &Path) -> Option<Result<PathBuf, Error>> {
         let common = self.env.path("GIT_COMMON_DIR")?;
         Some(common.resolve(place).map_err(refused("GIT_COMMON_DIR")))
     }
 
-    /// The directory shared by all worktrees.
+    /// Returns the directory that all worktrees share.
     pub(super) fn common_dir(&self, git_dir: &Path) -> Result<Common, Error> {
         if let Some(common) = self.common_dir_variable(&self.cwd) {
             return Ok(Common { dir: common?, is_said: true });
@@ -206,7 +209,7 @@ fn refused(variable: &'static str) -> impl Fn(Refused) -> Error {
     move |source| Error::Path { origin: PathOrigin::Variable(variable), source }
 }
 
-/// The common directory that the file `commondir` names.
+/// Returns the common directory that the file `commondir` names.
 pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
     match disk::read_optional(&file) {
@@ -224,8 +227,8 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     }
 }
 
-/// An error if the disk fails that a repository seems to lie on. Git takes it for none, and may find another around it.
-/// Else whether it has a HEAD at all.
+/// Returns an error if the disk fails on a directory that seems to be a repository; otherwise true
+/// if it has a HEAD. Git does not report this error: it may find another repository further up.
 pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
     let head = git_dir.join("HEAD");
     match disk::read_optional(&head) {
@@ -234,7 +237,7 @@ pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
     }
 }
 
-/// A symbolic ref into `refs/`, as link or file, or an object name.
+/// Returns true if HEAD is a symbolic ref into `refs/`, as link or file, or an object name.
 fn has_valid_head(head: &Path) -> bool {
     let bytes = match read_or_link(head, HashKind::Sha1.hex_len() as u64 + 1, |_| true) {
         Ok(Content::Link(target)) => return target.as_os_str().as_bytes().starts_with(b"refs/"),

@@ -12,22 +12,23 @@ use crate::{
     disk,
 };
 
-/// The format of the repository and the place of its worktree, from its own configuration.
+/// The format of the repository and the path of its worktree, from its own configuration.
 #[derive(Default)]
 pub(super) struct Format {
     pub(super) bare: Option<bool>,
     pub(super) work_tree: Option<BString>,
     pub(super) hash: Option<HashKind>,
     pub(super) extensions: Extensions,
-    /// The file itself, to be read no more.
+    /// The content of the file, so that it is not read again.
     pub(super) local: Option<Vec<u8>>,
 }
 
-/// `core.repositoryFormatVersion` and `extensions.*`. Git takes them from the file `config` of the common directory alone:
-/// no other file, no included file, no variable and no option can set one.
+/// `core.repositoryFormatVersion` and `extensions.*`. Git reads them only from the file `config` of
+/// the common directory. Other files, included files, variables and options cannot set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// `None`: the file has no version, and Git ignores every extension in it.
+    /// The version. `None` if the file has no version, in which case Git ignores all extensions in
+    /// it.
     pub version: Option<i32>,
     /// `extensions.worktreeConfig`
     pub worktree_config: bool,
@@ -35,14 +36,14 @@ pub struct Extensions {
     pub relative_worktrees: bool,
     /// `extensions.submodulePathConfig`
     pub submodule_paths: bool,
-    /// `extensions.partialClone`: the remote that has what was left out.
+    /// `extensions.partialClone`: the remote that has the omitted objects.
     pub partial_clone: Option<BString>,
-    /// Extensions that Git does not know, which a repository of version 0 may have.
+    /// Extensions that Git does not know. A repository of version 0 may have them.
     pub unknown: Vec<BString>,
 }
 
 impl Finder<'_> {
-    /// Reads `core.repositoryFormatVersion` and `extensions.*`, from the repository's own file alone.
+    /// Reads `core.repositoryFormatVersion` and `extensions.*` from the repository's own file only.
     pub(super) fn check_format(&self, git_dir: &Path) -> Result<Format, Error> {
         let Common { dir: common, is_said: has_common } = self.common_dir(git_dir)?;
         let mut format = Format::default();
@@ -65,7 +66,7 @@ impl Finder<'_> {
                 }
             }
         } else if has_common {
-            // What the main worktree says of itself does not concern a linked one.
+            // Settings of the main worktree do not apply to a linked one.
             format.bare = None;
             format.work_tree = None;
         }
@@ -80,7 +81,7 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
     })
 }
 
-/// A configuration file, as messages name it.
+/// A configuration file, with its name in messages.
 #[derive(Clone, Copy)]
 struct File<'a> {
     called: &'a Path,
@@ -93,7 +94,8 @@ impl File<'_> {
         config::parse::parse(bytes).map_err(|bad| bad.in_file(self.called))
     }
 
-    /// The value of a pair; a name without `=` is an error, half of which is printed here.
+    /// Returns the value of a pair. A name without `=` is an error: this method prints Git's first
+    /// line of it, and the error is the second.
     fn text(self, Pair { key, value, line }: &Pair) -> Result<BString, Error> {
         value.clone().ok_or_else(|| {
             self.voice.say([format!("error: missing value for '{key}'")]);
@@ -107,7 +109,7 @@ impl File<'_> {
         known.ok_or_else(|| self.invalid(pair, &name))
     }
 
-    /// An error of which half is printed here.
+    /// Prints Git's first line about an invalid value, and returns the second as the error.
     fn invalid(self, Pair { key, line, .. }: &Pair, value: &BString) -> Error {
         self.voice.say([format!("error: invalid value for '{key}': '{value}'")]);
         self.bad_line(*line)
@@ -123,7 +125,7 @@ fn boolean(Pair { key, value, .. }: &Pair) -> Result<bool, Error> {
     config::parse_bool(value).ok_or_else(|| config::bad_boolean(value.unwrap_or_default(), key.as_bstr()))
 }
 
-/// Extensions that are checked against the version once the file is read.
+/// Extensions that are checked against the version after the file is read.
 #[derive(Default)]
 struct Version {
     only_version_1: Vec<BString>,
@@ -132,7 +134,7 @@ struct Version {
 }
 
 impl Format {
-    /// Takes everything that the file of all worktrees says.
+    /// Reads all settings of the file that all worktrees share.
     fn read_shared(&mut self, file: File<'_>, bytes: &[u8]) -> Result<Version, Error> {
         let mut version = Version::default();
         for pair in file.parse(bytes)? {
@@ -154,7 +156,7 @@ impl Format {
         Ok(version)
     }
 
-    /// Takes `core.bare` and `core.worktree`: all that counts in a worktree's own file.
+    /// Reads `core.bare` and `core.worktree`. A worktree's own file can set only these.
     fn take_place(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
         match pair.key.as_slice() {
             b"core.bare" => self.bare = Some(boolean(pair)?),
@@ -197,7 +199,7 @@ impl Format {
                 if !matches!(name, b"files" | b"reftable") {
                     return Err(file.invalid(pair, &text));
                 }
-                // With where the refs are, if that is elsewhere.
+                // The value includes the place of the refs, if it is not the default.
                 version.ref_storage = Some(text);
             }
             _ => {
@@ -211,7 +213,8 @@ impl Format {
 }
 
 impl Version {
-    /// Refuses what Git refuses in a repository of version `number`, and what sapwood does not have.
+    /// Refuses extensions that Git refuses in a repository of version `number`, and those that
+    /// sapwood does not support.
     fn verify(self, number: i32, unknown: &[BString]) -> Result<(), FormatError> {
         if number > 1 {
             return Err(FormatError::Version(number));
@@ -232,19 +235,19 @@ impl Version {
     }
 }
 
-/// Extensions that only version 1 knows, and that a new repository keeps if its template has them.
+/// Extensions of version 1 that a new repository keeps if its template has them.
 const KEPT: [&[u8]; 4] = [b"noop-v1", b"relativeworktrees", b"submodulepathconfig", b"compatobjectformat"];
 
-/// The format that a template's configuration asks for.
+/// The format that a template's configuration requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplateFormat {
-    /// Why nothing of it is to be copied.
+    /// The reason why the template must not be copied.
     pub refusal: Option<FormatError>,
-    /// The version that its extensions ask for.
+    /// The version that its extensions require.
     pub version: i32,
 }
 
-/// Reads `config` of a template; messages call it `called`.
+/// Reads `config` of a template. `called` is its name in messages.
 pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<TemplateFormat, Error> {
     let Some(bytes) = read(config)? else { return Ok(TemplateFormat::default()) };
     let mut format = Format::default();

@@ -1,7 +1,7 @@
-//! Finding a repository and deciding whether it may be used.
+//! Finds a repository and decides if it may be used.
 //!
-//! Order: `GIT_DIR` or discovery upwards from the current directory; ownership; format and extensions;
-//! the worktree; the configuration. Every refusal is Git's, word for word; nothing is written.
+//! Order: `GIT_DIR`, or discovery upwards from the current directory; ownership; format and
+//! extensions; the worktree; the configuration. Errors have Git's exact words. Nothing is written.
 //! Source: git(1) "ENVIRONMENT VARIABLES", gitrepository-layout(5), git-config(1) `safe.*`.
 
 mod discover;
@@ -30,50 +30,51 @@ pub use extensions::Extensions;
 use extensions::Format;
 pub use extensions::{TemplateFormat, template_format};
 
-/// A longer `GIT_DIR` is refused: `PATH_MAX` less the room Git leaves for the names below it.
+/// Git refuses a longer `GIT_DIR`: `PATH_MAX` less the space for the names below it.
 const GIT_DIR_LIMIT: usize = 4096 - 40;
 
-/// Where everything is.
+/// The paths of a repository.
 pub(crate) struct Layout {
     pub(crate) git_dir: PathBuf,
-    /// The path of the Git directory holds no symbolic link, `.` or `..`.
+    /// True if the path of the Git directory has no symbolic link, `.` or `..`.
     pub(crate) git_dir_is_real: bool,
     pub(crate) common_dir: PathBuf,
-    /// As Git names the common directory in messages: from where it works.
+    /// The common directory as Git names it in messages: relative to the directory where Git works.
     pub(crate) called: PathBuf,
-    /// `GIT_DIR` as Git hands it to programs it starts, from where it works. `None`: they find it by themselves.
+    /// The `GIT_DIR` for child processes, relative to the directory where Git works. `None` if they
+    /// find the repository by themselves.
     pub(crate) exported: Option<PathBuf>,
-    /// Discovery ended at a directory that is a Git directory itself.
+    /// True if discovery ended at a directory that is itself a Git directory.
     pub(crate) is_bare_directory: bool,
     pub(crate) objects_dir: PathBuf,
     pub(crate) index: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) prefix: BString,
     pub(crate) hash: HashKind,
-    /// Git takes it for bare before, and after, it has read all settings.
+    /// True if the repository is bare by its own file, before the other settings are read.
     pub(crate) found_bare: bool,
     pub(crate) bare: bool,
-    /// The directory of the refs that all worktrees share. `GIT_COMMON_DIR` does not move it.
+    /// The directory of the refs that all worktrees share. `GIT_COMMON_DIR` does not change it.
     pub(crate) refs_dir: PathBuf,
     pub(crate) extensions: Extensions,
 }
 
 impl Layout {
-    /// As Git names the directory of refs in messages.
+    /// Returns the directory of refs as Git names it in messages.
     pub(crate) fn refs_are_called(&self) -> &Path {
         if self.refs_dir == self.common_dir { &self.called } else { &self.refs_dir }
     }
 }
 
-/// A repository that was found, as far as it is read at once.
+/// A repository that was found, with the data that is read at once.
 pub(crate) struct Opened {
     pub(crate) layout: Layout,
     pub(crate) config: Config,
-    /// Warnings that Git gives while it looks for the repository.
+    /// Warnings that Git prints while it looks for the repository.
     pub(crate) warnings: Vec<BString>,
 }
 
-/// Tells if child processes get `GIT_DIR`.
+/// Decides if child processes get `GIT_DIR`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exported {
     Yes,
@@ -83,19 +84,20 @@ enum Exported {
 struct Finder<'a> {
     options: &'a OpenOptions,
     env: &'a Env,
-    /// Without symbolic links.
+    /// The current directory, without symbolic links.
     cwd: PathBuf,
-    /// A Git directory whose `commondir` was looked for, and what that says: on a network disk each look is a round trip.
+    /// The last Git directory whose `commondir` was read, with the result. On a network disk each
+    /// read is a round trip.
     common: RefCell<Option<(PathBuf, Common)>>,
     /// See [`Opened::warnings`].
     warnings: RefCell<Vec<BString>>,
 }
 
-/// What all worktrees share.
+/// The directory that all worktrees share.
 #[derive(Clone)]
 struct Common {
     dir: PathBuf,
-    /// It is said to be another one than the worktree's own.
+    /// True if a variable or the file `commondir` names it.
     is_said: bool,
 }
 
@@ -139,13 +141,14 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
             voice: options.voice,
         },
     )?;
-    // Git finds the worktree by the repository's own `core.bare`, and then takes the last value of all for the answer.
+    // Git finds the worktree by `core.bare` of the repository's own file. Afterwards the last value
+    // of all sources counts.
     let bare = config.boolean("core.bare")?.or(format.bare);
     layout.bare = layout.work_tree.is_none() && bare != Some(false);
     Ok(Opened { layout, config, warnings })
 }
 
-/// A directory as the user sees it: `PWD`, if that is the same one.
+/// Returns a directory as the user sees it: `PWD`, if that is the same directory.
 fn logical(env: &Env, dir: &Path) -> PathBuf {
     let identity = |path: &Path| uninterrupted(|| path.metadata()).ok().map(|stat| (stat.dev(), stat.ino()));
     let seen = env.path("PWD").filter(UserPath::is_absolute).and_then(|seen| seen.resolve(dir).ok());
@@ -153,7 +156,7 @@ fn logical(env: &Env, dir: &Path) -> PathBuf {
     seen.filter(is_it).unwrap_or_else(|| dir.to_owned())
 }
 
-/// Refuses a repository named outright that somebody else owns, and returns what Git warns of meanwhile. A `.` in
+/// Refuses an explicitly named repository of another user, and returns Git's warnings. A `.` in
 /// `safe.directory` is the current directory of `options`.
 pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> Result<Vec<BString>, Error> {
     let finder = Finder::new(options, env, options.cwd.clone());
@@ -165,13 +168,14 @@ pub(crate) fn check_owner(options: &OpenOptions, env: &Env, git_dir: &Path) -> R
     }
 }
 
-/// Whether a directory looks like a repository's.
+/// Returns true if a directory is a Git directory.
 pub(crate) fn is_git_directory(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
     let finder = Finder::new(options, env, options.cwd.clone());
     finder.is_git_directory(dir).unwrap_or(false)
 }
 
-/// Whether `dir` is the worktree of a repository: `.git` in it is one, or a file that names one or cannot be read.
+/// Returns true if `dir` is the worktree of a repository: its `.git` is a repository, or a file
+/// that names one or cannot be read.
 pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool {
     let finder = Finder::new(options, env, options.cwd.clone());
     let dot_git = dir.join(".git");
@@ -187,7 +191,8 @@ pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool 
     }
 }
 
-/// Whether `dot_git`, in messages called `name`, is a repository's directory or names one, where there may be none; what is neither is an error.
+/// Returns true if `dot_git` is the directory of a repository or names one, and false if it does
+/// not exist. Anything else is an error. `name` is its name in messages.
 pub(crate) fn leads_to_one(
     options: &OpenOptions,
     env: &Env,
@@ -206,12 +211,13 @@ pub(crate) fn leads_to_one(
         },
         Ok(_) => Ok(false),
         Err(error) if crate::disk::is_missing(&error) => Ok(false),
-        // Whoever opens it says why not.
+        // Opening it gives the reason.
         Err(_) => Ok(true),
     }
 }
 
-/// A worktree's path without links; it need not exist, but the directory it is in must.
+/// Resolves the symbolic links of a worktree's path. The worktree need not exist, but its parent
+/// must.
 fn real_path(path: PathBuf) -> Result<PathBuf, Error> {
     by_path::realpath(&path).map_err(|err| {
         let mut above: Vec<&Path> = path.ancestors().collect();
@@ -269,7 +275,7 @@ impl Finder<'_> {
         Ok((layout, format))
     }
 
-    /// `GIT_DIR` names the directory.
+    /// Opens the repository that `GIT_DIR` names.
     fn named(&self, git_dir: &UserPath) -> Result<(Layout, Format), Error> {
         if git_dir.as_bytes().len() > GIT_DIR_LIMIT {
             return Err(DiscoveryError::GitDirTooLong.into());
@@ -280,7 +286,8 @@ impl Finder<'_> {
         self.explicit(&GitDir { path, is_real: false }, Path::new(git_dir.as_os_str()), None, true)
     }
 
-    /// The directory is given, by what it is `called`. `implicit`: without any word about a worktree, the current directory is it.
+    /// Opens a given directory; `called` is its name in messages. `implicit`: the current directory
+    /// is the worktree if no option or setting names one.
     fn explicit(
         &self,
         given: &GitDir,
@@ -323,8 +330,8 @@ impl Finder<'_> {
         } else {
             implicit.then(|| self.cwd.clone())
         };
-        // Git goes to the top, and takes the directory's name along. A path through the current
-        // directory would lead nowhere once a command has removed that directory.
+        // Git changes to the top and adapts the name of the directory. A path through the current
+        // directory would become invalid when a command removes that directory.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
             match self.cwd.starts_with(top) {
                 true if is_real => called = git_dir.clone(),
@@ -355,22 +362,24 @@ impl Finder<'_> {
         real_path(path)
     }
 
-    /// `core.worktree`: Git changes to the Git directory, and from there to it, unless it is absolute.
+    /// Resolves `core.worktree`. Git changes to the Git directory, and from there to a relative
+    /// worktree.
     fn configured_work_tree(&self, work_tree: &UserPath, git_dir: &Path) -> Result<PathBuf, Error> {
         if work_tree.is_absolute() {
             return self.said_work_tree(work_tree);
         }
         let entered = work_tree.resolve(git_dir).map_err(Into::into);
-        // A file has no entry `.`, and a directory that may not be searched shows none.
+        // Resolving `.` fails for a file, and for a directory without search permission.
         entered
             .and_then(|path| canonical(&path.join(".")))
             .map_err(Attempt::EnterWorktree.on(Path::new(work_tree.as_os_str())))
     }
 
-    /// `GIT_INDEX_FILE`, from the top of the worktree, where Git is when it reads it.
+    /// Resolves `GIT_INDEX_FILE` from the top of the worktree, where Git reads it.
     fn index(&self, git_dir: &Path, work_tree: Option<&Path>) -> Result<PathBuf, Error> {
         match self.env.path("GIT_INDEX_FILE") {
-            // Git takes the empty string for an index without entries, and `clean` removes all tracked files.
+            // Git takes the empty string for an index without entries, and then `clean` removes all
+            // tracked files.
             Some(file) => file
                 .resolve(work_tree.unwrap_or(&self.cwd))
                 .map_err(|source| Error::Path { origin: PathOrigin::IndexFile(file.clone()), source }),
@@ -387,7 +396,7 @@ impl Finder<'_> {
     ) -> Result<(Layout, Format), Error> {
         let GitDir { path: git_dir, is_real } = git_dir;
         let mut prefix = BString::default();
-        // Git goes to the top from anywhere in the worktree, and stays where it is outside.
+        // Git changes to the top from anywhere in the worktree, and stays in a directory outside.
         let mut place = &self.cwd;
         if let Some(top) = &work_tree
             && let Ok(inside) = self.cwd.strip_prefix(top)

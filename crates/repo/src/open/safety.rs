@@ -1,4 +1,5 @@
-//! Whether a repository may be used: who owns it (`safe.directory`), and bare ones (`safe.bareRepository`).
+//! Decides if a repository may be used, by its owner (`safe.directory`) and for bare repositories
+//! (`safe.bareRepository`).
 
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
@@ -42,7 +43,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Refuses what belongs to somebody else, unless `safe.directory` names it.
+    /// Refuses a repository of another user, unless `safe.directory` names it.
     pub(super) fn check_owner(
         &self,
         dir: &Path,
@@ -68,14 +69,15 @@ impl Finder<'_> {
         Err(DiscoveryError::DubiousOwner(dir.to_owned()).into())
     }
 
-    /// A disk that fails is no owner's doing, and is said.
+    /// Returns true if the user owns the path. A failing disk is reported as such, not as another
+    /// owner.
     fn is_owned(&self, path: &Path) -> Result<bool, Error> {
         let Some(stat) = by_path::stat(path).map_err(Attempt::Stat.on(path))? else { return Ok(false) };
         let user = sys::user::effective_uid();
         if user != 0 || stat.uid == 0 {
             return Ok(stat.uid == user);
         }
-        // Root by way of sudo may use what belongs to the user who called it.
+        // Root may use a repository of the user who called sudo.
         let sudo = self.env.bytes("SUDO_UID").and_then(|uid| uid.trim_start().to_str().ok()?.parse().ok());
         Ok(stat.uid == sudo.unwrap_or(user))
     }

@@ -1,7 +1,9 @@
-//! All refs below a prefix: loose ones over packed ones.
+//! Lists all refs with a prefix: loose ones hide packed ones.
 //!
-//! Order: loose refs first, then packed-refs, so that one that is packed meanwhile is met at least once. Each directory is listed once, and no
-//! type asked for where the listing tells it. A directory that cannot be listed is an error; Git takes it for an empty one.
+//! Order: loose refs first, then packed-refs, so a ref that another process packs meanwhile is
+//! found at least once. Each directory is listed once, and the type of an entry is taken from the
+//! listing if it has one. A directory that cannot be listed is an error; Git takes it for an empty
+//! one.
 
 use std::{
     io::ErrorKind,
@@ -18,18 +20,18 @@ use sys::{FileType, by_path};
 use super::store::{End, Store};
 use crate::{Attempt, Error, RefError};
 
-/// Loose refs; `None` for a symbolic one that leads nowhere, which hides a packed one still.
+/// Loose refs; `None` for a dangling symbolic ref, which still hides a packed ref.
 type Loose = Vec<(BString, Option<ObjectId>)>;
 
 impl Store {
-    /// All refs whose names begin with `prefix`, sorted. Symbolic ones have the value of what they point to; those that lead
-    /// nowhere are left out. Broken ones are null.
+    /// Lists all refs whose names begin with `prefix`, sorted. A symbolic ref has the value of its
+    /// target; dangling ones are left out. Broken refs have the null name.
     pub(crate) fn list(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let mut loose = Loose::new();
         let dir = prefix.rfind_byte(b'/').map_or("refs/".into(), |slash| prefix[..=slash].as_bstr());
         self.loose_below(dir, prefix, &mut loose)?;
         loose.sort();
-        // All of packed-refs: then no bad line is passed over.
+        // For `refs/`, read all of packed-refs, so that every malformed line is noticed.
         let mut packed = self.packed.below(if prefix == "refs/" { "".into() } else { prefix })?;
         packed.retain(|(name, _)| loose.binary_search_by(|(loose, _)| loose.cmp(name)).is_err());
         packed.extend(loose.into_iter().filter_map(|(name, id)| Some((name, id?))));
@@ -37,7 +39,7 @@ impl Store {
         Ok(packed)
     }
 
-    /// Lists the directory `dir`, which ends with a slash.
+    /// Lists the directory `dir`, whose name ends with a slash.
     fn loose_below(&self, dir: &BStr, prefix: &BStr, found: &mut Loose) -> Result<(), Error> {
         let path = refname::file(&self.git_dir, &self.packed.common_dir, dir);
         let entries = match by_path::list(&path) {
@@ -47,7 +49,7 @@ impl Store {
             }
             Err(error) => return Err(Attempt::ReadLooseRefs.on(&path)(error)),
         };
-        // What each worktree has for itself lies elsewhere.
+        // Refs of this worktree alone are in its own Git directory.
         let has_own = dir == "refs/" && self.git_dir != self.packed.common_dir;
         let own = refname::PER_WORKTREE.iter().filter(|_| has_own);
         for dir in own.map(|dir| BStr::new(*dir)).filter(|dir| leads_to(dir, prefix)) {
@@ -93,7 +95,7 @@ impl Store {
         }
         let resolved = self.resolve(name.as_bstr())?;
         let id = match resolved.end {
-            // Gone since it was listed.
+            // It was removed after the listing.
             End::Missing => return Ok(()),
             End::Dangling => None,
             End::Broken(_) if resolved.last.is_some() => None,
@@ -105,7 +107,7 @@ impl Store {
     }
 }
 
-/// Whether names that begin with `prefix` may lie below a directory.
+/// Returns true if names with this prefix may be below a directory.
 fn leads_to(dir: &BStr, prefix: &BStr) -> bool {
     dir.starts_with(prefix) || prefix.starts_with(dir.as_bytes())
 }

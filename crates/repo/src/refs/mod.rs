@@ -1,7 +1,8 @@
-//! Refs, read: loose files over `packed-refs`, symbolic ones followed.
+//! Reads refs: loose files over `packed-refs`, and symbolic refs.
 //!
-//! Source: gitrepository-layout(5) and git-check-ref-format(1). A name that is not well formed is no
-//! ref; a file that is not well formed is an error in Git's words; one that cannot be read is an error, never another value.
+//! Source: gitrepository-layout(5) and git-check-ref-format(1). A malformed name is not a ref. A
+//! malformed file is an error in Git's words. A file that cannot be read is an error, never another
+//! value.
 
 mod list;
 mod replace;
@@ -19,7 +20,7 @@ use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
 
 impl Repository {
-    /// Where HEAD leads.
+    /// Returns the target of HEAD.
     pub fn head(&self) -> Result<Head, Error> {
         match self.refs.raw("HEAD".into())? {
             Raw::Missing | Raw::Impossible => Err(RefError::NoHead.into()),
@@ -36,12 +37,14 @@ impl Repository {
         }
     }
 
-    /// Value of a full ref name, symbolic refs followed; `None` if missing. A broken one is an error.
+    /// Returns the value of a full ref name, following symbolic refs; `None` if it does not exist.
+    /// A broken ref is an error.
     pub fn find_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         value(self.refs.resolve(name)?.end)
     }
 
-    /// The object a ref leads to, for who looks whether there is one: what is broken is none.
+    /// Returns the object of a ref for a caller that tries several names: a broken ref counts as
+    /// missing.
     pub(crate) fn try_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         Ok(match self.refs.resolve(name)?.end {
             End::Id(id) => Some(id),
@@ -49,7 +52,8 @@ impl Repository {
         })
     }
 
-    /// What Git says of the refs that `name` may mean, as a user writes it, and that are broken or lead nowhere: it passes them over.
+    /// Returns Git's warnings about broken and dangling refs among the meanings of `name`, as a
+    /// user writes it. Git ignores such refs.
     pub fn ignored_refs(&self, name: &BStr) -> Vec<String> {
         let ignored = |(before, after): &(&str, &str)| {
             let full = BString::from([before.as_bytes(), name, after.as_bytes()].concat());
@@ -62,7 +66,8 @@ impl Repository {
         RULES.iter().filter_map(ignored).collect()
     }
 
-    /// The target of a symbolic ref; `None` if there is no such ref or it holds an object name.
+    /// Returns the target of a symbolic ref; `None` if there is no such ref, or if it holds an
+    /// object name.
     pub fn symbolic_target(&self, name: &BStr) -> Result<Option<BString>, Error> {
         if refname::check(name, Levels::One).is_err() {
             return Ok(None);
@@ -73,13 +78,13 @@ impl Repository {
         })
     }
 
-    /// All refs whose names begin with a prefix, sorted. Symbolic ones have the value of what they point to; those that lead nowhere are
-    /// left out. What is broken is null, as for Git.
+    /// Lists all refs whose names begin with a prefix, sorted. A symbolic ref has the value of its
+    /// target; dangling ones are left out. Broken refs have the null name, as in Git.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
         self.refs.list(prefix.into())
     }
 
-    /// The same name in our type; `None` if it is not of the repository's hash.
+    /// Converts a name from the type of gix; `None` if it is not of the repository's hash.
     pub(crate) fn own_id(&self, id: &gix_hash::oid) -> Option<ObjectId> {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
     }
@@ -89,7 +94,7 @@ fn value(end: End) -> Result<Option<ObjectId>, Error> {
     match end {
         End::Missing | End::Dangling => Ok(None),
         End::Id(id) => Ok(Some(id)),
-        // Whatever else lies beside the refs.
+        // Other files in the Git directory are not refs.
         End::Broken(name) if !name.contains(&b'/') && !refname::is_root(name.as_bstr()) => Ok(None),
         End::Broken(name) => Err(broken(name.as_bstr())),
     }
@@ -99,7 +104,7 @@ fn broken(name: &BStr) -> Error {
     RefError::Broken(name.to_owned()).into()
 }
 
-/// `refs/heads/x` as `x`; other names as they are.
+/// Returns `x` for `refs/heads/x`, and other names unchanged.
 pub fn branch_name(full: &BStr) -> &BStr {
     full.strip_prefix(b"refs/heads/").map_or(full, |short| short.as_bstr())
 }

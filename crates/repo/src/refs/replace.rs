@@ -1,7 +1,7 @@
-//! `refs/replace/`, or what stands for it: which object to read in place of which.
+//! Reads `refs/replace/`, or its configured substitute: the objects to read in place of others.
 //!
-//! Read when an object is first looked for, as in Git: on a network disk each question costs a round trip. Without them
-//! no object can be told from another, so what keeps from reading them is an error for each.
+//! They are read when the first object is looked up, as in Git: on a network disk each read costs a
+//! round trip. If they cannot be read, no object is reliable, so each lookup is an error.
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
@@ -14,7 +14,7 @@ use crate::{Error, RefError, objects};
 /// See [`objects::Replacements`].
 pub(crate) struct Replaced {
     store: Store,
-    /// What the names of such refs begin with.
+    /// The prefix of the names of these refs.
     base: BString,
     found: OnceLock<Result<Found, Error>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Replaced {
 #[derive(Default)]
 struct Found {
     objects: HashMap<ObjectId, ObjectId>,
-    /// Git's complaints about refs that name no object.
+    /// Git's warnings about refs that name no object.
     warnings: Vec<BString>,
 }
 
@@ -31,12 +31,12 @@ impl Replaced {
         Replaced { store, base, found: OnceLock::new() }
     }
 
-    /// Whether there may be any.
+    /// Returns true if there may be replacements.
     pub(crate) fn replaces_any(&self) -> bool {
         self.found().map_or(true, |found| !found.objects.is_empty())
     }
 
-    /// Git's complaints.
+    /// Returns Git's warnings.
     pub(crate) fn warnings(&self) -> &[BString] {
         self.found().map_or(&[], |found| &found.warnings)
     }
@@ -45,7 +45,7 @@ impl Replaced {
         self.found.get_or_init(|| self.read()).as_ref().map_err(Error::clone)
     }
 
-    /// The last component of a name says what is replaced.
+    /// Reads the refs. The last component of a name is the replaced object.
     fn read(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         for (full, replacement) in self.store.list(self.base.as_bstr())? {

@@ -1,9 +1,10 @@
-//! One ref at a time: a loose file over a line of packed-refs, symbolic ones followed.
+//! Reads one ref: a loose file hides a line of packed-refs; symbolic refs are followed.
 //!
-//! Order: the loose file is opened first, packed-refs looked into only after that, and read anew if it has changed since it was read
-//! last: a ref that is packed meanwhile is found in one of both. That nothing is there is said by `ENOENT` alone
-//! (`ENOTDIR`, `ENAMETOOLONG`: there can be nothing); whatever else keeps from looking is an error, for an older value may lie below.
-//! Cost: a loose ref is an open, a read and a close; each that is not loose, a stat of packed-refs more.
+//! Order: the loose file is opened first and packed-refs is searched afterwards. The latter is read
+//! again if it has changed since it was last read, so a ref that another process packs meanwhile is
+//! found in one of them. Only `ENOENT`, `ENOTDIR` and `ENAMETOOLONG` mean that a loose ref does not
+//! exist. Any other failure is an error, because packed-refs may hold an older value. Cost: a loose
+//! ref takes an open, a read and a close; any other ref takes one more stat of packed-refs.
 
 use std::{
     io::{self, ErrorKind},
@@ -27,29 +28,29 @@ use sys::{
 
 use crate::{Attempt, Error, RefError};
 
-/// So many refs are read on the way from a symbolic one, as Git does.
+/// The limit for a chain of symbolic refs, as in Git.
 const MAX_DEPTH: usize = 5;
 
-/// What is not larger is read, not mapped.
+/// A file up to this size is read, a larger one is mapped.
 const SMALL: u64 = 32 << 10;
 
-/// The refs as one worktree sees them.
+/// The refs as a worktree sees them.
 pub(crate) struct Store {
     pub(super) git_dir: PathBuf,
     pub(super) packed: Arc<Packed>,
 }
 
-/// What all worktrees share.
+/// The refs that all worktrees share.
 pub(crate) struct Packed {
     pub(super) common_dir: PathBuf,
     pub(super) hash: HashKind,
     path: PathBuf,
-    /// As it is called in messages.
+    /// The file as messages name it.
     shown: PathBuf,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
 }
 
-/// The file as it was when it was read; without a stat there was none.
+/// The content of the file when it was read. `stat` is `None` if it did not exist.
 pub(super) struct Snapshot {
     stat: Option<Stat>,
     refs: PackedRefs<Bytes>,
@@ -70,37 +71,37 @@ impl Deref for Bytes {
     }
 }
 
-/// What one ref says, not followed.
+/// The content of one ref; symbolic refs are not followed.
 pub(super) enum Raw {
     Missing,
-    /// There can be none of this name: links lead to themselves, or it is too long.
+    /// A ref of this name cannot exist: links form a loop, or the name is too long.
     Impossible,
     Id(ObjectId),
-    /// The name may be none.
+    /// The target of a symbolic ref, which may be an invalid name.
     Symbolic(BString),
-    /// A file that says neither.
+    /// A file that holds neither an object name nor a target.
     Broken,
 }
 
-/// Where a ref leads in the end.
+/// The end of a chain of refs.
 pub(crate) enum End {
     Missing,
-    /// A symbolic ref leads nowhere, or too far.
+    /// A symbolic ref has no target, or the chain is too long.
     Dangling,
-    /// This ref, itself or one that it leads to, is neither a name nor an object.
+    /// The content of this ref, the requested one or one in its chain, is invalid.
     Broken(BString),
     Id(ObjectId),
 }
 
-/// A ref, followed.
+/// A ref after following the chain.
 pub(crate) struct Resolved {
-    /// The ref it leads to, if that is another and can be told.
+    /// The last ref of the chain, if it is another one and is known.
     pub(crate) last: Option<BString>,
     pub(crate) end: End,
 }
 
 impl Store {
-    /// `called`: the common directory as messages name it.
+    /// Makes a store. `called` is the common directory as messages name it.
     pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, called: &Path) -> Store {
         let path = common_dir.join("packed-refs");
         let shown = called.join("packed-refs");
@@ -109,12 +110,12 @@ impl Store {
         Store { git_dir: git_dir.to_owned(), packed: Arc::new(packed) }
     }
 
-    /// The refs as the worktree with this Git directory sees them.
+    /// Returns the refs as the worktree with this Git directory sees them.
     pub(crate) fn seen_from(&self, git_dir: &Path) -> Store {
         Store { git_dir: git_dir.to_owned(), packed: Arc::clone(&self.packed) }
     }
 
-    /// Reads one ref. The name must be one, so that it leads nowhere else.
+    /// Reads one ref. The name must be valid, so that its path stays in the Git directory.
     pub(super) fn raw(&self, name: &BStr) -> Result<Raw, Error> {
         let hash = self.packed.hash;
         let path = refname::file(&self.git_dir, &self.packed.common_dir, name);
@@ -139,7 +140,7 @@ impl Store {
         })
     }
 
-    /// Follows a ref. What is no name is no ref.
+    /// Follows a ref. An invalid name is not a ref.
     pub(crate) fn resolve(&self, name: &BStr) -> Result<Resolved, Error> {
         match refname::check(name, Levels::One) {
             Ok(()) => self.followed(name, self.raw(name)?),
@@ -147,7 +148,7 @@ impl Store {
         }
     }
 
-    /// The same of one that was read: `raw` is what it says.
+    /// Follows a ref whose content `raw` is known.
     pub(super) fn followed(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
         let mut last: Option<BString> = None;
         for depth in 1..=MAX_DEPTH {
@@ -176,7 +177,7 @@ impl Store {
 
 impl Packed {
     fn raw(&self, name: &BStr) -> Result<Raw, Error> {
-        // Nothing else is ever packed.
+        // Only refs below `refs/` are packed.
         if !name.starts_with(b"refs/") {
             return Ok(Raw::Missing);
         }
@@ -184,7 +185,8 @@ impl Packed {
         Ok(self.look(&snapshot, |refs| refs.find(name))?.map_or(Raw::Missing, Raw::Id))
     }
 
-    /// All whose names begin with `prefix`, in order. Null where a name is not one a ref may have.
+    /// Returns all packed refs with a prefix, in order. A ref with an invalid name has the null
+    /// object name.
     pub(super) fn below(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let snapshot = self.snapshot()?;
         self.look(&snapshot, |refs| {
@@ -193,7 +195,8 @@ impl Packed {
         })
     }
 
-    /// Looks into the file; an error where that met what is wrong with it, or a page that cannot be read.
+    /// Searches the file. It is an error if the search meets a malformed line or a page that cannot
+    /// be read.
     fn look<'s, T>(
         &self,
         snapshot: &'s Snapshot,
@@ -211,7 +214,7 @@ impl Packed {
         RefError::Packed { file: self.shown.clone(), problem }.into()
     }
 
-    /// The file as it is now.
+    /// Returns the current content of the file.
     fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*held {

@@ -15,7 +15,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::open;
 
-/// Pieces that conversions look at.
+/// Generates content from pieces that conversions examine.
 fn content() -> impl Strategy<Value = Vec<u8>> {
     let piece = select(vec![
         "a",
@@ -159,7 +159,7 @@ fn store(at: &Repo<'_>, content: &[u8]) -> ObjectId {
     oid
 }
 
-/// The index in Git's file and as a value.
+/// Returns the index in Git's file and as a value.
 fn index(at: &Repo<'_>, files: &[(&str, &[u8])]) -> Index {
     let mut files = files.to_vec();
     files.sort();
@@ -265,7 +265,7 @@ proptest! {
     }
 }
 
-/// The files that differ from the index, with the names their content would get.
+/// Returns the files that differ from the index, with the object names of their content.
 fn shown_names(diff: &BStr) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut path = None;

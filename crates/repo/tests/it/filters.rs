@@ -8,8 +8,8 @@ use testkit::{FILTER_PROTOCOL, Repo, Sandbox};
 
 use crate::{open, said};
 
-/// Upper case out, lower case in; logs what it is asked. Paths with `late` in them are delayed, with
-/// `fail` refused, with `abort` end it.
+/// A filter that writes upper case to the worktree and lower case to Git, and logs its requests. A
+/// path with `late` is delayed, with `fail` refused, with `abort` ends the filter.
 const FILTER: &str = r#"
 my (%kept, $rounds);
 open(my $log, '>>', $ARGV[0]); $log->autoflush(1);
@@ -62,7 +62,7 @@ fn process(sandbox: &Sandbox) -> String {
     format!("perl '{0}/filter.pl' '{0}/log'", root.display())
 }
 
-/// Writes everything through the lane, as a checkout would.
+/// Filters all entries, as a checkout would.
 fn written(at: &Repo<'_>, index: &Index) -> (Vec<(BString, BString)>, Vec<String>) {
     let repo = open(at);
     let tip = repo.rev_parse("HEAD".into()).expect("born");
@@ -166,7 +166,7 @@ fn long_running_process_with_delay() {
     let command = process(&sandbox);
     at.git(&["config", "filter.proc.process", &command]);
     same_as_git(&at, &index);
-    // Git asked the same things of its own process.
+    // Git sends the same requests to its own process.
     let log = at.read("../log").to_string();
     let lines: Vec<_> = log.lines().collect();
     let (ours, theirs) = lines.split_at(lines.len() / 2);

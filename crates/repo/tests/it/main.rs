@@ -1,4 +1,4 @@
-//! Reading repositories, with real Git as oracle.
+//! Tests of reading repositories, with Git as oracle.
 #![allow(clippy::disallowed_methods)]
 
 mod convert;
@@ -15,12 +15,13 @@ use std::{
 use repo::{OpenOptions, Repository};
 use testkit::Repo;
 
-/// The Git that serves as oracle.
+/// Returns the path of the oracle.
 fn git() -> PathBuf {
     std::env::var_os("SAPWOOD_TEST_GIT").map_or_else(|| "git".into(), PathBuf::from)
 }
 
-/// Options with the sandbox's environment, to open from one of its directories.
+/// Returns options with the environment of the sandbox, to open the repository from one of its
+/// directories.
 fn options(at: &Repo<'_>) -> OpenOptions {
     let command = at.command(Path::new("git"));
     let env: HashMap<_, _> =
@@ -32,12 +33,12 @@ fn open(at: &Repo<'_>) -> Repository {
     Repository::open(&options(at)).expect("a repository")
 }
 
-/// What Git says about one thing, without the line end.
+/// Returns Git's output for one command, without the line end.
 fn said(at: &Repo<'_>, args: &[&str]) -> String {
     at.git(args).stdout.to_string().trim_end().to_owned()
 }
 
-/// The text of Git's `fatal:`, all lines of it.
+/// Returns the text after `fatal: ` in Git's error, with all its lines.
 fn fatal(at: &Repo<'_>, args: &[&str]) -> String {
     let stderr = at.try_git(args).stderr.to_string();
     let start = stderr.find("fatal: ").unwrap_or_else(|| panic!("{args:?} did not fail: {stderr}"));

@@ -80,7 +80,7 @@ fn gitfiles_and_their_faults() {
         linked.write(".git", content);
         let ours = Repository::open(&options(&linked)).err().expect("must be refused").to_string();
         let theirs = fatal(&linked, &["rev-parse", "--git-dir"]);
-        // Git shows an unset variable for the third.
+        // For the third content, Git prints `(null)` in place of the path.
         assert_eq!(ours.replace("/no/where", "(null)"), theirs.replace("/no/where", "(null)"));
     }
 }
@@ -156,7 +156,7 @@ fn dubious_ownership() {
     let assume = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     opened(&[]);
     opened(&[assume]);
-    // Older ones know neither the pattern nor the dot.
+    // Older versions know neither the pattern nor the dot.
     let newer: &[&str] = if sandbox.git_version() >= (2, 48) { &[&parent, "."] } else { &[] };
     for value in [&*path, "*", "/elsewhere", ""].iter().chain(newer).copied() {
         opened(&[
@@ -166,7 +166,7 @@ fn dubious_ownership() {
             ("GIT_CONFIG_VALUE_0", value),
         ]);
     }
-    // The repository's own word does not count.
+    // The repository's own configuration does not count.
     at.git(&["config", "safe.directory", "*"]);
     opened(&[assume]);
 }

@@ -5,7 +5,8 @@ use testkit::{Repo, Sandbox};
 
 use crate::{open, options, said};
 
-/// Refs loose, packed, both, symbolic, broken; the main worktree and another one.
+/// Makes loose, packed, symbolic and broken refs, some both loose and packed, in the main worktree
+/// and another one.
 fn all_kinds<'s>(sandbox: &'s Sandbox, format: &str) -> Repo<'s> {
     let at = sandbox.init("r");
     fs::remove_dir_all(at.join(".git")).expect("it was just made");
@@ -105,7 +106,7 @@ const NAMES: [&str; 40] = [
 
 fn listed(repo: &Repository, prefix: &str) -> String {
     let all = repo.refs(prefix).expect("readable");
-    // Git says of those that are null that they are broken.
+    // Git calls refs with the null name broken.
     let sound = all.iter().filter(|(_, id)| !id.is_null());
     sound.map(|(name, id)| format!("{name} {id}")).collect::<Vec<_>>().join("\n")
 }
@@ -124,7 +125,7 @@ fn same(at: &Repo<'_>, context: &str) {
         let asked = format!("{prefix}*");
         let asked = if prefix.ends_with('/') { prefix } else { &asked };
         let theirs = said(at, &["for-each-ref", "--format=%(refname) %(objectname)", asked]);
-        // As a pattern, a prefix reaches no directories.
+        // As a pattern of Git, a prefix does not match in directories.
         let ours = listed(&repo, prefix);
         let ours = ours.lines().filter(|line| prefix.ends_with('/') || line.matches('/').count() == 2);
         assert_eq!(ours.collect::<Vec<_>>().join("\n"), theirs, "{context}: {prefix}");
@@ -154,7 +155,7 @@ fn of_all_kinds_as_git_has_them() {
         let at = all_kinds(&sandbox, format);
         same(&at, format);
         same(&sandbox.repo("other"), format);
-        // As it was before Git 2.15: no promise of an order, and none kept.
+        // The format before Git 2.15, which does not promise an order. These refs are not sorted.
         let packed = at.join(".git/packed-refs");
         let content = fs::read_to_string(&packed).expect("packed");
         let (_, records) = content.split_once('\n').expect("a header");

@@ -199,8 +199,8 @@ fn distances_between_all_pairs() {
     let at = history(&sandbox);
     at.git(&["checkout", "-q", "--orphan", "other"]);
     at.commit("unrelated");
-    // Two merges of the same two commits, the other way round: each pair has two bases. Then dates that lie:
-    // one base of theirs is older than its own ancestors.
+    // Two merges of the same two commits in opposite order, so each pair has two bases. Then
+    // commits with wrong dates: one of their bases is older than its own ancestors.
     for (branch, name) in [("left", "l"), ("right", "r")] {
         at.git(&["checkout", "-q", "-b", branch, "main"]);
         at.write(name, name);
@@ -329,7 +329,7 @@ fn commits_left_behind() {
     assert_eq!(repo.left_behind(base, None).expect("walkable").total, 0);
 }
 
-/// A commit whose child is as old as it is, and whose parent another branch holds.
+/// The child of this commit has the same date, and another branch holds its parent.
 #[test]
 fn nothing_is_left_behind_among_equal_dates() {
     let sandbox = Sandbox::new();
