@@ -1,7 +1,7 @@
-//! The header of a bundle: what stands before its pack.
+//! The header of a bundle, which precedes its pack.
 //!
-//! Format: Git's `gitformat-bundle(5)`, versions 2 and 3. Nothing is allocated in proportion to a
-//! number the file claims; a header without its final empty line is refused.
+//! Format: Git's `gitformat-bundle(5)`, versions 2 and 3. No allocation depends on a number in the
+//! file. A header without its final empty line is refused.
 
 use bstr::{BString, ByteSlice};
 
@@ -10,25 +10,25 @@ use crate::{HashKind, ObjectId};
 /// A parsed header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// 2 or 3.
+    /// The version: 2 or 3.
     pub version: u32,
-    /// `@object-format=`; SHA-1 unless said otherwise.
+    /// `@object-format=`; SHA-1 by default.
     pub hash: HashKind,
-    /// `@filter=`: the pack lacks what this object filter left out.
+    /// `@filter=`: the object filter whose omitted objects the pack lacks.
     pub filter: Option<BString>,
-    /// Commits the receiver must have already.
+    /// Commits that the receiver must already have.
     pub prerequisites: Vec<ObjectId>,
     /// Names and values, in the bundle's order. `HEAD` may be among them.
     pub refs: Vec<(BString, ObjectId)>,
-    /// Where the pack begins, in bytes from the start of the file.
+    /// The offset of the pack in the file, in bytes.
     pub pack_offset: usize,
 }
 
-/// Why a header was refused. Messages are Git's.
+/// Why a header was refused. The messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// The caller names the file: `'<file>' does not look like a v2 or v3 bundle file`.
+    /// The caller adds the file: `'<file>' does not look like a v2 or v3 bundle file`.
     #[error("does not look like a v2 or v3 bundle file")]
     Signature,
     #[error("unrecognized bundle hash algorithm: {0}")]
@@ -41,7 +41,7 @@ pub enum Error {
     Truncated,
 }
 
-/// Parses the header at the start of `data` (which may hold more, or all, of the file).
+/// Parses the header at the start of `data`, which may go on after it.
 pub fn parse(data: &[u8]) -> Result<Header, Error> {
     let version = match data.get(..16) {
         Some(b"# v2 git bundle\n") => 2,

@@ -1,40 +1,41 @@
-//! Editing configuration files without disturbing what is in them.
+//! Edits configuration files and preserves the rest of their content.
 //!
-//! Source: `git-config(1)`, "Syntax". Bytes that an edit does not concern stay as they are, comments
-//! and odd formatting included; what is written is what `git config` writes, at the place where it
-//! writes it: a value is replaced where it stood, a new one follows the last of its section, a new
-//! section comes last.
+//! Source: `git-config(1)`, "Syntax". Bytes outside an edit stay unchanged, including comments and
+//! odd formatting. The edit writes the same text at the same place as `git config`: it replaces a
+//! value where it stands, adds a new value after the last one of its section, and adds a new
+//! section at the end.
 //!
-//! Reading values for use, with includes and scopes, is not done here.
+//! Reading values for use, with includes and scopes, happens elsewhere.
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// One change. Keys are `section.name` or `section.subsection.name`; section and name are compared
-/// without case and written as given.
+/// One change. Keys have the form `section.name` or `section.subsection.name`. Section and name are
+/// compared without case, and written as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// The key gets this one value.
+    /// Set the key's only value.
     Set {
         /// The key.
         key: BString,
         /// The value, unquoted.
         value: BString,
     },
-    /// The key gets one more value.
+    /// Add one more value to the key.
     Add {
         /// The key.
         key: BString,
         /// The value, unquoted.
         value: BString,
     },
-    /// All values of the key go, and with the last one its section, if no comment is about it.
+    /// Remove all values of the key. Also remove a section that becomes empty, unless a comment may
+    /// refer to it.
     Unset {
         /// The key.
         key: BString,
     },
 }
 
-/// Why nothing was changed. Messages are Git's.
+/// Why nothing was changed. The messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -44,31 +45,31 @@ pub enum Error {
     NoName(BString),
     #[error("invalid key: {0}")]
     InvalidKey(BString),
-    /// The caller names the file: `bad config line <n> in file <file>`.
+    /// The caller adds the file: `bad config line <n> in file <file>`.
     #[error("bad config line {line}")]
     Syntax { line: usize },
     #[error("cannot overwrite multiple values with a single value: {key}")]
     Multiple { key: BString },
 }
 
-/// The content of a file after `edits`, made one after the other.
+/// Applies `edits` in order and returns the new content.
 pub fn edit(content: &[u8], edits: &[Edit]) -> Result<Vec<u8>, Error> {
     edits.iter().try_fold(content.to_vec(), |content, edit| edit_once(&content, edit))
 }
 
-/// A key, taken apart.
+/// The parts of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
-    /// Before the first dot.
+    /// The text before the first dot.
     pub section: &'a BStr,
-    /// Between the first and the last dot; any bytes but newline and NUL.
+    /// The text between the first and the last dot: any bytes but newline and NUL.
     pub subsection: Option<&'a BStr>,
-    /// After the last dot.
+    /// The text after the last dot.
     pub name: &'a BStr,
 }
 
 impl<'a> Key<'a> {
-    /// Takes `section.name` or `section.subsection.name` apart.
+    /// Parses `section.name` or `section.subsection.name`.
     pub fn parse(key: &'a [u8]) -> Result<Key<'a>, Error> {
         let whole = || BString::from(key);
         let first = key.find_byte(b'.').filter(|at| *at > 0).ok_or_else(|| Error::NoSection(whole()))?;
@@ -110,11 +111,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PieceKind {
-    /// A section header, and whether it is the key's.
+    /// A section header. `ours` is true if it is the key's section.
     Section {
         ours: bool,
     },
-    /// An entry of another key, and whether it is in the key's section.
+    /// An entry of another key. `ours` is true if it is in the key's section.
     Entry {
         ours: bool,
     },
@@ -123,7 +124,7 @@ enum PieceKind {
     Comment,
 }
 
-/// A stretch of the file that is not white space.
+/// A part of the file that is not white space.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     kind: PieceKind,
@@ -164,7 +165,7 @@ fn scan(content: &[u8], key: &Key<'_>) -> Result<Vec<Piece>, Error> {
             }
             _ => return Err(syntax(content, at)),
         };
-        // Git's habit: of a blank line ended by CR LF, the CR belongs to what stands before.
+        // As in Git, a CR LF after a part adds its CR to the part.
         at += usize::from(content[at..].starts_with(b"\r\n"));
         pieces.push(Piece { kind, begin, end: at });
     }
@@ -175,12 +176,12 @@ fn syntax(content: &[u8], at: usize) -> Error {
     Error::Syntax { line: content[..at].iter().filter(|&&byte| byte == b'\n').count() + 1 }
 }
 
-/// Past the newline, or the end.
+/// Returns the offset after the newline, or the end.
 fn line_end(content: &[u8], at: usize) -> usize {
     content[at..].find_byte(b'\n').map_or(content.len(), |newline| at + newline + 1)
 }
 
-/// Past the `]` of the header that begins at `at`.
+/// Returns the offset after the `]` of the header that begins at `at`.
 fn header_end(content: &[u8], at: usize) -> Option<usize> {
     let mut quoted = false;
     let mut bytes = content.iter().enumerate().skip(at + 1);
@@ -196,16 +197,16 @@ fn header_end(content: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Whether the text between the brackets names the key's section, and whether entries below it can be
-/// the key's; `None` if it is malformed.
+/// Parses the text between the brackets. Returns two flags: if it names the key's section, and if
+/// entries below it can belong to the key. Returns `None` if it is malformed.
 fn header_of(header: &[u8], key: &Key<'_>) -> Option<(bool, bool)> {
     let name_end =
         header.iter().position(|&byte| !is_name_byte(byte) && byte != b'.').unwrap_or(header.len());
     let (name, rest) = header.split_at(name_end);
     let rest = rest.trim_ascii_start();
     if rest.is_empty() {
-        // `[section.subsection]`, an old form, has no case when a section is looked for, and is in
-        // lower case when a key is.
+        // `[section.subsection]` is an old form. Git compares it without case when it looks for a
+        // section, and as lower case when it looks for a key.
         let (section, subsection) = match name.split_once_str(".") {
             Some((section, subsection)) => (section, Some(subsection)),
             None => (name, None),
@@ -231,7 +232,8 @@ fn header_of(header: &[u8], key: &Key<'_>) -> Option<(bool, bool)> {
     Some((ours, ours))
 }
 
-/// Past the entry whose name ends at `at`: its line, continued ones and a comment included.
+/// Returns the offset after the entry whose name ends at `at`, including continuation lines and a
+/// comment.
 fn entry_end(content: &[u8], at: usize) -> Option<usize> {
     let blank = content[at..].iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
     let mut at = at + blank;
@@ -264,7 +266,7 @@ fn entry_end(content: &[u8], at: usize) -> Option<usize> {
     (!quoted).then_some(at)
 }
 
-/// The part before `end`, with the newline it may lack.
+/// Returns the content before `end`, with a newline added if it lacks one.
 fn lines_before(content: &[u8], end: usize) -> Vec<u8> {
     let mut out = content[..end].to_vec();
     if !out.is_empty() && !out.ends_with(b"\n") {
@@ -280,7 +282,7 @@ fn replaced(content: &[u8], piece: &Piece, key: &Key<'_>, value: &BString) -> Ve
     out
 }
 
-/// Where the white space before `begin` on its line begins.
+/// Returns the start of the white space before `begin` on its line.
 fn indented_from(content: &[u8], begin: usize) -> usize {
     let blank = content[..begin].iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     begin - blank.count()
@@ -328,9 +330,9 @@ fn without(content: &[u8], pieces: &[Piece], found: &[usize]) -> Vec<u8> {
     out
 }
 
-/// What goes with the first of `found`, if with it (and those of `found` right after it) the last
-/// entries of its section go, and no comment could be about the section: the section's headers and the
-/// white space around them. Returns begin, end, and those of `found` that are left.
+/// Returns the range to remove together with the first of `found`. It is the whole section, with
+/// its headers and the white space around them, if the section's last entries are removed and no
+/// comment could refer to it. Returns begin, end, and the rest of `found`.
 fn whole_section<'a>(
     content: &[u8],
     pieces: &[Piece],

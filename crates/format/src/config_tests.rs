@@ -1,4 +1,4 @@
-//! Edits compared with what `git config` makes of the same file.
+//! Compares edits with those of `git config` on the same file.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn after(content: &str, edits: &[Edit]) -> String {
     String::from_utf8(edit(content.as_bytes(), edits).expect("valid")).expect("text")
 }
 
-/// The same edit by Git; `None` if it refuses.
+/// Makes the same edit with Git. Returns `None` if Git refuses.
 #[allow(clippy::disallowed_methods)]
 fn by_git(content: &str, change: &Edit) -> Option<String> {
     let dir = tempfile::tempdir().expect("a directory for tests");
@@ -37,7 +37,7 @@ fn by_git(content: &str, change: &Edit) -> Option<String> {
 }
 
 #[test]
-fn a_new_repository_as_git_clone_writes_it() {
+fn writes_the_configuration_of_a_new_clone() {
     let edits = [
         set("core.repositoryformatversion", "0"),
         set("core.bare", "false"),
@@ -55,7 +55,7 @@ fn a_new_repository_as_git_clone_writes_it() {
 }
 
 #[test]
-fn as_git_edits() {
+fn edits_like_git() {
     let files = [
         "",
         "[a]",
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_set_is_there_once(value in "[ -~\t\n]{0,20}") {
+    fn setting_a_value_twice_changes_nothing(value in "[ -~\t\n]{0,20}") {
         let once = after("[a]\n\tc = 1\n", &[set("a.b", &value)]);
         let twice = after(&once, &[set("a.b", &value)]);
         prop_assert_eq!(once, twice);

@@ -1,9 +1,9 @@
-//! Sorted tables of object names behind a 256-entry fan-out: the part that pack indices and
-//! multi-pack-indices have in common.
+//! Sorted tables of object names behind a 256-entry fan-out. Pack indices and multi-pack-indices
+//! share this structure.
 
 use crate::ObjectId;
 
-/// Length of a fan-out table in bytes.
+/// The length of a fan-out table in bytes.
 pub(crate) const FANOUT_LEN: usize = 256 * 4;
 
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
@@ -14,7 +14,7 @@ pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The number of names, if the table never decreases.
+/// Returns the number of names. Returns `None` if the table decreases anywhere.
 pub(crate) fn count(fanout: &[u8]) -> Option<u32> {
     fanout[..FANOUT_LEN].chunks_exact(4).try_fold(0, |before, entry| {
         let now = be32(entry, 0);
@@ -22,10 +22,11 @@ pub(crate) fn count(fanout: &[u8]) -> Option<u32> {
     })
 }
 
-/// Position of `oid` in a table of names, `stride` bytes apart, the first at `names[0]`.
+/// Returns the position of `oid` in a table of names that are `stride` bytes apart, the first at
+/// `names[0]`.
 ///
-/// `fanout` passed [`count`] and `names` has that many entries. A table out of order, which only
-/// damage can bring about, makes names unfindable, nothing worse.
+/// The caller has checked `fanout` with [`count`], and `names` has that many entries. In a damaged
+/// table that is out of order, names may not be found; nothing worse happens.
 pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> Option<u32> {
     let key = oid.as_bytes();
     let at = first_from(fanout, names, stride, oid);
@@ -34,7 +35,8 @@ pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -
     is_there.then_some(at)
 }
 
-/// Position of the first name that is `oid` or comes after it. As [`find`].
+/// Returns the position of the first name that is not before `oid`, under the conditions of
+/// [`find`].
 pub(crate) fn first_from(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> u32 {
     let key = oid.as_bytes();
     let first = usize::from(key[0]);
@@ -42,8 +44,9 @@ pub(crate) fn first_from(fanout: &[u8], names: &[u8], stride: usize, oid: &Objec
     let end = be32(fanout, first * 4) as usize;
     let is_before = |n: usize| &names[n * stride..n * stride + key.len()] < key;
 
-    // Names are hashes, so evenly spread: a look near where the name would be if they were perfectly
-    // so, widened until it holds the name, touches a page or two where bisecting touches many.
+    // Names are hashes and so evenly distributed. The search starts at the position that a
+    // perfectly even distribution would give, and widens until it contains the name. It touches a
+    // page or two, where a binary search touches many.
     let share = u64::from(u32::from_be_bytes(key[1..5].try_into().expect("names are longer")));
     let guess = start + (((end - start) as u64 * share) >> 32) as usize;
     let (mut low, mut high, mut step) = (guess, guess, 8);
@@ -84,9 +87,9 @@ mod tests {
     }
 
     proptest! {
-        // Few distinct bytes, so that names crowd together and the guess is far off.
+        // The names have few distinct bytes, so they cluster and the guess is far off.
         #[test]
-        fn finds_what_is_there_and_nothing_else(
+        fn finds_present_names_only(
             names in prop::collection::vec(
                 prop_oneof![any::<[u8; 20]>(), prop::array::uniform20(prop_oneof![Just(0u8), Just(1), Just(255)])],
                 0..200),
@@ -107,7 +110,7 @@ mod tests {
         }
 
         #[test]
-        fn disorder_is_survived(
+        fn survives_an_unsorted_table(
             names in prop::collection::vec(prop::array::uniform20(0u8..3), 1..60),
             key in prop::array::uniform20(0u8..3),
         ) {
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fanout_that_decreases_is_refused() {
+    fn refuses_a_decreasing_fanout() {
         let (mut fanout, _) = table(vec![[7; 20]]);
         fanout[40..44].copy_from_slice(&9u32.to_be_bytes());
         assert_eq!(count(&fanout), None);

@@ -1,14 +1,14 @@
-//! Object names and the hashes behind them.
+//! Object names and hash functions.
 //!
-//! Two SHA-1s are at hand and they are not interchangeable: object names use the one that detects
-//! collision attacks ([`Hasher::object`]), trailers of files Git wrote itself use the faster plain
-//! one ([`Hasher::checksum`]).
+//! There are two SHA-1 implementations, which are not interchangeable. Object names use the one
+//! that detects collision attacks ([`Hasher::object`]). Trailers of files that Git wrote itself use
+//! the faster plain one ([`Hasher::checksum`]).
 
 use std::fmt;
 
 use sha1::Digest as _;
 
-/// Which hash a repository names its objects with (`extensions.objectFormat`).
+/// The hash that a repository names its objects with (`extensions.objectFormat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HashKind {
     /// 20 bytes; the default.
@@ -18,7 +18,7 @@ pub enum HashKind {
 }
 
 impl HashKind {
-    /// Length of a raw name in bytes.
+    /// Returns the length of a raw name in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a length, not a collection's")]
     pub const fn len(self) -> usize {
         match self {
@@ -27,12 +27,12 @@ impl HashKind {
         }
     }
 
-    /// Length of a name in hexadecimal digits.
+    /// Returns the length of a name in hexadecimal digits.
     pub const fn hex_len(self) -> usize {
         self.len() * 2
     }
 
-    /// The value of `extensions.objectFormat`.
+    /// Returns the value of `extensions.objectFormat`.
     pub const fn name(self) -> &'static str {
         match self {
             HashKind::Sha1 => "sha1",
@@ -44,18 +44,18 @@ impl HashKind {
 /// The name of an object: a raw hash and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId {
-    // Bytes past the kind's length are always zero, so that derived comparisons hold.
+    // Bytes after the kind's length are always zero, so that the derived comparisons are correct.
     bytes: [u8; 32],
     kind: HashKind,
 }
 
 impl ObjectId {
-    /// The all-zero name, which Git uses for "no object".
+    /// Returns the all-zero name, which Git uses for "no object".
     pub const fn null(kind: HashKind) -> Self {
         ObjectId { bytes: [0; 32], kind }
     }
 
-    /// A name from its raw bytes; `None` if there are not exactly as many as `kind` has.
+    /// Creates a name from its raw bytes. Returns `None` if their number does not match `kind`.
     pub fn from_bytes(kind: HashKind, raw: &[u8]) -> Option<Self> {
         if raw.len() != kind.len() {
             return None;
@@ -65,7 +65,7 @@ impl ObjectId {
         Some(ObjectId { bytes, kind })
     }
 
-    /// A name from exactly [`HashKind::hex_len`] hexadecimal digits of either case.
+    /// Creates a name from exactly [`HashKind::hex_len`] hexadecimal digits of either case.
     pub fn from_hex(kind: HashKind, hex: &[u8]) -> Option<Self> {
         if hex.len() != kind.hex_len() {
             return None;
@@ -79,34 +79,34 @@ impl ObjectId {
         Some(ObjectId { bytes, kind })
     }
 
-    /// The raw name, 20 or 32 bytes.
+    /// Returns the raw name, 20 or 32 bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.kind.len()]
     }
 
-    /// Which hash it is of.
+    /// Returns the kind of hash.
     pub const fn kind(&self) -> HashKind {
         self.kind
     }
 
-    /// Whether this is the all-zero name.
+    /// Returns true for the all-zero name.
     pub fn is_null(&self) -> bool {
         self.bytes == [0; 32]
     }
 
-    /// The name of the empty tree.
+    /// Returns the name of the empty tree.
     pub fn empty_tree(kind: HashKind) -> Self {
         Hasher::object(kind, "tree", 0).finish().expect("the empty tree is no collision attack")
     }
 
-    /// The name of the empty blob.
+    /// Returns the name of the empty blob.
     pub fn empty_blob(kind: HashKind) -> Self {
         Hasher::object(kind, "blob", 0).finish().expect("the empty blob is no collision attack")
     }
 }
 
 impl ObjectId {
-    /// How many digits both begin with.
+    /// Returns the number of leading hexadecimal digits that both names share.
     pub fn common_digits(&self, other: &ObjectId) -> usize {
         let same = self.as_bytes().iter().zip(other.as_bytes()).take_while(|(one, two)| one == two).count();
         let half =
@@ -114,7 +114,8 @@ impl ObjectId {
         (2 * same + usize::from(half)).min(self.kind.hex_len())
     }
 
-    /// Its hexadecimal digits, put where there is room for the longest name's. For lists of as many names as an index has.
+    /// Writes the hexadecimal digits into `room` and returns them. For lists as long as an index,
+    /// this avoids an allocation per name.
     pub fn hex_into(self, room: &mut [u8; 64]) -> &[u8] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         for (pair, byte) in room.as_chunks_mut::<2>().0.iter_mut().zip(self.as_bytes()) {
@@ -136,16 +137,16 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// How the names of some objects begin: an abbreviation.
+/// An abbreviated object name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Filled up with zeros.
+    /// The digits, padded with zeros.
     first: ObjectId,
     digits: usize,
 }
 
 impl Prefix {
-    /// From hexadecimal digits of either case, at most as many as a name has.
+    /// Creates a prefix from hexadecimal digits of either case, at most as many as a name has.
     pub fn from_hex(kind: HashKind, hex: &[u8]) -> Option<Prefix> {
         let mut whole = [b'0'; 64];
         whole.get_mut(..hex.len())?.copy_from_slice(hex);
@@ -153,7 +154,7 @@ impl Prefix {
         (hex.len() <= kind.hex_len()).then_some(Prefix { first, digits: hex.len() })
     }
 
-    /// The first `digits` of a name, or all it has.
+    /// Returns the first `digits` digits of a name, or all of them.
     pub fn of(oid: &ObjectId, digits: usize) -> Prefix {
         let digits = digits.min(oid.kind.hex_len());
         let mut first = *oid;
@@ -164,12 +165,12 @@ impl Prefix {
         Prefix { first, digits }
     }
 
-    /// No name that begins so comes before this.
+    /// Returns the smallest name with this prefix.
     pub fn first(&self) -> ObjectId {
         self.first
     }
 
-    /// Whether a name begins so.
+    /// Returns true if the name begins with this prefix.
     pub fn matches(&self, oid: &ObjectId) -> bool {
         let (bytes, half) = (self.digits / 2, self.digits % 2 == 1);
         oid.kind == self.first.kind
@@ -184,7 +185,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// The content hashed is one of the two halves of a SHA-1 collision attack.
+/// The hashed content is part of a SHA-1 collision attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("SHA-1 collision attack detected")]
 pub struct CollisionDetected;
@@ -199,8 +200,8 @@ enum Inner {
 }
 
 impl Hasher {
-    /// Starts the name of an object: `<type> SP <size> NUL` has been hashed, `size` bytes of
-    /// content are to follow. SHA-1 collision attacks are detected.
+    /// Starts the hash of an object: hashes `<type> SP <size> NUL`. The caller adds `size` bytes of
+    /// content. Detects SHA-1 collision attacks.
     pub fn object(kind: HashKind, object_type: &str, size: u64) -> Self {
         let mut hasher = Hasher(match kind {
             HashKind::Sha1 => Inner::Detecting(Box::new(sha1dc::Hasher::new())),
@@ -228,7 +229,7 @@ impl Hasher {
         }
     }
 
-    /// The hash of all bytes so far. Only [`Hasher::object`] of SHA-1 can fail.
+    /// Returns the hash of all bytes. Only a SHA-1 hasher from [`Hasher::object`] can fail.
     pub fn finish(self) -> Result<ObjectId, CollisionDetected> {
         let mut bytes = [0; 32];
         let kind = match self.0 {
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings() {
+    fn prefixes_match_names_that_share_their_digits() {
         for hex in ["00ff10".repeat(7)[..40].to_owned(), "0123456789abcdef".repeat(4)] {
             let kind = if hex.len() == 40 { HashKind::Sha1 } else { HashKind::Sha256 };
             let oid = ObjectId::from_hex(kind, hex.as_bytes()).expect("digits");

@@ -1,8 +1,8 @@
-//! Pack indices (`.idx`), versions 1 and 2: from an object's name to its offset in the pack.
+//! Pack indices (`.idx`), versions 1 and 2: map an object name to the object's offset in the pack.
 //!
-//! Source: gitformat-pack(5). What Git checks when it opens an index is checked here: signature,
-//! version, a fan-out that never decreases, and the file's length. Its checksum is not, as Git leaves
-//! that to fsck; a wrong answer is caught when the object is decoded.
+//! Source: gitformat-pack(5). [`Idx::parse`] checks what Git checks when it opens an index:
+//! signature, version, a fan-out that never decreases, and the file's length. It does not check the
+//! checksum, which Git leaves to fsck. Decoding the object detects a wrong offset.
 
 use std::ops::{Deref, Range};
 
@@ -12,7 +12,7 @@ use crate::{HashKind, ObjectId, hash::Prefix};
 /// Why an index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Shorter than the smallest index.
+    /// The file is shorter than the smallest index.
     #[error("index file is too small")]
     TooSmall,
     /// A version other than 1 and 2.
@@ -21,7 +21,7 @@ pub enum Error {
     /// The fan-out table decreases.
     #[error("non-monotonic index")]
     Fanout,
-    /// The length does not fit the number of objects.
+    /// The length does not match the number of objects.
     #[error("wrong index file size")]
     Size,
 }
@@ -36,7 +36,7 @@ pub struct Idx<D> {
 }
 
 impl<D: Deref<Target = [u8]>> Idx<D> {
-    /// Checks the structure of an index and takes hold of its bytes.
+    /// Checks the structure of an index and takes its bytes.
     pub fn parse(data: D, hash: HashKind) -> Result<Self, Error> {
         let len = data.len();
         if len < FANOUT_LEN + 2 * hash.len() {
@@ -53,7 +53,7 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         let (len, n, hash_len) = (len as u64, u64::from(count), hash.len() as u64);
         let fits = if version_2 {
             let least = 8 + FANOUT_LEN as u64 + n * (hash_len + 8) + 2 * hash_len;
-            // The first object of a pack is at a small offset, so one fewer can be large.
+            // The first object of a pack has a small offset, so at most `n - 1` offsets are large.
             len >= least && (len - least) <= n.saturating_sub(1) * 8
         } else {
             len == FANOUT_LEN as u64 + n * (hash_len + 4) + 2 * hash_len
@@ -64,29 +64,30 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         Ok(Idx { data, hash, count, version_2 })
     }
 
-    /// What it was parsed from.
+    /// Returns the bytes that it was parsed from.
     pub fn data(&self) -> &D {
         &self.data
     }
 
-    /// Number of objects in the pack.
+    /// Returns the number of objects in the pack.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The trailer of the pack this index belongs to.
+    /// Returns the trailer of the pack that this index belongs to.
     pub fn pack_checksum(&self) -> &[u8] {
         let end = self.data.len() - self.hash.len();
         &self.data[end - self.hash.len()..end]
     }
 
-    /// Where an object stands in the order of names.
+    /// Returns the position of an object in the order of names.
     pub fn find(&self, oid: &ObjectId) -> Option<u32> {
         let (fanout, names, stride) = self.tables();
         (oid.kind() == self.hash).then(|| fanout::find(fanout, names, stride, oid))?
     }
 
-    /// Where in the data an object is looked for: the bytes of all names that begin with the same one.
+    /// Returns the byte range of all names that share their first byte with `oid`. A lookup reads
+    /// only this range.
     pub fn bucket_of(&self, oid: &ObjectId) -> Range<usize> {
         let (fanout, _, stride) = self.tables();
         let first = usize::from(oid.as_bytes()[0]);
@@ -95,14 +96,14 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         names + before(first) * stride..names + before(first + 1) * stride
     }
 
-    /// All objects whose names begin as `prefix` does, in order.
+    /// Iterates over all objects whose names begin with `prefix`, in order.
     pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
         let (fanout, names, stride) = self.tables();
         let first = fanout::first_from(fanout, names, stride, &prefix.first());
         (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
-    /// Fan-out, names, and how far apart these are.
+    /// Returns the fan-out, the names, and the distance between two names in bytes.
     fn tables(&self) -> (&[u8], &[u8], usize) {
         match self.version_2 {
             true => (&self.data[8..], &self.data[8 + FANOUT_LEN..], self.hash.len()),
@@ -110,15 +111,15 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         }
     }
 
-    /// Name of the `n`th object; `n` is below [`Idx::count`].
+    /// Returns the name of the `n`th object; `n` is below [`Idx::count`].
     pub fn name(&self, n: u32) -> ObjectId {
         let (n, len) = (n as usize, self.hash.len());
         let at = if self.version_2 { 8 + FANOUT_LEN + n * len } else { FANOUT_LEN + n * (len + 4) + 4 };
         ObjectId::from_bytes(self.hash, &self.data[at..at + len]).expect("a slice of the hash's length")
     }
 
-    /// Offset in the pack of the `n`th object; `n` is below [`Idx::count`]. `None` if the index points
-    /// outside of its own table of large offsets.
+    /// Returns the pack offset of the `n`th object; `n` is below [`Idx::count`]. Returns `None` if
+    /// the index points outside its own table of large offsets.
     pub fn offset(&self, n: u32) -> Option<u64> {
         let (n, len) = (n as usize, self.hash.len());
         if !self.version_2 {
@@ -133,7 +134,8 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         (at + 8 <= self.data.len() - 2 * len).then(|| be64(&self.data, at))
     }
 
-    /// Name of the object at an offset, by looking at all of them: for reports and recovery only.
+    /// Returns the name of the object at an offset. Searches all objects, so use it only for
+    /// reports and recovery.
     pub fn name_at(&self, offset: u64) -> Option<ObjectId> {
         (0..self.count).find(|&n| self.offset(n) == Some(offset)).map(|n| self.name(n))
     }
@@ -150,7 +152,7 @@ mod tests {
         ObjectId::from_bytes(HashKind::Sha1, &raw).expect("20 bytes")
     }
 
-    /// An index of the given objects, sorted by name.
+    /// Builds an index of the given objects, which are sorted by name.
     fn build(version_2: bool, objects: &[(ObjectId, u64)]) -> Vec<u8> {
         let mut out = Vec::new();
         if version_2 {
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_answer_alike() {
+    fn both_versions_give_the_same_answers() {
         let objects = [(oid(0, 1), 12), (oid(0, 2), 99), (oid(7, 0), 0x7fff_ffff), (oid(255, 9), 500)];
         for version_2 in [false, true] {
             let idx = Idx::parse(build(version_2, &objects), HashKind::Sha1).expect("a good index");
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn reports_the_kind_of_damage() {
         let good = build(true, &[(oid(1, 0), 12), (oid(2, 0), 40)]);
         let parse = |data: &[u8]| Idx::parse(data, HashKind::Sha1).map(|_| ());
         assert_eq!(parse(&good), Ok(()));
@@ -252,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(
+        fn survives_any_damage(
             version_2 in any::<bool>(),
             flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         ) {

@@ -1,7 +1,8 @@
-//! Git's formats as types: bytes in, values out, and back. No input or output happens here.
+//! Git's formats as types: parses bytes into values and writes values as bytes, without input or
+//! output.
 //!
 //! Each module names the document that defines its format. Parsers treat their input as hostile:
-//! whatever the bytes, the answer is a value or an error, never a panic or an unbounded allocation.
+//! for any bytes, the result is a value or an error, never a panic or an unbounded allocation.
 
 pub mod bundle;
 pub mod config;

@@ -1,9 +1,9 @@
-//! Object types, and the header of a loose object: `<type> SP <size> NUL`, before the content and
-//! deflated with it.
+//! Object types, and the header of a loose object: `<type> SP <size> NUL`. The header precedes the
+//! content and is deflated with it.
 //!
 //! Source: gitformat-loose(5) and Git's behaviour: the size is decimal without leading zeros.
 
-/// Type of an object.
+/// The type of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A commit.
@@ -17,7 +17,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word in a loose header and in what an object's name is the hash of.
+    /// Returns the type's name, as it stands in the header of a loose object and in the hashed
+    /// data.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Commit => "commit",
@@ -27,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type with this name.
     pub fn from_name(name: &[u8]) -> Option<Kind> {
         Some(match name {
             b"commit" => Kind::Commit,
@@ -45,22 +46,22 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// Bytes in which a header must have ended; Git reads no further either.
+/// The number of bytes within which a header must end. Git reads no further either.
 pub const MAX_HEADER_LEN: usize = 32;
 
 /// A loose object's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Type of the object.
+    /// The type of the object.
     pub kind: Kind,
-    /// Length of the content that follows, in bytes.
+    /// The length of the content that follows, in bytes.
     pub size: u64,
-    /// Length of the header, its NUL included.
+    /// The length of the header in bytes, NUL included.
     pub len: usize,
 }
 
-/// Reads the header at the start of the inflated bytes; `None` if it is malformed or does not end
-/// within [`MAX_HEADER_LEN`].
+/// Parses the header at the start of the inflated bytes. Returns `None` if it is malformed or does
+/// not end within [`MAX_HEADER_LEN`].
 pub fn parse_header(inflated: &[u8]) -> Option<Header> {
     let inflated = &inflated[..inflated.len().min(MAX_HEADER_LEN)];
     let nul = inflated.iter().position(|&byte| byte == 0)?;

@@ -1,9 +1,9 @@
-//! Multi-pack-indices: from an object's name to a pack and an offset, for many packs at once. Also
-//! the list that chains incremental ones.
+//! Multi-pack-indices: map an object name to a pack and an offset, for many packs at once. Also the
+//! list that chains incremental ones.
 //!
-//! Source: gitformat-pack(5), gitformat-chunk(5). Versions 1 and 2 differ in the order of pack names only.
-//! Checked on opening is what Git checks: signature, version, hash, chunks and their sizes, a fan-out
-//! that never decreases, names that end. Not the trailing checksum.
+//! Source: gitformat-pack(5), gitformat-chunk(5). Versions 1 and 2 differ only in the order of pack
+//! names. [`Midx::parse`] checks what Git checks: signature, version, hash, chunks and their sizes,
+//! a fan-out that never decreases, and the ends of names. It does not check the trailing checksum.
 
 use std::ops::{Deref, Range};
 
@@ -13,19 +13,19 @@ use crate::{HashKind, ObjectId, hash::Prefix};
 /// Why a multi-pack-index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Shorter than the smallest one.
+    /// The file is shorter than the smallest one.
     #[error("multi-pack-index file is too small")]
     TooSmall,
-    /// Not `MIDX`.
+    /// The file does not begin with `MIDX`.
     #[error("multi-pack-index signature does not match")]
     Signature,
     /// A version other than 1 and 2.
     #[error("multi-pack-index version {0} not recognized")]
     Version(u8),
-    /// Made for another hash.
+    /// The file is for another hash.
     #[error("multi-pack-index hash version {0} does not match")]
     Hash(u8),
-    /// The table of chunks is out of order or leads outside.
+    /// The table of chunks is out of order or points outside the file.
     #[error("improper chunk offsets")]
     Chunks,
     /// A chunk is missing or of the wrong size.
@@ -51,7 +51,7 @@ const CHUNK_ENTRY_LEN: usize = 12;
 const OFFSET_LEN: usize = 8;
 
 impl<D: Deref<Target = [u8]>> Midx<D> {
-    /// Checks the structure of a multi-pack-index and takes hold of its bytes.
+    /// Checks the structure of a multi-pack-index and takes its bytes.
     pub fn parse(data: D, hash: HashKind) -> Result<Self, Error> {
         if data.len() < HEADER_LEN + hash.len() {
             return Err(Error::TooSmall);
@@ -87,17 +87,18 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
         Ok(Midx { data, hash, count, pack_names, fanout, names, offsets, large_offsets })
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Names of the packs' index files, in the order in which [`Midx::locate`] counts.
+    /// Returns the names of the packs' index files. [`Midx::locate`] returns positions in this
+    /// order.
     pub fn pack_names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.pack_names.iter().map(|range| &self.data[range.clone()])
     }
 
-    /// Where an object stands in the order of names.
+    /// Returns the position of an object in the order of names.
     pub fn find(&self, oid: &ObjectId) -> Option<u32> {
         if oid.kind() != self.hash {
             return None;
@@ -105,29 +106,29 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
         fanout::find(&self.data[self.fanout..], &self.data[self.names..], self.hash.len(), oid)
     }
 
-    /// All objects whose names begin as `prefix` does, in order.
+    /// Iterates over all objects whose names begin with `prefix`, in order.
     pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
         let (fanout, names) = (&self.data[self.fanout..], &self.data[self.names..]);
         let first = fanout::first_from(fanout, names, self.hash.len(), &prefix.first());
         (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
-    /// Name of the `n`th object; `n` is below [`Midx::count`].
+    /// Returns the name of the `n`th object; `n` is below [`Midx::count`].
     pub fn name(&self, n: u32) -> ObjectId {
         let at = self.names + n as usize * self.hash.len();
         ObjectId::from_bytes(self.hash, &self.data[at..at + self.hash.len()])
             .expect("a slice of the hash's length")
     }
 
-    /// Pack and offset of the `n`th object; `n` is below [`Midx::count`]. `None` if they are outside of
-    /// the tables.
+    /// Returns pack and offset of the `n`th object; `n` is below [`Midx::count`]. Returns `None` if
+    /// they are outside the tables.
     pub fn locate(&self, n: u32) -> Option<(u32, u64)> {
         let at = self.offsets + n as usize * OFFSET_LEN;
         let (pack, offset) = (be32(&self.data, at), be32(&self.data, at + 4));
         if pack as usize >= self.pack_names.len() {
             return None;
         }
-        // Without the chunk of large offsets, the highest bit is part of a 32-bit offset.
+        // Without the chunk of large offsets, the highest bit belongs to a 32-bit offset.
         if offset & 0x8000_0000 == 0 || self.large_offsets.is_empty() {
             return Some((pack, u64::from(offset)));
         }
@@ -137,10 +138,10 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
     }
 }
 
-/// Identifier and place.
+/// A chunk's identifier and its byte range.
 type Chunk = ([u8; 4], Range<usize>);
 
-/// The chunks, all of them before `end`.
+/// Reads the table of chunks, all of which end before `end`.
 fn chunks(data: &[u8], count: usize, end: usize) -> Result<Vec<Chunk>, Error> {
     let table = HEADER_LEN..HEADER_LEN + (count + 1) * CHUNK_ENTRY_LEN;
     if table.end > end {
@@ -176,8 +177,8 @@ fn pack_names(data: &[u8], chunk: Range<usize>, count: u32) -> Result<Vec<Range<
     Ok(names)
 }
 
-/// The layers of an incremental multi-pack-index, the base first, as `multi-pack-index-chain` lists
-/// them: one checksum in hexadecimal a line. Stops at the first line that is none.
+/// Parses the `multi-pack-index-chain` file: the layers of an incremental multi-pack-index, the
+/// base first, one hexadecimal checksum per line. Stops at the first line that is no checksum.
 pub fn parse_chain(list: &[u8], hash: HashKind) -> impl Iterator<Item = ObjectId> {
     list.split(|&byte| byte == b'\n').map_while(move |line| ObjectId::from_hex(hash, line))
 }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn reports_the_kind_of_damage() {
         let parse = |data: Vec<u8>| Midx::parse(data, HashKind::Sha1).map(|_| ());
         let changed = |at: usize, byte: u8| {
             let mut data = sample();
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn chains() {
+    fn parses_chains() {
         let list = format!("{}\n{}\n", oid(1, 1), oid(2, 2));
         assert_eq!(parse_chain(list.as_bytes(), HashKind::Sha1).collect::<Vec<_>>(), [oid(1, 1), oid(2, 2)]);
         assert_eq!(parse_chain(b"nonsense\n", HashKind::Sha1).count(), 0);
@@ -281,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_is_survived(
+        fn survives_any_damage(
             flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
             cut in prop::option::of(any::<prop::sample::Index>()),
         ) {

@@ -1,4 +1,4 @@
-//! File modes as trees and the index record them.
+//! File modes of trees and of the index.
 
 /// A canonical Git mode: type bits and, for regular files, the executable bit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,9 +16,9 @@ impl Mode {
     /// A directory: in trees, and in a sparse index.
     pub const TREE: Mode = Mode(0o040000);
 
-    /// The canonical mode for any mode a tree or an index may hold: permissions of regular files
-    /// are reduced to the executable bit, other types to their type bits, and what is none of the
-    /// known types counts as a gitlink, as Git's `canon_mode` has it.
+    /// Returns the canonical mode for any mode of a tree or an index. The permissions of a regular
+    /// file reduce to the executable bit, other types to their type bits. Unknown types become
+    /// gitlinks, as in Git's `canon_mode`.
     pub const fn canonical(raw: u32) -> Mode {
         match raw & 0o170000 {
             0o100000 if raw & 0o100 != 0 => Mode::EXECUTABLE,
@@ -29,37 +29,37 @@ impl Mode {
         }
     }
 
-    /// A mode exactly as read, for round trips of files that hold odd ones.
+    /// Returns a mode exactly as read, so that files with odd modes survive a round trip.
     pub const fn from_raw(raw: u32) -> Mode {
         Mode(raw)
     }
 
-    /// The bits.
+    /// Returns the bits.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// A regular file, executable or not.
+    /// Returns true for a regular file, executable or not.
     pub const fn is_file(self) -> bool {
         self.0 & 0o170000 == 0o100000
     }
 
-    /// A regular file with the executable bit.
+    /// Returns true for a regular file with the executable bit.
     pub const fn is_executable(self) -> bool {
         self.is_file() && self.0 & 0o100 != 0
     }
 
-    /// A symbolic link.
+    /// Returns true for a symbolic link.
     pub const fn is_symlink(self) -> bool {
         self.0 & 0o170000 == 0o120000
     }
 
-    /// A submodule.
+    /// Returns true for a submodule.
     pub const fn is_gitlink(self) -> bool {
         self.0 & 0o170000 == 0o160000
     }
 
-    /// A directory.
+    /// Returns true for a directory.
     pub const fn is_tree(self) -> bool {
         self.0 & 0o170000 == 0o040000
     }

@@ -1,34 +1,34 @@
 //! Packs: the file's header, the header of each entry, and deltas.
 //!
-//! Source: gitformat-pack(5). Inflating is not done here.
+//! Source: gitformat-pack(5). Inflating happens elsewhere.
 
 use crate::HashKind;
 use crate::loose::Kind;
 
-/// Length of the header of a pack: signature, version, number of objects.
+/// The length of a pack's header in bytes: signature, version, number of objects.
 pub const HEADER_LEN: usize = 12;
 
-/// Why a pack's or an entry's bytes make no sense.
+/// Why the bytes of a pack or an entry are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not `PACK`, or too short to be one.
+    /// The file does not begin with `PACK`, or is too short.
     #[error("not a packfile")]
     Signature,
     /// A version other than 2 and 3.
     #[error("packfile is version {0} and not supported")]
     Version(u32),
-    /// The entry's header runs off the end, or its size off 64 bits.
+    /// The entry's header is truncated, or its size exceeds 64 bits.
     #[error("bad object header")]
     EntryHeader,
-    /// Type 0 or 5.
+    /// The reserved type 0 or 5.
     #[error("unknown object type {0}")]
     EntryType(u8),
-    /// The distance to a delta's base is zero, too large or cut off.
+    /// The distance to a delta's base is zero, too large or truncated.
     #[error("failed to validate delta base reference")]
     BaseDistance,
 }
 
-/// Reads the header of a pack; returns the number of objects.
+/// Parses the header of a pack and returns the number of objects.
 pub fn parse_header(data: &[u8]) -> Result<u32, Error> {
     let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().expect("four bytes"));
     if data.len() < HEADER_LEN || data[..4] != *b"PACK" {
@@ -40,29 +40,29 @@ pub fn parse_header(data: &[u8]) -> Result<u32, Error> {
     }
 }
 
-/// How an entry is stored.
+/// The storage form of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     /// In full.
     Whole(Kind),
-    /// As a delta against the entry that many bytes earlier in the pack; never 0.
+    /// As a delta against the entry that begins this many bytes earlier in the pack. Never 0.
     OfsDelta(u64),
-    /// As a delta against the object whose raw name is the last bytes of the header.
+    /// As a delta against the object whose raw name ends the header.
     RefDelta,
 }
 
 /// The header of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// How the object is stored.
+    /// The storage form of the object.
     pub stored: Stored,
-    /// Size of what is deflated after the header: the object, or the delta.
+    /// The size of the inflated data after the header: the object or the delta.
     pub size: u64,
-    /// Length of the header, the reference to the base included.
+    /// The length of the header, including the reference to the base.
     pub len: usize,
 }
 
-/// Reads the header of the entry that `data` starts with.
+/// Parses the header of the entry at the start of `data`.
 #[inline]
 pub fn parse_entry(data: &[u8], hash: HashKind) -> Result<Entry, Error> {
     let (&first, rest) = data.split_first().ok_or(Error::EntryHeader)?;
@@ -83,7 +83,7 @@ pub fn parse_entry(data: &[u8], hash: HashKind) -> Result<Entry, Error> {
         3 => Stored::Whole(Kind::Blob),
         4 => Stored::Whole(Kind::Tag),
         6 => {
-            // Each continuation adds one, so that no distance has two encodings.
+            // Each continuation byte adds one, so that no distance has two encodings.
             byte = *rest.next().ok_or(Error::BaseDistance)?;
             let mut distance = u64::from(byte & 0x7f);
             len += 1;
@@ -112,7 +112,7 @@ pub fn parse_entry(data: &[u8], hash: HashKind) -> Result<Entry, Error> {
     Ok(Entry { stored, size, len })
 }
 
-/// A delta does not turn the base given into the object it promises.
+/// The delta does not turn the given base into the promised object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("delta replay has gone wild")]
 pub struct BadDelta;
@@ -120,18 +120,18 @@ pub struct BadDelta;
 /// The header of a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaHeader {
-    /// Size the base must have.
+    /// The size that the base must have.
     pub base_size: u64,
-    /// Size of the result.
+    /// The size of the result.
     pub result_size: u64,
-    /// Length of the header; the instructions follow.
+    /// The length of the header. The instructions follow.
     pub len: usize,
 }
 
-/// Bytes that hold any delta's header.
+/// The maximum length of a delta's header.
 pub const MAX_DELTA_HEADER_LEN: usize = 20;
 
-/// Reads the header of a delta. Its first [`MAX_DELTA_HEADER_LEN`] bytes are enough.
+/// Parses the header of a delta. Its first [`MAX_DELTA_HEADER_LEN`] bytes are enough.
 pub fn parse_delta_header(delta: &[u8]) -> Result<DeltaHeader, BadDelta> {
     let mut len = 0;
     let mut varint = || {
@@ -159,7 +159,7 @@ enum Instruction<'a> {
     Insert(&'a [u8]),
 }
 
-/// Takes the next instruction off `rest`, which is not empty.
+/// Removes the next instruction from `rest`, which is not empty.
 #[inline(always)]
 fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta> {
     let (&command, mut after) = rest.split_first().ok_or(BadDelta)?;
@@ -173,7 +173,7 @@ fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta
     }
     let (mut offset, mut len) = (0u32, 0u32);
     if let Some((window, _)) = after.split_first_chunk::<8>() {
-        // All operands are in view: gather those present without a branch on the end each.
+        // All operands are within the window, so no byte needs a check for the end.
         let mut at = 0;
         for bit in 0..4 {
             if command & (1 << bit) != 0 {
@@ -209,8 +209,8 @@ fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta
     Ok(Instruction::Copy { offset: offset as usize, len })
 }
 
-/// The size that the instructions after a delta's header produce, for checking a promised size
-/// before memory is set aside for it.
+/// Returns the size that the instructions after a delta's header produce. Callers compare it with
+/// the promised size before they allocate memory.
 pub fn delta_output_size(mut instructions: &[u8]) -> Result<u64, BadDelta> {
     let mut size = 0u64;
     while !instructions.is_empty() {
@@ -222,8 +222,8 @@ pub fn delta_output_size(mut instructions: &[u8]) -> Result<u64, BadDelta> {
     Ok(size)
 }
 
-/// Carries out the instructions after a delta's header. `out` has exactly the result's size and is
-/// wholly overwritten, or the delta is bad.
+/// Executes the instructions after a delta's header. `out` must have exactly the size of the
+/// result. The delta is bad if it does not fill all of `out`.
 pub fn apply_delta(base: &[u8], mut instructions: &[u8], mut out: &mut [u8]) -> Result<(), BadDelta> {
     while !instructions.is_empty() {
         let bytes = match next_instruction(&mut instructions)? {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_no_length_is_of_64_kib() {
+    fn a_copy_length_of_zero_means_64_kib() {
         let base = vec![b'x'; 0x10001];
         let mut out = vec![0; 0x10000];
         assert_eq!(apply_delta(&base, &[0x81, 1], &mut out), Ok(()));
@@ -308,10 +308,10 @@ mod tests {
     }
 
     proptest! {
-        // Against the definition: instructions encoded as the format says give the bytes they mean,
-        // whatever follows them (operands near the end take another path).
+        // Encodes instructions as the format defines and compares the result with their meaning.
+        // Operands near the end of the data take another code path.
         #[test]
-        fn delta_instructions_mean_what_the_format_says(
+        fn applies_delta_instructions_as_the_format_defines(
             base in prop::collection::vec(any::<u8>(), 1..70_000),
             steps in prop::collection::vec(
                 prop_oneof![
@@ -361,7 +361,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn survives_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = (parse_header(&bytes), parse_delta_header(&bytes), delta_output_size(&bytes));
             let _ = apply_delta(&bytes, &bytes, &mut [0; 300]);
             if let Ok(entry) = parse_entry(&bytes, HashKind::Sha256) {

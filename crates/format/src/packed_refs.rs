@@ -1,10 +1,11 @@
-//! The packed-refs file: `<object name> SP <ref name>` lines sorted by name, each followed by
-//! `^<object name>` if the ref points to a tag, with what the tag points to in the end. A header line names
-//! traits of the file.
+//! The packed-refs file: `<object name> SP <ref name>` lines sorted by name. If a ref points to a
+//! tag, a line `^<object name>` follows with the object that the tag finally points to. A header
+//! line lists traits of the file.
 //!
-//! Promise: looking for a ref touches a few pages of a file that says it is sorted. So only what is looked at is
-//! checked, and the end, as Git does; lines that are passed over may be anything. A file that does not say so is sorted here.
-//! Source: `refs/packed-backend.c`, there being no document.
+//! Promise: a lookup touches a few pages of a file whose header says that it is sorted. So only the
+//! lines that are read are checked, and the end of the file, as in Git. Skipped lines may hold
+//! anything. A file without that trait is sorted here. Source: `refs/packed-backend.c`, because
+//! there is no document.
 
 use std::{ops::Deref, path::Path};
 
@@ -15,29 +16,29 @@ use crate::{
     refname::{self, Levels},
 };
 
-/// How the header line begins.
+/// The beginning of the header line.
 pub const HEADER: &[u8] = b"# pack-refs with:";
 
-/// Git says so much of a line that is longer than [`LONGEST_SHOWN`].
+/// Git shows this much of a line that is not shorter than [`LONGEST_SHOWN`].
 const SHOWN: usize = 75;
 const LONGEST_SHOWN: usize = 80;
 
-/// What is wrong with a file.
+/// Why a file is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Malformed {
-    /// Not what may be here.
+    /// A line that is not valid at its place.
     Unexpected(BString),
-    /// The last line has no end.
+    /// A last line without a newline.
     Unterminated(BString),
-    /// A name that leads out of `refs/`.
+    /// A name that leads outside `refs/`.
     Dangerous(BString),
-    /// A name with a NUL.
+    /// A name that contains a NUL.
     Null(BString),
 }
 
 impl Malformed {
-    /// The line that begins `bytes`.
+    /// Creates the error for the line at the start of `bytes`.
     fn line(bytes: &[u8]) -> Malformed {
         let shown = |line: &[u8]| match line.len() < LONGEST_SHOWN {
             true => line.into(),
@@ -49,8 +50,8 @@ impl Malformed {
         }
     }
 
-    /// What Git says of it.
-    pub fn in_file(&self, path: &Path) -> String {
+    /// Returns Git's message for the file at `path`.
+    pub fn message(&self, path: &Path) -> String {
         match self {
             Malformed::Unexpected(line) => format!("unexpected line in {}: {line}", path.display()),
             Malformed::Unterminated(line) => format!("unterminated line in {}: {line}", path.display()),
@@ -60,39 +61,40 @@ impl Malformed {
     }
 }
 
-/// One ref's lines.
+/// The lines of one ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its full name.
     pub name: &'a BStr,
-    /// Its value; null if the name is not one a ref may have.
+    /// Its value. It is the null name if the ref name is invalid.
     pub oid: ObjectId,
-    /// What the tag it points to leads to in the end, if that is said.
+    /// The object that the tag finally points to, if the file has that line.
     pub peeled: Option<ObjectId>,
-    /// Its lines as they are, ends included.
+    /// The unchanged lines, with their newlines.
     pub lines: &'a [u8],
 }
 
-/// A packed-refs file over its bytes, usually mapped. One that is missing is as one that is empty.
+/// A packed-refs file over its bytes, usually mapped. A missing file is treated as an empty one.
 #[derive(Debug)]
 pub struct PackedRefs<D> {
     content: Content<D>,
     hash: HashKind,
-    /// Where the records begin.
+    /// The offset of the first record.
     start: usize,
-    /// What follows [`HEADER`], if there is a header.
+    /// The text after [`HEADER`], if there is a header.
     traits: Option<BString>,
 }
 
 #[derive(Debug)]
 enum Content<D> {
     Given(D),
-    /// Of a file that was not sorted: its records.
+    /// The sorted records of a file that was not sorted.
     Sorted(Vec<u8>),
 }
 
 impl<D: Deref<Target = [u8]>> PackedRefs<D> {
-    /// Reads the header, looks whether the end is one, and sorts what does not say that it is sorted.
+    /// Reads the header, checks the end of the file, and sorts the records if the header does not
+    /// say that they are sorted.
     pub fn parse(bytes: D, hash: HashKind) -> Result<Self, Malformed> {
         let mut packed = PackedRefs { content: Content::Given(bytes), hash, start: 0, traits: None };
         if packed.bytes().starts_with(b"#") {
@@ -116,29 +118,30 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         }
     }
 
-    /// How many bytes it has, header included where there was no need to sort.
+    /// Returns the length in bytes. It includes the header, unless the records had to be sorted.
     pub fn len(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Whether there is nothing in it, not even a header.
+    /// Returns true if there is nothing at all, not even a header.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What follows [`HEADER`]; `None` without a header.
+    /// Returns the text after [`HEADER`], or `None` without a header.
     pub fn traits(&self) -> Option<&BStr> {
         self.traits.as_ref().map(|traits| traits.as_bstr())
     }
 
-    /// Whether the header says this of the file.
+    /// Returns true if the header lists this trait.
     pub fn has_trait(&self, wanted: &str) -> bool {
         let traits = self.traits.as_ref().map(|traits| traits.split_str(" "));
         traits.is_some_and(|mut traits| traits.any(|name| name == wanted.as_bytes()))
     }
 
-    /// The least a record's first line has: a name of an object, a space, and the end or a letter.
-    fn least(&self) -> usize {
+    /// Returns the minimum length of a record's first line: an object name, a space, and a newline
+    /// or another byte.
+    fn min_line_len(&self) -> usize {
         self.hash.hex_len() + 2
     }
 
@@ -148,13 +151,13 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
             return Ok(());
         }
         let last = self.record_start(self.start, bytes.len() - 1);
-        match bytes.ends_with(b"\n") && bytes.len() - last >= self.least() {
+        match bytes.ends_with(b"\n") && bytes.len() - last >= self.min_line_len() {
             true => Ok(()),
             false => Err(Malformed::line(&bytes[last..])),
         }
     }
 
-    /// Files written before Git 2.15 do not promise an order.
+    /// Sorts the records. Files of Git before 2.15 promise no order.
     fn sort(&mut self) -> Result<(), Malformed> {
         let bytes = self.bytes();
         let mut records = Vec::new();
@@ -162,7 +165,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         while at < bytes.len() {
             let end = self.record_end(at);
             let line = bytes[at..end].find_byte(b'\n').unwrap_or(end - at);
-            if line < self.least() {
+            if line < self.min_line_len() {
                 return Err(Malformed::line(&bytes[at..]));
             }
             records.push((self.name_at(at), &bytes[at..end]));
@@ -177,7 +180,8 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         Ok(())
     }
 
-    /// Where the record begins that the byte at `at` belongs to, not before `low`, where one does.
+    /// Returns the start of the record that contains the byte at `at`. `low` is the start of a
+    /// record, and the result is not before it.
     fn record_start(&self, low: usize, at: usize) -> usize {
         let bytes = self.bytes();
         let mut at = at;
@@ -190,7 +194,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         }
     }
 
-    /// Where the record ends that begins at `at`.
+    /// Returns the end of the record that begins at `at`.
     fn record_end(&self, at: usize) -> usize {
         let bytes = self.bytes();
         let mut end = at;
@@ -203,14 +207,14 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         }
     }
 
-    /// The name in the record that begins at `at`, if it is one.
+    /// Returns the name in the record that begins at `at`, or the empty string.
     fn name_at(&self, at: usize) -> &BStr {
         let line = self.bytes()[at..].lines().next().unwrap_or_default();
         line.get(self.hash.hex_len() + 1..).unwrap_or_default().as_bstr()
     }
 
-    /// Where the first record named `name` or later begins: binary search on the bytes, so that one
-    /// ref of a hundred thousand touches a few pages only.
+    /// Returns the start of the first record whose name is not before `name`. A binary search over
+    /// the bytes, so finding one ref of a hundred thousand touches only a few pages.
     fn seek(&self, name: &BStr) -> usize {
         let (mut low, mut high) = (self.start, self.len());
         while low < high {
@@ -223,7 +227,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         low
     }
 
-    /// The value of a ref.
+    /// Returns the value of a ref.
     pub fn find(&self, name: &BStr) -> Result<Option<ObjectId>, Malformed> {
         let at = self.seek(name);
         if at == self.len() || self.name_at(at) != name {
@@ -234,7 +238,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         oid.map(Some).ok_or_else(|| Malformed::line(bytes))
     }
 
-    /// All records whose names begin with `prefix`, in order. After an error there is nothing more.
+    /// Iterates over all records whose names begin with `prefix`, in order. Ends after an error.
     pub fn below<'a>(
         &'a self,
         prefix: &'a BStr,
@@ -256,7 +260,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         })
     }
 
-    /// The record whose first line begins at `at`.
+    /// Parses the record whose first line begins at `at`.
     fn record(&self, at: usize) -> Result<Record<'_>, Malformed> {
         let bytes = &self.bytes()[at..];
         let id = |from: usize| {
@@ -264,7 +268,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
             let after = bytes.get(from + hex.len())?;
             Some((ObjectId::from_hex(self.hash, hex)?, *after))
         };
-        let end = bytes.find_byte(b'\n').filter(|end| *end + 1 >= self.least());
+        let end = bytes.find_byte(b'\n').filter(|end| *end + 1 >= self.min_line_len());
         let (Some(end), Some((mut oid, b' ' | b'\t' | b'\r'))) = (end, id(0)) else {
             return Err(Malformed::line(bytes));
         };
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn found_by_name_and_by_prefix() {
+    fn finds_by_name_and_by_prefix() {
         let header = "# pack-refs with: peeled fully-peeled sorted \n";
         let text = format!(
             "{header}{A} refs/heads/a\n{A} refs/heads/a-b\n{B} refs/heads/a/b\n{A} refs/tags/t\n^{B}\n{B} refs/x\n"
@@ -336,23 +340,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_gits_words() {
-        let said = |text: &str| {
+    fn reports_malformed_files_in_gits_words() {
+        let message = |text: &str| {
             let problem = match parse(text) {
                 Ok(packed) => names(&packed, "").expect_err("malformed"),
                 Err(problem) => problem,
             };
-            problem.in_file(Path::new("f"))
+            problem.message(Path::new("f"))
         };
-        assert_eq!(said("x\n"), "unexpected line in f: x");
-        assert_eq!(said("# other\n"), "unexpected line in f: # other");
-        assert_eq!(said(&format!("{A} refs/a")), format!("unterminated line in f: {A} refs/a"));
-        assert_eq!(said(&format!("{A}refs/a\n")), format!("unexpected line in f: {A}refs/a"));
+        assert_eq!(message("x\n"), "unexpected line in f: x");
+        assert_eq!(message("# other\n"), "unexpected line in f: # other");
+        assert_eq!(message(&format!("{A} refs/a")), format!("unterminated line in f: {A} refs/a"));
+        assert_eq!(message(&format!("{A}refs/a\n")), format!("unexpected line in f: {A}refs/a"));
         let long = "x".repeat(90);
-        assert_eq!(said(&format!("{long}\n")), format!("unexpected line in f: {}...", &long[..75]));
-        assert_eq!(said(&format!("{A} refs/a\n^{B}x\n")), format!("unexpected line in f: ^{B}x"));
-        assert_eq!(said(&format!("{A} refs/../a\n")), "packed refname is dangerous: refs/../a");
-        assert_eq!(said(&format!("{A} refs/a\0b\n")), "packed refname contains embedded NULL: refs/a");
+        assert_eq!(message(&format!("{long}\n")), format!("unexpected line in f: {}...", &long[..75]));
+        assert_eq!(message(&format!("{A} refs/a\n^{B}x\n")), format!("unexpected line in f: ^{B}x"));
+        assert_eq!(message(&format!("{A} refs/../a\n")), "packed refname is dangerous: refs/../a");
+        assert_eq!(message(&format!("{A} refs/a\0b\n")), "packed refname contains embedded NULL: refs/a");
         let odd = format!("{A} refs/heads/a..b\n");
         let odd = parse(&odd).expect("safe");
         assert!(odd.below("".into()).all(|record| record.expect("safe").oid.is_null()));
@@ -360,7 +364,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes(lines in proptest::collection::vec("(\\^?[ab]{39,41}[ ^]?)?[a-c/\0]{0,3}", 0..8), end in "\n?") {
+        fn finds_every_record_that_it_lists(lines in proptest::collection::vec("(\\^?[ab]{39,41}[ ^]?)?[a-c/\0]{0,3}", 0..8), end in "\n?") {
             let text = lines.join("\n") + &end;
             let Ok(packed) = parse(&text) else { return Ok(()) };
             for record in packed.below("".into()).map_while(Result::ok) {

@@ -1,19 +1,19 @@
-//! Git's rules for the paths a repository may hold (`verify_path` in Git's terms).
+//! Git's rules for paths in a repository (Git's `verify_path`).
 //!
-//! A path that passes can be written beneath a worktree without leaving it and without touching its
-//! `.git`, on any file system the [`Protect`] flags name. The rules refuse empty components, `.`, `..`
-//! and `.git` in every disguise: other case, backslashes, NTFS short names (`git~1`), streams
-//! (`.git::$INDEX_ALLOCATION`), trailing dots and spaces, and the code points HFS+ ignores. A symbolic
-//! link may not be called `.gitmodules`, in the same disguises.
+//! A valid path can be written beneath a worktree without leaving it and without touching its
+//! `.git`, on any file system that the [`Protect`] flags name. The rules refuse empty components,
+//! `.`, `..`, and `.git` in every spelling: other case, backslashes, NTFS short names (`git~1`),
+//! streams (`.git::$INDEX_ALLOCATION`), trailing dots and spaces, and the code points that HFS+
+//! ignores. A symbolic link must not be called `.gitmodules`, in the same spellings.
 //!
-//! Source: the behaviour of Git's `update-index --cacheinfo`, `read-tree` and `fsck`; `core.protectHFS`
-//! and `core.protectNTFS` in `git-config(1)`.
+//! Source: the behaviour of Git's `update-index --cacheinfo`, `read-tree` and `fsck`;
+//! `core.protectHFS` and `core.protectNTFS` in `git-config(1)`.
 
 use bstr::BStr;
 
 use crate::Mode;
 
-/// Which file systems' disguises of `.git` are refused.
+/// The file systems whose spellings of `.git` are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protect {
     /// `core.protectHFS`
@@ -29,20 +29,20 @@ impl Default for Protect {
     }
 }
 
-/// Why a path may not be in the index or the worktree.
+/// The path must not be in the index or the worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid path")]
 pub struct InvalidPath;
 
 /// Checks a whole path with slashes, as it would stand in the index with `mode`. Only the path of a
-/// (sparse) directory may, and need not, end in a slash.
+/// (sparse) directory may end in a slash.
 pub fn verify(path: &BStr, mode: Mode, protect: Protect) -> Result<(), InvalidPath> {
     let path: &[u8] = path;
     let mut start = 0;
     loop {
         let end = path[start..].iter().position(|&byte| byte == b'/').map_or(path.len(), |at| start + at);
         if start == end {
-            // Empty: allowed only after the slash that may end a directory.
+            // An empty component is valid only after the trailing slash of a directory.
             let after_last_slash = start == path.len() && start > 0;
             return if after_last_slash && mode.is_tree() { Ok(()) } else { Err(InvalidPath) };
         }
@@ -54,7 +54,7 @@ pub fn verify(path: &BStr, mode: Mode, protect: Protect) -> Result<(), InvalidPa
     }
 }
 
-/// Checks `path[start..end]`, which is not empty and holds no slash.
+/// Checks `path[start..end]`, which is not empty and contains no slash.
 fn verify_component(
     path: &[u8],
     start: usize,
@@ -74,14 +74,14 @@ fn verify_component(
         return Err(InvalidPath);
     }
     if protect.ntfs {
-        // On NTFS a backslash separates components too. A stream's name may hold slashes: what
-        // follows the component is looked at as well.
+        // On NTFS, a backslash separates components too. The name of a stream may contain slashes,
+        // so the check includes the text after the component.
         let mut at = start;
         loop {
             if is_ntfs_dot_git(&path[at..]) || link && is_ntfs_dot_gitmodules(&path[at..]) {
                 return Err(InvalidPath);
             }
-            // Git does not look behind one that a component begins with.
+            // Git does not look behind a backslash at the start of a component.
             let from = at.max(start + 1);
             match path[from..end].iter().position(|&byte| byte == b'\\') {
                 Some(backslash) => at = from + backslash + 1,
@@ -92,7 +92,7 @@ fn verify_component(
     Ok(())
 }
 
-/// Whether NTFS takes the component `rest` starts with for `.git`.
+/// Returns true if NTFS treats the component at the start of `rest` as `.git`.
 fn is_ntfs_dot_git(rest: &[u8]) -> bool {
     let starts = |with: &[u8]| rest.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
     let after = match () {
@@ -106,9 +106,10 @@ fn is_ntfs_dot_git(rest: &[u8]) -> bool {
     }
 }
 
-/// Whether NTFS takes `rest` for `.gitmodules`: literally or by one of its short names.
+/// Returns true if NTFS treats `rest` as `.gitmodules`, in full or as one of its short names.
 fn is_ntfs_dot_gitmodules(rest: &[u8]) -> bool {
-    // Its short name is six letters, `~` and 1 to 4; when these are taken, one made of its hash.
+    // The short name is six letters, `~` and 1 to 4. If those names are taken, NTFS builds one from
+    // a hash.
     let (name, hashed) = (b"gitmodules", b"gi7eba");
     let ends = |at: usize| match rest[at..].iter().find(|&&byte| !matches!(byte, b'.' | b' ')) {
         None => true,
@@ -132,7 +133,7 @@ fn is_ntfs_dot_gitmodules(rest: &[u8]) -> bool {
         && ends(8)
 }
 
-/// Whether HFS+ takes the component `name` for `.` followed by `word`.
+/// Returns true if HFS+ treats the component `name` as `.` followed by `word`.
 fn is_hfs_dot(name: &[u8], word: &[u8]) -> bool {
     let mut rest = name;
     if next_hfs_char(&mut rest) != Some('.') {
@@ -144,18 +145,20 @@ fn is_hfs_dot(name: &[u8], word: &[u8]) -> bool {
             _ => return false,
         }
     }
-    // Malformed UTF-8 counts as an end: the file system would escape it in ways not known here.
+    // Malformed UTF-8 counts as the end of the name, because the file system's escape for it is
+    // unknown.
     next_hfs_char(&mut rest).is_none()
 }
 
-/// The next code point HFS+ does not ignore; `None` at the end and at malformed UTF-8.
+/// Returns the next code point that HFS+ does not ignore, or `None` at the end and at malformed
+/// UTF-8.
 fn next_hfs_char(rest: &mut &[u8]) -> Option<char> {
     loop {
         let (c, len) = bstr::decode_utf8(*rest);
         *rest = &rest[len..];
         match c? {
             '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => {}
-            // Not characters, and malformed in Git's eyes.
+            // These are no characters, and Git treats them as malformed.
             '\u{fffe}' | '\u{ffff}' => return None,
             c => return Some(c),
         }
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn disguises() {
+    fn refuses_every_spelling_of_dot_git() {
         let none = Protect { hfs: false, ntfs: false };
         let (hfs, ntfs) = (Protect { hfs: true, ..none }, Protect { ntfs: true, ..none });
         for path in ["", "/", "a/", "/a", "a//b", ".", "a/..", "../a", ".git", "a/.GIT/b", ".gIt"] {
@@ -213,7 +216,7 @@ mod tests {
         assert!(!refused("a/", Mode::TREE, none));
     }
 
-    /// Paths made of the pieces the rules look at.
+    /// Generates paths from the parts that the rules look for.
     fn paths() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             ".git",
@@ -248,7 +251,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods)]
-    fn same_as_git() {
+    fn agrees_with_git() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let git = |args: &[&str]| {
             Command::new("git")

@@ -1,24 +1,25 @@
-//! Patterns of ignore, sparse and attribute files: [`wildmatch`](crate::wildmatch) below a directory. Source: gitignore(5).
+//! Patterns of ignore, sparse and attribute files: [`wildmatch`](crate::wildmatch) relative to a
+//! directory. Source: gitignore(5).
 
 use bstr::{BStr, BString, ByteSlice as _};
 
 use crate::wildmatch::{Mode, literal_length, wildmatch};
 
-/// A pattern, without the `!` of an ignore rule.
+/// A pattern without the `!` of an ignore rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// As it was written, but for a slash at its end.
+    /// The pattern as written, without a trailing slash.
     text: BString,
-    /// The number of bytes at the beginning that are not compared: a slash, or the star of a suffix.
+    /// The number of leading bytes that are not compared: a slash, or the star of a suffix.
     skipped: u8,
-    /// A slash at the end: only directories match.
+    /// The pattern ends in a slash, so only directories match.
     directory: bool,
-    /// Without a slash: compared with the last component of a path.
+    /// The pattern has no slash, so it is compared with the last component of a path.
     is_name: bool,
     shape: Shape,
 }
 
-/// How the text is compared. Most patterns need no wildcards.
+/// The way in which the text is compared. Most patterns need no wildcards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Literal,
@@ -28,14 +29,14 @@ enum Shape {
 }
 
 impl Pattern {
-    /// Takes a pattern apart.
+    /// Parses a pattern.
     pub fn new(pattern: &[u8]) -> Pattern {
         let (text, directory) = match pattern.strip_suffix(b"/") {
             Some(text) => (text, true),
             None => (pattern, false),
         };
         let is_name = !text.contains(&b'/');
-        // A slash at the beginning says only that the pattern is a path.
+        // A leading slash only marks the pattern as a path.
         let compared = text.strip_prefix(b"/").unwrap_or(text);
         let is_literal = |text: &[u8]| literal_length(text) == text.len();
         let (shape, compared) = match compared.strip_prefix(b"*") {
@@ -47,7 +48,7 @@ impl Pattern {
         Pattern { text: text.into(), skipped, directory, is_name, shape }
     }
 
-    /// The pattern as it was written, but for a slash at its end.
+    /// Returns the pattern as written, without a trailing slash.
     pub fn text(&self) -> &BStr {
         self.text.as_bstr()
     }
@@ -57,14 +58,16 @@ impl Pattern {
         self.directory
     }
 
-    /// Returns true if a path matches; the caller asks [`Pattern::is_for_directories`]. `path` is the path from the directory
-    /// of the pattern's file on, without a slash at its end; `name` is its last component.
+    /// Returns true if a path matches. The caller checks [`Pattern::is_for_directories`]. `path` is
+    /// relative to the directory of the pattern's file and has no trailing slash; `name` is its
+    /// last component.
     pub fn matches(&self, path: &[u8], name: &[u8], icase: bool) -> bool {
         let text = if self.is_name { name } else { path };
         let pattern = &self.text[usize::from(self.skipped)..];
         let is_same = |text: &[u8]| if icase { pattern.eq_ignore_ascii_case(text) } else { pattern == text };
         match self.shape {
-            // Git compares nothing with the empty path, which is the directory of the pattern's file.
+            // The empty path is the directory of the pattern's file. Git matches no pattern with
+            // it.
             _ if !self.is_name && path.is_empty() => false,
             Shape::Literal => is_same(text),
             Shape::Suffix => text.len() >= pattern.len() && is_same(&text[text.len() - pattern.len()..]),
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_paths_and_directories() {
+    fn matches_names_paths_and_directories() {
         for (pattern, path, expected) in [
             ("*.c", "a/b.c", true),
             ("*.c", "a/b.cc", false),

@@ -1,9 +1,9 @@
-//! pkt-line framing: Git's `gitprotocol-common(5)`.
+//! pkt-line framing. Format: Git's `gitprotocol-common(5)`.
 
-/// The most payload a line may carry.
+/// The maximum payload of a line in bytes.
 pub const MAX_PAYLOAD: usize = 65516;
 
-/// What the four digits in front of a line announce.
+/// The meaning of the four digits that begin a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// `0000`
@@ -12,11 +12,11 @@ pub enum Header {
     Delimiter,
     /// `0002`
     ResponseEnd,
-    /// So many bytes of payload follow.
+    /// A line with this many bytes of payload follows.
     Data(usize),
 }
 
-/// Reads the four digits; `None` if they are no valid length.
+/// Parses the four digits. Returns `None` if they are no valid length.
 pub fn parse_header(digits: [u8; 4]) -> Option<Header> {
     let mut length = 0;
     for digit in digits {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn writes_lines_and_special_packets() {
         let mut out = Vec::new();
         write_line(&mut out, b"command=ls-refs\n");
         write_delimiter(&mut out);

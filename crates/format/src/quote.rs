@@ -1,18 +1,18 @@
-//! Paths in double quotes with C's escapes, as they stand in lists, attribute files and alternates.
+//! Paths in double quotes with C escapes, as in listings, attribute files and alternates.
 //!
 //! Source: git-config(1) `core.quotePath`, gitattributes(5).
 
 use bstr::{BStr, BString};
 
-/// The path as it is or, if it holds what could be misread, quoted. With `high`, bytes above 127 count
-/// as such (`core.quotePath`).
+/// Returns the path, quoted if it contains special bytes. With `high`, bytes above 127 are special
+/// too (`core.quotePath`).
 pub fn quote(path: &BStr, high: bool) -> BString {
     let mut quoted = Vec::with_capacity(path.len());
     quote_into(&mut quoted, path, high);
     quoted.into()
 }
 
-/// The same, at the end of `out`.
+/// Like [`quote`], but appends to `out`.
 pub fn quote_into(out: &mut Vec<u8>, path: &BStr, high: bool) {
     let special =
         |byte: u8| byte < b' ' || byte == 0x7f || byte == b'"' || byte == b'\\' || (high && byte > 0x7f);
@@ -38,8 +38,9 @@ pub fn quote_into(out: &mut Vec<u8>, path: &BStr, high: bool) {
     out.push(b'"');
 }
 
-/// What a text begins with in quotes, and the rest of the text. `None` if it does not begin with a quote,
-/// the quote is not closed, or an escape is none of C's (an octal one has three digits).
+/// Parses the quoted string at the start of a text. Returns its value and the rest of the text.
+/// Returns `None` if the text does not begin with a quote, the quote is not closed, or an escape is
+/// not C's (an octal escape has three digits).
 pub fn unquote(text: &[u8]) -> Option<(BString, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut plain = BString::default();
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_could_be_misread_is_quoted() {
+    fn quotes_only_special_bytes() {
         assert_eq!(quote("a b/c'd".into(), true), "a b/c'd");
         assert_eq!(quote("a\tb\"c\\".into(), true), r#""a\tb\"c\\""#);
         assert_eq!(quote("\u{e9}".into(), true), r#""\303\251""#);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_well_is_read() {
+    fn unquotes_well_formed_text() {
         let read =
             |text: &'static str| unquote(text.as_bytes()).map(|(plain, rest)| (plain.to_string(), rest));
         assert_eq!(read(r#""" rest"#), Some((String::new(), b" rest".as_slice())));
@@ -105,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quoting_is_undone(path: Vec<u8>, high: bool) {
+        fn unquote_reverts_quote(path: Vec<u8>, high: bool) {
             let quoted = quote(path.as_slice().into(), high);
             match unquote(&[quoted.as_slice(), b"rest"].concat()) {
                 Some((plain, rest)) => prop_assert!(plain == path && rest == b"rest"),
@@ -114,7 +115,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_is_read_beyond_the_end(text: Vec<u8>) {
+        fn unquote_stays_within_the_text(text: Vec<u8>) {
             if let Some((plain, rest)) = unquote(&[b"\"".as_slice(), &text].concat()) {
                 prop_assert!(plain.len() + rest.len() < text.len());
             }

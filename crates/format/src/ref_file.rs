@@ -1,4 +1,5 @@
-//! What the file of a loose ref says: `ref: <name>`, or an object name; or a symbolic link. Source: gitrepository-layout(5).
+//! The content of a loose ref's file: `ref: <name>`, or an object name. A symbolic link can stand
+//! for a symbolic ref. Source: gitrepository-layout(5).
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -7,16 +8,17 @@ use crate::{
     refname::{self, Levels},
 };
 
-/// What a ref holds.
+/// The value of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// An object's name.
+    /// The name of an object.
     Id(ObjectId),
-    /// Another ref's, which may be no name at all.
+    /// The name of another ref. It may be invalid.
     Symbolic(BString),
 }
 
-/// `None` if it says neither. After an object name and white space there may be anything: FETCH_HEAD has more.
+/// Parses the content. Returns `None` if it holds neither form. Anything may follow an object name
+/// and white space; FETCH_HEAD uses this.
 pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
     let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n' | '\r');
     let content = content.trim_end_with(is_space);
@@ -28,7 +30,8 @@ pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
     ObjectId::from_hex(hash, name).filter(|_| ends).map(Value::Id)
 }
 
-/// Whether a symbolic link to `target` is a symbolic ref to it. Any other stands for the file that it leads to.
+/// Returns true if a symbolic link to `target` is a symbolic ref. Any other link stands for the
+/// file that it leads to.
 pub fn is_symbolic_link(target: &BStr) -> bool {
     target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok()
 }
@@ -38,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_or_broken() {
+    fn parses_object_names_and_symbolic_refs() {
         let hex = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
         let id = ObjectId::from_hex(HashKind::Sha1, hex.as_bytes()).map(Value::Id);
         for good in [hex.to_owned(), format!("{hex}\n"), format!("{hex}\tbranch 'x'\n{hex}\n")] {

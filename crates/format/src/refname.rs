@@ -1,4 +1,4 @@
-//! Which names a ref may have: the rules of `git-check-ref-format(1)`.
+//! Rules for ref names (`git-check-ref-format(1)`), and the files that refs live in.
 
 use std::{
     borrow::Cow,
@@ -9,23 +9,23 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// How many components a name must have.
+/// The number of components that a name must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Levels {
-    /// `main` will do: for names of branches and tags, and for `HEAD` and its kin.
+    /// At least one: for names of branches and tags, and for `HEAD` and similar refs.
     One,
     /// At least two: for full names such as `refs/heads/main`.
     Two,
 }
 
-/// The name is not one a ref may have.
+/// The name is not valid for a ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid ref name")]
 pub struct InvalidRefName;
 
-/// Checks a ref name. No component may be empty, begin with a dot or end in `.lock`; nowhere may
-/// there be `..`, `@{`, a control character, a space or one of `~^:?*[\`; the name may not end with
-/// a dot nor be `@`.
+/// Checks a ref name. A component must not be empty, begin with a dot or end in `.lock`. The name
+/// must not contain `..`, `@{`, a control character, a space or one of `~^:?*[\`. It must not end
+/// with a dot, and must not be `@`.
 pub fn check(name: &BStr, levels: Levels) -> Result<(), InvalidRefName> {
     let bytes = name.as_bytes();
     let components = bytes.split(|&byte| byte == b'/');
@@ -49,8 +49,8 @@ fn is_forbidden(byte: u8) -> bool {
     matches!(byte, 0..=b' ' | 127 | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')
 }
 
-/// Whether what is not a name (by [`check`]) may at least be spoken of: it leads nowhere but below `refs/`, or is made
-/// of capitals.
+/// Returns true if a name that fails [`check`] is still safe to use: it stays below `refs/`, or
+/// consists of capitals and underscores.
 pub fn is_safe(name: &BStr) -> bool {
     match name.strip_prefix(b"refs/") {
         Some(rest) => rest.split(|&byte| byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..")),
@@ -58,34 +58,35 @@ pub fn is_safe(name: &BStr) -> bool {
     }
 }
 
-/// Names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other capitals.
+/// Returns true for names directly in the Git directory: `HEAD`, `ORIG_HEAD` and other names in
+/// capitals.
 pub fn is_root(name: &BStr) -> bool {
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-' | b'_'))
 }
 
-/// The directories of refs that each worktree has for itself.
+/// The directories of refs that are separate for each worktree.
 pub const PER_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
-/// Whether each worktree has a ref of this name for itself.
+/// Returns true if each worktree has its own ref of this name.
 pub fn is_per_worktree(name: &BStr) -> bool {
     is_root(name) || PER_WORKTREE.iter().any(|dir| name.starts_with(dir.as_bytes()))
 }
 
-/// RefScope a ref is.
+/// The worktree that a ref belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefScope<'a> {
-    /// All worktrees'.
+    /// All worktrees.
     Shared,
-    /// This worktree's.
+    /// This worktree.
     ThisWorktree,
-    /// The main worktree's, by `main-worktree/<name>`.
+    /// The main worktree: `main-worktree/<name>`.
     MainWorktree,
-    /// That of the worktree with this name, by `worktrees/<id>/<name>`.
+    /// The worktree with this id: `worktrees/<id>/<name>`.
     OtherWorktree(&'a BStr),
 }
 
 impl<'a> RefScope<'a> {
-    /// RefScope the ref `name` is, and what it is called there.
+    /// Returns the scope of the ref `name`, and the ref's name within that scope.
     pub fn of(name: &'a BStr) -> (RefScope<'a>, &'a BStr) {
         let other = name.strip_prefix(b"worktrees/").and_then(|rest| rest.split_once_str("/"));
         let main = name.strip_prefix(b"main-worktree/").map(|rest| rest.as_bstr());
@@ -99,7 +100,7 @@ impl<'a> RefScope<'a> {
         }
     }
 
-    /// The directory such refs lie in, and their reflogs below its `logs/`.
+    /// Returns the directory of such refs. Their reflogs are below its `logs/`.
     pub fn dir<'d>(self, git_dir: &'d Path, common_dir: &'d Path) -> Cow<'d, Path> {
         match self {
             RefScope::ThisWorktree => Cow::Borrowed(git_dir),
@@ -109,20 +110,20 @@ impl<'a> RefScope<'a> {
     }
 }
 
-/// Where the loose ref `name` lies.
+/// Returns the path of the loose ref `name`.
 pub fn file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     let (scope, name) = RefScope::of(name);
     scope.dir(git_dir, common_dir).join(os_str(name))
 }
 
-/// Where its reflog lies.
+/// Returns the path of its reflog.
 pub fn log_file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     let (scope, name) = RefScope::of(name);
     scope.dir(git_dir, common_dir).join("logs").join(os_str(name))
 }
 
-/// The nearest thing to `name`, without slashes, that may be a component of a ref's name: what may not be in it becomes
-/// a dash. Git names the directories of worktrees so.
+/// Turns `name` into a valid ref name component: removes slashes and replaces invalid bytes by
+/// dashes. Git names the directories of worktrees this way.
 pub fn sanitized(name: &BStr) -> BString {
     if name == "@" {
         return BString::from("-");
@@ -149,7 +150,7 @@ pub fn sanitized(name: &BStr) -> BString {
     clean
 }
 
-/// A name that the repository holds, as the system takes it.
+/// Converts a name that the repository holds to the system's string type.
 #[expect(clippy::disallowed_methods, reason = "names of refs and worktrees, no paths that a user wrote")]
 fn os_str(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_either_kind() {
+    fn accepts_valid_and_refuses_invalid_names() {
         for good in ["refs/heads/main", "a/@", "a/@a{", "a/b.lock.c", "a/b./c", "a/-", "ä/ö", "a/b}"] {
             assert_eq!(check(good.into(), Levels::Two), Ok(()), "{good}");
         }
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn refs_of_worktrees() {
+    fn finds_the_files_of_worktree_refs() {
         let file = |name: &str| file("w".as_ref(), "c".as_ref(), name.into()).display().to_string();
         for (name, path) in [
             ("HEAD", "w/HEAD"),
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_made_possible() {
+    fn sanitizes_invalid_names() {
         for (name, clean) in [
             ("plain", "plain"),
             (".a..b", "-a.b"),

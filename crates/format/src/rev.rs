@@ -1,4 +1,4 @@
-//! Reverse indices: the objects of a pack in the order of their offsets.
+//! Reverse indices: the objects of a pack sorted by offset.
 //!
 //! Format: Git's `gitformat-pack(5)`, "pack-*.rev files".
 
@@ -6,8 +6,8 @@ use std::ops::Deref;
 
 use crate::{HashKind, hash::Hasher, idx::Idx};
 
-/// The content of the `.rev` file that belongs to `idx`, trailer included. `None` if the index has
-/// offsets that point nowhere.
+/// Returns the content of the `.rev` file that belongs to `idx`, trailer included. Returns `None`
+/// if the index has an invalid offset.
 pub fn of_index<D: Deref<Target = [u8]>>(idx: &Idx<D>, hash: HashKind) -> Option<Vec<u8>> {
     let mut order: Vec<(u64, u32)> =
         (0..idx.count()).map(|n| idx.offset(n).map(|offset| (offset, n))).collect::<Option<_>>()?;
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_git_writes_it() {
+    fn writes_the_same_bytes_as_git() {
         for (format, hash) in [("sha1", HashKind::Sha1), ("sha256", HashKind::Sha256)] {
             let root = tempfile::tempdir().expect("a directory for tests");
             let script = format!(

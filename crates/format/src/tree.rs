@@ -1,4 +1,5 @@
-//! Tree objects: `<octal mode> SP <name> NUL <raw object name>`, repeated.
+//! Tree objects: `<octal mode> SP <name> NUL <raw object name>`, repeated. Source: Git's behaviour
+//! (`tree-walk.c`).
 
 use bstr::{BStr, ByteSlice};
 
@@ -9,18 +10,18 @@ use crate::{HashKind, Mode, ObjectId};
 pub struct TreeEntry<'a> {
     /// The canonical mode.
     pub mode: Mode,
-    /// One path component. Not validated: see [`crate::path`].
+    /// One path component. It is not validated; see [`crate::path`].
     pub name: &'a BStr,
     /// The object.
     pub oid: ObjectId,
 }
 
-/// The bytes are not a tree.
+/// The bytes are no tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed tree object")]
 pub struct Malformed;
 
-/// Iterates over the entries of a tree object's content, in the tree's order. Ends after an error.
+/// Iterates over the entries of a tree object, in the tree's order. Ends after an error.
 #[derive(Clone)]
 pub struct TreeEntries<'a> {
     data: &'a [u8],
@@ -28,7 +29,7 @@ pub struct TreeEntries<'a> {
 }
 
 impl<'a> TreeEntries<'a> {
-    /// `data` is the content of the tree object, without its header.
+    /// Creates an iterator over `data`, the content of the tree object without its header.
     pub fn new(kind: HashKind, data: &'a [u8]) -> Self {
         TreeEntries { data, kind }
     }
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_and_malformed_tails() {
+    fn reads_entries_and_refuses_truncated_ones() {
         let mut data = b"100644 a\0".to_vec();
         data.extend([1; 20]);
         data.extend(b"40000 dir\0");

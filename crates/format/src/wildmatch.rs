@@ -1,13 +1,15 @@
-//! Wildcards: `*`, `?`, `[...]`, `\` and, between slashes, `**`. Source: gitignore(5), gitglossary(7) "pathspec".
+//! Wildcards: `*`, `?`, `[...]`, `\` and, between slashes, `**`. Source: gitignore(5),
+//! gitglossary(7) "pathspec".
 //!
-//! This is the only matcher. Ignore rules, attributes, sparse patterns, pathspecs, orders of a diff and
-//! conditions of the configuration all use it; [`crate::pattern`] adds what lines of ignore and attribute
-//! files mean. A match takes no memory, and its time is bounded by a polynomial: after a mismatch only the
-//! last `*` and the last `**` are tried again. `docs/design/patterns.md` shows that this finds every match.
+//! This is the only matcher. Ignore rules, attributes, sparse patterns, pathspecs, diff orders and
+//! conditions of the configuration all use it. [`crate::pattern`] adds the rules for lines of
+//! ignore and attribute files. A match allocates no memory. Its time is polynomial: after a
+//! mismatch it retries only the last `*` and the last `**`. `docs/design/patterns.md` shows that
+//! this finds every match.
 
 use bstr::ByteSlice as _;
 
-/// How wildcards match.
+/// Options of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mode {
     /// `*`, `?` and brackets do not match a slash; `**` between slashes matches any number of directories.
@@ -16,12 +18,12 @@ pub struct Mode {
     pub icase: bool,
 }
 
-/// Returns true if `byte` has a meaning of its own in a pattern.
+/// Returns true if `byte` is a special character in a pattern.
 pub fn is_special(byte: u8) -> bool {
     matches!(byte, b'*' | b'?' | b'[' | b'\\')
 }
 
-/// The length of the part of `pattern` before its first special byte.
+/// Returns the length of the part of `pattern` before its first special byte.
 pub fn literal_length(pattern: &[u8]) -> usize {
     pattern.iter().position(|&byte| is_special(byte)).unwrap_or(pattern.len())
 }
@@ -56,20 +58,20 @@ struct Matcher<'a> {
     across: Option<Star>,
 }
 
-/// A star that may match more than it does.
+/// A star that may match more than it does so far.
 struct Star {
-    /// Where the pattern goes on behind it.
+    /// The position in the pattern after the star.
     behind: usize,
-    /// Where the text may go on behind it: from here...
+    /// The first position in the text where the rest of the pattern may match.
     from: usize,
-    /// ...up to here.
+    /// The last such position.
     limit: usize,
 }
 
 enum Step {
     Go,
     Mismatch,
-    /// No further try can change the answer.
+    /// The final result: no retry can change it.
     End(bool),
 }
 
@@ -81,7 +83,7 @@ impl Matcher<'_> {
         if wanted == b'*' {
             return self.star();
         }
-        // A star that matched more would leave even less text.
+        // If the star matched more, even less text would remain.
         let Some(&byte) = self.text.get(self.at) else { return Step::End(false) };
         let byte = self.fold(byte);
         self.place += 1;
@@ -94,7 +96,7 @@ impl Matcher<'_> {
                     self.place += length;
                     is_member && !is_slash
                 }
-                // Every match would have to pass this class.
+                // The class is malformed, and every match would have to pass it.
                 None => return Step::End(false),
             },
             // Git does not fold the case of an escaped letter.
@@ -108,7 +110,7 @@ impl Matcher<'_> {
         if is_match { Step::Go } else { Step::Mismatch }
     }
 
-    /// Takes a run of stars, and lets it match as little as it can.
+    /// Handles a run of stars, which first matches as little as possible.
     fn star(&mut self) -> Step {
         let start = self.place;
         let rest = self.pattern[start..].trim_start_with(|letter| letter == '*');
@@ -122,7 +124,7 @@ impl Matcher<'_> {
             false => self.text[self.at..].find_byte(b'/').map_or(self.text.len(), |slash| self.at + slash),
         };
         if rest.is_empty() {
-            // Before a slash no other star of the component can help.
+            // Only a slash can follow, so no other star of the component can help.
             self.within = None;
             return if limit == self.text.len() { Step::End(true) } else { Step::Mismatch };
         }
@@ -134,14 +136,14 @@ impl Matcher<'_> {
         self.across = Some(star);
         self.within = None;
         if self.mode.pathname && rest[0] == b'/' {
-            // `**/` matches no directory at all before it matches some.
+            // `**/` first tries to match no directory at all.
             self.place = behind + 1;
             return Step::Go;
         }
         Step::Mismatch
     }
 
-    /// Goes on where the last star matches more.
+    /// Retries with the last star matching more. Returns false if that is impossible.
     fn retry(&mut self) -> bool {
         if self.retry_from(false) {
             return true;
@@ -177,10 +179,11 @@ impl Matcher<'_> {
     }
 }
 
-/// A bracket expression after its `[`: whether `byte` is a member, and the length of the expression. `None` if the
-/// expression does not end, or names a class that does not exist.
+/// Parses a bracket expression after its `[`. Returns true if `byte` is a member, and the length of
+/// the expression. Returns `None` if the expression does not end, or names an unknown class.
 ///
-/// Git folds the case of `byte` alone: with `icase`, `[A]` has no members, but `[A-A]` and `[[:upper:]]` have.
+/// Git folds only the case of `byte`: with `icase`, `[A]` has no members, but `[A-A]` and
+/// `[[:upper:]]` have.
 fn class(expression: &[u8], byte: u8, icase: bool) -> Option<(bool, usize)> {
     let is_negated = matches!(expression.first()?, b'!' | b'^');
     let mut members = Members { rest: &expression[usize::from(is_negated)..], byte, icase, found: false };
@@ -205,12 +208,12 @@ fn class(expression: &[u8], byte: u8, icase: bool) -> Option<(bool, usize)> {
     }
 }
 
-/// The members of a bracket expression, one after the other.
+/// Checks the members of a bracket expression, one after the other.
 struct Members<'a> {
     rest: &'a [u8],
     byte: u8,
     icase: bool,
-    /// True if `byte` was among the members so far.
+    /// True if `byte` is among the members so far.
     found: bool,
 }
 
@@ -221,7 +224,7 @@ impl Members<'_> {
         Some(next)
     }
 
-    /// A byte that stands for itself. It stands for itself also where it begins a range that has no other members.
+    /// A byte that stands for itself, even as the start of a range.
     fn single(&mut self, member: u8) -> u8 {
         self.found |= member == self.byte;
         member
@@ -246,7 +249,8 @@ impl Members<'_> {
         Some(())
     }
 
-    /// A class like `[:alpha:]`, or an ordinary bracket, which is returned as it may begin a range.
+    /// Handles a class like `[:alpha:]`. An ordinary bracket is returned, because it may begin a
+    /// range.
     fn named(&mut self) -> Option<Option<u8>> {
         let end = 1 + self.rest[1..].find_byte(b']')?;
         let Some(name) = self.rest[1..end].strip_suffix(b":") else {
@@ -258,7 +262,7 @@ impl Members<'_> {
     }
 }
 
-/// `None` if no class has this name.
+/// Returns `None` if no class has this name.
 fn is_of_class(name: &[u8], byte: u8, icase: bool) -> Option<bool> {
     Some(match name {
         b"alnum" => byte.is_ascii_alphanumeric(),
@@ -270,7 +274,7 @@ fn is_of_class(name: &[u8], byte: u8, icase: bool) -> Option<bool> {
         b"lower" => byte.is_ascii_lowercase(),
         b"print" => byte.is_ascii_graphic() || byte == b' ',
         b"punct" => byte.is_ascii_punctuation(),
-        // Git counts neither vertical tab nor form feed.
+        // Git includes neither vertical tab nor form feed.
         b"space" => matches!(byte, b' ' | b'\t' | b'\n' | b'\r'),
         b"upper" => byte.is_ascii_uppercase() || icase && byte.is_ascii_lowercase(),
         b"xdigit" => byte.is_ascii_hexdigit(),

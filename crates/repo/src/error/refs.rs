@@ -28,7 +28,7 @@ pub enum RefError {
     #[error("loose refname is dangerous: {0}")]
     Dangerous(BString),
     /// A line of `packed-refs` is malformed.
-    #[error("{}", .problem.in_file(.file))]
+    #[error("{}", .problem.message(.file))]
     Packed {
         /// The file, as messages name it.
         file: PathBuf,

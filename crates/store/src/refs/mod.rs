@@ -166,7 +166,7 @@ pub enum Error {
     CannotLog { name: BString, path: PathBuf, source: io::Error },
     #[error("cannot update the ref '{name}': there are still logs under '{}'", .path.display())]
     LogsBelow { name: BString, path: PathBuf },
-    #[error("{}", .problem.in_file(.path))]
+    #[error("{}", .problem.message(.path))]
     MalformedPackedRefs { path: PathBuf, problem: Malformed },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
